@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from controller_manager.client.client import Client
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.clock import Clock, LoopClock
+from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
@@ -117,6 +118,7 @@ class Cluster:
         *,
         rbac: bool = False,
         features: FeatureGates | None = None,
+        admission_plugins: Collection[str] = WITHOUT_ACCOUNTS,
         epoch: datetime = EPOCH,
         service_cluster_ip_range: str = DEFAULT_RANGE,
     ) -> None:
@@ -129,6 +131,7 @@ class Cluster:
             history=history,
             rbac=rbac,
             features=features,
+            admission_plugins=admission_plugins,
             service_cluster_ip_range=service_cluster_ip_range,
         )
         self.transport = InMemoryTransport(self.server, TOKEN)

@@ -164,6 +164,18 @@ class _CommandLine(click.Command):
     help="Where services get their addresses: one range, or one of each family.",
 )
 @click.option(
+    "--enable-admission-plugins",
+    metavar="NAME,...",
+    multiple=True,
+    help="Admission plugins that are on besides those that upstream has on by default.",
+)
+@click.option(
+    "--disable-admission-plugins",
+    metavar="NAME,...",
+    multiple=True,
+    help="Admission plugins that are off although upstream has them on by default.",
+)
+@click.option(
     "--feature-gates",
     metavar="NAME=BOOL,...",
     multiple=True,
@@ -207,7 +219,14 @@ def devcluster_command(
         from controller_manager.devcluster.cluster import ClusterOptions  # noqa: PLC0415
         from controller_manager.devcluster.commands import run_devcluster  # noqa: PLC0415
 
-        options = ClusterOptions(features=config.features, keys=keys, **cluster)
+        plugins = _plugins(
+            cluster.pop("enable_admission_plugins"),
+            cluster.pop("disable_admission_plugins"),
+            with_accounts=not without_controllers,
+        )
+        options = ClusterOptions(
+            features=config.features, keys=keys, admission_plugins=plugins, **cluster
+        )
         code = _run_cluster(
             run_devcluster(
                 options,
@@ -220,6 +239,24 @@ def devcluster_command(
             )
         )
     ctx.exit(code)
+
+
+def _plugins(
+    enabled: tuple[str, ...], disabled: tuple[str, ...], *, with_accounts: bool
+) -> frozenset[str]:
+    """Return the admission plugins that are on; raises Failure."""
+    from controller_manager.devcluster.admission.plugins import (  # noqa: PLC0415
+        ON_BY_DEFAULT,
+        WITHOUT_ACCOUNTS,
+        PluginError,
+        chosen_plugins,
+    )
+
+    default = ON_BY_DEFAULT if with_accounts else WITHOUT_ACCOUNTS
+    try:
+        return chosen_plugins(enabled, disabled, default)
+    except PluginError as error:
+        raise Failure([f"devcluster: {error}"]) from error
 
 
 @contextmanager

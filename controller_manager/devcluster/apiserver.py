@@ -1,35 +1,52 @@
 """The API server of the development cluster, with the kinds of Kubernetes."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+)
 
+from controller_manager.client.transport import Request
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.building import Parts, build_chain
 from controller_manager.devcluster.admission.dynamic import dynamic_plugins
+from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds.apiregistration.local_services import (
+    add_local_services,
+)
+from controller_manager.devcluster.kinds.authentication.impersonation import (
+    account_of,
+    impersonated,
+)
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
     track_account_tokens,
 )
-from controller_manager.devcluster.kinds.core.admission import (
-    NamespaceLifecycle,
-    ResourceQuotaPlugin,
-)
 from controller_manager.devcluster.kinds.core.bootstrap_token import (
     user_of_bootstrap_token,
 )
+from controller_manager.devcluster.kinds.core.bound_tokens import BoundTokens
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
-from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
+from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
+    add_bootstrap_flows,
+)
 from controller_manager.devcluster.kinds.networking.default_cidr import (
     add_default_cidr,
 )
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.kinds.rbac.escalation import EscalationCheck
+from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
+from controller_manager.devcluster.kinds.scheduling.priorityclass import (
+    add_system_classes,
+)
 from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.admission import Chain
-from controller_manager.devcluster.server.authentication import Tokens, User
-from controller_manager.devcluster.server.authorization import Authorizer
+from controller_manager.devcluster.server.authentication import ANONYMOUS, Tokens, User
+from controller_manager.devcluster.server.authorization import KnownUsers
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
@@ -42,7 +59,7 @@ from controller_manager.registry import registry
 class APIServer(GenericAPIServer):
     """Serves the kinds of the package `kinds`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a server is made of
         self,
         *,
         clock: Clock,
@@ -52,6 +69,7 @@ class APIServer(GenericAPIServer):
         service_cluster_ip_range: str = DEFAULT_RANGE,
         rbac: bool = False,
         features: FeatureGates | None = None,
+        admission_plugins: Collection[str] = WITHOUT_ACCOUNTS,
         logger: Logger | None = None,
     ) -> None:
         """Take the clock, randomness, and the users by their bearer tokens.
@@ -60,40 +78,41 @@ class APIServer(GenericAPIServer):
         creates the bootstrap roles, and refuses what no role allows. `features` are
         the gates with another value than their default. Services get addresses of
         `service_cluster_ip_range`: one range, or two of both families with a comma
-        between. Raises RangeError for anything else.
+        between. Raises RangeError for anything else. `admission_plugins` are the names
+        of those that are on.
         """
         storage = Storage(HISTORY if history is None else history)
         gates = features or FeatureGates()
-        authorizer = RBACAuthorizer(storage) if rbac else Authorizer()
+        self._bound_tokens = BoundTokens(storage, clock, rng)
+        authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
+        parts = Parts(storage, clock, rng, authorizer)
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,
             clock=clock,
             rng=rng,
-            tokens=Tokens(
-                users,
-                rng,
-                clock,
-                lambda namespace, name: uid_of_account(storage, namespace, name),
-                self._user_of,
-            ),
+            tokens=Tokens(users, self._bound_tokens, self._user_of),
             authorizer=authorizer,
-            admission=Chain(
-                [
-                    NamespaceLifecycle(storage),
-                    *dynamic_plugins(storage, self._kinds, authorizer, rng),
-                    ResourceQuotaPlugin(storage, clock),
-                ]
+            admission=build_chain(
+                admission_plugins,
+                parts,
+                dynamic_plugins(storage, self._kinds, authorizer, rng),
+                first=[EscalationCheck(authorizer)],
             ),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None
+        self._knows_everybody = False
         for api in metrics_apis(storage, clock, self.catalogue.of):
             self.aggregate(api)
+        add_system_classes(self.objects)
         add_default_cidr(self.objects, service_cluster_ip_range)
+        add_local_services(self.objects, self.catalogue)
+        add_bootstrap_flows(self.objects)
         if rbac:
             # Without a plugin: the namespaces of the roles do not exist yet.
-            self._create_bootstrap_roles(Objects(storage, clock, rng, Chain()))
+            unchecked = Objects(storage, clock, rng, Chain())
+            reconcile(unchecked, self.catalogue.of, bootstrap_objects(registry()))
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.
@@ -104,6 +123,34 @@ class APIServer(GenericAPIServer):
         self._account_tokens = AccountTokens(self.objects, key)
         track_account_tokens(self.objects)
 
+    def sign_account_tokens(self, key: EllipticCurvePrivateKey) -> None:
+        """Sign the tokens that service accounts get with a key on the curve P-256.
+
+        So they are valid as well after a restart with the same key.
+        """
+        self._bound_tokens.sign_with(key)
+
+    def know_everybody(self) -> None:
+        """Say in reviews that every user may do everything, unless roles decide.
+
+        Else reviews say so of users who have a token and of service accounts, as the
+        API server did that was recorded.
+        """
+        self._knows_everybody = True
+
+    def _is_known(self, name: str) -> bool:
+        """Tell whether there is a user of a name, as far as reviews are concerned."""
+        if self._knows_everybody:
+            return name != ANONYMOUS.name
+        account = account_of(name)
+        if account is None:
+            return self.tokens.is_known(name)
+        return self.storage.collection("serviceaccounts").get(account) is not None
+
+    def impersonated(self, user: User, request: Request) -> User:
+        """Return the user that the Impersonate headers name; raises Refusal."""
+        return impersonated(user, request.headers, self.authorizer)
+
     def _kinds(self) -> Iterable[Kind]:
         return self.catalogue.all()
 
@@ -113,9 +160,3 @@ class APIServer(GenericAPIServer):
         if user := user_of_bootstrap_token(self.storage, token, now):
             return user
         return self._account_tokens.user_of(token) if self._account_tokens else None
-
-    def _create_bootstrap_roles(self, objects: Objects) -> None:
-        for obj in bootstrap_objects(registry()):
-            kind = self.catalogue.of(obj["apiVersion"], obj["kind"])
-            assert kind is not None  # noqa: S101 - a kind that is found
-            objects.create(kind, obj["metadata"].get("namespace", ""), obj)

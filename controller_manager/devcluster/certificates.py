@@ -1,5 +1,6 @@
 """Client certificates that the development cluster's own authority signs."""
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
@@ -7,7 +8,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
+from controller_manager.devcluster.server.authentication import (
+    AUTHENTICATED,
+    CREDENTIAL_ID,
+    User,
+)
 from controller_manager.serving.certificates import Pair
 
 
@@ -56,4 +61,6 @@ def user_of(encoded: bytes) -> User:
 
     name = "".join(values(NameOID.COMMON_NAME)[:1])
     groups = values(NameOID.ORGANIZATION_NAME)
-    return User(name, "", (*groups, AUTHENTICATED))
+    fingerprint = hashlib.sha256(encoded).hexdigest()
+    extra = {CREDENTIAL_ID: (f"X509SHA256={fingerprint}",)}
+    return User(name, "", (*groups, AUTHENTICATED), extra)

@@ -17,6 +17,7 @@ import yaml
 from controller_manager.client.credentials import Credentials
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
@@ -46,6 +47,7 @@ class ClusterOptions:
     """The settings of a cluster; times are in seconds.
 
     Another program may play the provisioner, the attacher or the resizer of volumes.
+    The plugin ServiceAccount needs somebody who makes service accounts: controllers.
     """
 
     port: int = 0
@@ -59,6 +61,7 @@ class ClusterOptions:
     rbac: bool = False
     service_cluster_ip_range: str = DEFAULT_RANGE
     features: FeatureGates = field(default_factory=FeatureGates)
+    admission_plugins: frozenset[str] = WITHOUT_ACCOUNTS
     keys: ClusterKeys = field(default_factory=ClusterKeys.generate)
 
 
@@ -127,9 +130,11 @@ class DevCluster:
             users={self._token: ADMIN},
             rbac=options.rbac,
             features=options.features,
+            admission_plugins=options.admission_plugins,
             service_cluster_ip_range=options.service_cluster_ip_range,
             logger=logger,
         )
+        self.server.know_everybody()
         self._http = HTTPServer(
             self.server,
             options.port,
@@ -148,8 +153,9 @@ class DevCluster:
     async def __aenter__(self) -> Self:
         """Listen, and start the nodes."""
         add_system_namespaces(self.server.objects)
-        key = self._options.keys.account_key.public_key()
-        self.server.accept_account_tokens(key)
+        key = self._options.keys.account_key
+        self.server.sign_account_tokens(key)
+        self.server.accept_account_tokens(key.public_key())
         nodes = Nodes(
             self.server,
             self._clock,

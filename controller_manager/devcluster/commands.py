@@ -12,6 +12,7 @@ from rich.console import Console
 
 from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
 from controller_manager.devcluster.child import check_command, run_command
 from controller_manager.devcluster.cluster import (
     ClusterOptions,
@@ -144,7 +145,9 @@ async def run_demo(logger: Logger) -> None:
     """Run a cluster, play the demo, and print what happened."""
     console = Console()
     log_loop_errors(logger)
-    options = ClusterOptions(pod_start_delay=0.6, grace_scale=0.05)
+    options = ClusterOptions(
+        pod_start_delay=0.6, grace_scale=0.05, admission_plugins=ON_BY_DEFAULT
+    )
     async with DevCluster(options, SystemClock()) as cluster:
         console.print(
             f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False

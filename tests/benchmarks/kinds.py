@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controller_manager.devcluster.nodes.programs import RUN_SECONDS
+from controller_manager.devcluster.nodes.annotations import RUN_SECONDS
 from tests.benchmarks.server import NAMESPACE
 
 JSON = dict[str, Any]

@@ -30,6 +30,15 @@ OTHERS = frozenset(
     {
         "--flag",  # stands for any
         "--image",  # kubectl
+        "--as",
+        "--as-group",
+        "--as-uid",
+        "--audience",
+        "--clusterrole",
+        "--duration",
+        "--list",
+        "--resource",
+        "--verb",
         "--replicas",
         "--requests",
         "--min",

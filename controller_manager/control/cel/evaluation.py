@@ -67,15 +67,21 @@ class OutOfBudgetError(Exception):
 class Budget:
     """How many steps evaluations may still take together."""
 
-    def __init__(self, steps: int) -> None:
-        """Take the number of steps; a node is a step each time it is evaluated."""
-        self._left = steps
+    def __init__(self, steps: int, total: "Budget | None" = None) -> None:
+        """Take the number of steps; a node is a step each time it is evaluated.
 
-    def spend(self) -> None:
-        """Take a step; raises OutOfBudgetError if there is none left."""
-        self._left -= 1
+        Each step is taken from `total`, too.
+        """
+        self._left = steps
+        self._total = total
+
+    def spend(self, steps: int = 1) -> None:
+        """Take steps; raises OutOfBudgetError if there are not so many left."""
+        self._left -= steps
         if self._left < 0:
             raise OutOfBudgetError
+        if self._total is not None:
+            self._total.spend(steps)
 
 
 class Evaluator:

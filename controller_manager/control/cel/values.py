@@ -75,7 +75,7 @@ _TYPES: Final[dict[type, str]] = {
 
 def type_of(value: Value) -> str:
     """Return the name of a value's type."""
-    return _TYPES[type(value)]
+    return "map" if isinstance(value, dict) else _TYPES[type(value)]
 
 
 def no_overload() -> EvaluationError:

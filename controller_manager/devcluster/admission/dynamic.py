@@ -1,9 +1,13 @@
 """The plugins that objects of the cluster configure: webhooks and policies."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from controller_manager.devcluster.admission.matching import Kinds
+from controller_manager.devcluster.admission.policies.bindings import Policies
+from controller_manager.devcluster.admission.policies.validating import (
+    ValidatingAdmissionPolicy,
+)
 from controller_manager.devcluster.admission.webhooks.asking import Webhooks
 from controller_manager.devcluster.admission.webhooks.mutating import (
     MutatingAdmissionWebhook,
@@ -20,8 +24,8 @@ _GROUP = "admissionregistration.k8s.io"
 
 def dynamic_plugins(
     storage: Storage, kinds: Kinds, authorizer: Authorizer, rng: random.Random
-) -> Sequence[Plugin]:
-    """Return the plugins in the order in which a server has them.
+) -> Mapping[str, Plugin]:
+    """Return the plugins by their names.
 
     `kinds` returns all kinds of the server, `authorizer` answers the questions of
     expressions, `rng` generates the uids of reviews.
@@ -32,7 +36,15 @@ def dynamic_plugins(
         )
         for name in ("mutating", "validating")
     )
-    return (
+    validated = Policies(
+        storage.collection(f"validatingadmissionpolicies.{_GROUP}"),
+        storage.collection(f"validatingadmissionpolicybindings.{_GROUP}"),
+        storage,
+        kinds,
+    )
+    plugins: tuple[Plugin, ...] = (
         MutatingAdmissionWebhook(mutating),
+        ValidatingAdmissionPolicy(validated, authorizer),
         ValidatingAdmissionWebhook(validating),
     )
+    return {each.name: each for each in plugins}

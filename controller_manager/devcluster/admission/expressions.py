@@ -31,6 +31,9 @@ JSON = dict[str, Any]
 MOST_STEPS: Final = 300_000
 """How many steps the expressions of one policy may take together: a second at most."""
 
+MOST_STEPS_OF_WRITE: Final = 1_000_000
+"""How many steps all policies may take for one write. Upstream has no such limit."""
+
 MOST_CONDITION_STEPS: Final = MOST_STEPS // 4
 OUT_OF_BUDGET: Final = (
     "validation failed due to running out of cost budget, no further validation rules "

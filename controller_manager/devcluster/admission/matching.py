@@ -19,25 +19,29 @@ Kinds = Callable[[], Iterable[Kind]]
 """Returns all kinds that the server has."""
 
 _NAMESPACES: Final = ("", "v1", "namespaces")
-_EXEMPT: Final = frozenset(
+_GROUP: Final = "admissionregistration.k8s.io"
+_POLICIES: Final = frozenset(
     (
         "mutatingadmissionpolicies",
         "mutatingadmissionpolicybindings",
-        "mutatingwebhookconfigurations",
         "validatingadmissionpolicies",
         "validatingadmissionpolicybindings",
-        "validatingwebhookconfigurations",
     )
+)
+_CONFIGURATIONS: Final = frozenset(
+    ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 )
 
 
-def is_exempt(write: Write) -> bool:
-    """Tell whether no webhook and no policy is asked: those who configure them.
+def is_policy(write: Write) -> bool:
+    """Tell whether no policy is asked: otherwise no bad one could be removed."""
+    return write.kind.group == _GROUP and write.kind.plural in _POLICIES
 
-    Otherwise one that refuses everything could not be removed.
-    """
-    kind = write.kind
-    return kind.group == "admissionregistration.k8s.io" and kind.plural in _EXEMPT
+
+def is_exempt(write: Write) -> bool:
+    """Tell whether no webhook is asked: for the same reason."""
+    is_own = write.kind.group == _GROUP and write.kind.plural in _CONFIGURATIONS
+    return is_own or is_policy(write)
 
 
 def is_namespace(kind: Kind) -> bool:

@@ -1,16 +1,26 @@
-"""Validation of a pod's spec (pkg/apis/core/validation)."""
+"""Validation of a pod's spec (ValidatePodSpec of pkg/apis/core/validation)."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds.field_values import (
-    NOT_NEGATIVE,
-    validate_quantity,
+from controller_manager.devcluster.kinds.affinity_validation import (
+    validate_affinity,
+    validate_spread,
 )
+from controller_manager.devcluster.kinds.container_validation import (
+    validate_containers,
+)
+from controller_manager.devcluster.kinds.field_values import NOT_NEGATIVE
+from controller_manager.devcluster.kinds.ip_addresses import validate_address
+from controller_manager.devcluster.kinds.pod_volume_validation import validate_volumes
 from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
-from controller_manager.devcluster.server.names import is_label, not_a_label
+from controller_manager.devcluster.server.names import (
+    validate_label,
+    validate_labels,
+    validate_subdomain,
+)
 from controller_manager.devcluster.server.statuses import (
     Cause,
-    duplicate,
     invalid,
     not_supported,
     required,
@@ -19,65 +29,79 @@ from controller_manager.devcluster.server.statuses import (
 
 JSON = dict[str, Any]
 
-_MAX_PORT: Final = 65535
+_RESTARTS: Final = ("Always", "OnFailure", "Never")
+_DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_NO_SERVER: Final = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+_MOST_SECONDS: Final = 2**31 - 1
+_MOST_NAME_SERVERS: Final = 3
+_SUBDOMAINS: Final = ("serviceAccountName", "nodeName")
+_LABELS: Final = ("hostname", "subdomain")
 
 
 def validate_pod_spec(spec: JSON, field: str) -> list[Cause]:
     """Check the spec of a pod or of a pod template."""
-    containers = spec.get("containers", [])
-    causes = []
-    if not containers:
-        causes.append(required(f"{field}.containers"))
-    seen: set[str] = set()
-    for name in ("initContainers", "containers"):
-        for number, container in enumerate(spec.get(name, [])):
-            where = f"{field}.{name}[{number}]"
-            causes += _container(container, where, seen)
-    policies = ("Always", "OnFailure", "Never")
-    if spec.get("restartPolicy") not in policies:
-        value = shown(spec.get("restartPolicy"))
-        causes.append(not_supported(f"{field}.restartPolicy", value, policies))
-    if spec.get("terminationGracePeriodSeconds", 0) < 0:
-        value = shown(spec["terminationGracePeriodSeconds"])
+    volumes = spec.get("volumes") or ()
+    names = frozenset(each.get("name", "") for each in volumes)
+    causes = [
+        *validate_volumes(volumes, f"{field}.volumes"),
+        *validate_containers(spec, names, field),
+        *_validate_policies(spec, field),
+    ]
+    causes += validate_labels(spec.get("nodeSelector") or {}, f"{field}.nodeSelector")
+    if affinity := spec.get("affinity"):
+        causes += validate_affinity(affinity, f"{field}.affinity")
+    spread = spec.get("topologySpreadConstraints") or ()
+    causes += validate_spread(spread, f"{field}.topologySpreadConstraints")
+    causes += _validate_names(spec, field)
+    causes += _validate_seconds(spec, field)
+    tolerations = spec.get("tolerations") or ()
+    causes += validate_tolerations(tolerations, f"{field}.tolerations")
+    return [*causes, *_validate_aliases(spec, field)]
+
+
+def _validate_policies(spec: JSON, field: str) -> Iterator[Cause]:
+    if (policy := spec.get("restartPolicy")) not in _RESTARTS:
+        yield not_supported(f"{field}.restartPolicy", shown(policy), _RESTARTS)
+    if (policy := spec.get("dnsPolicy")) not in _DNS_POLICIES:
+        yield not_supported(f"{field}.dnsPolicy", shown(policy), _DNS_POLICIES)
+    servers = (spec.get("dnsConfig") or {}).get("nameservers") or []
+    where = f"{field}.dnsConfig.nameservers"
+    if policy == "None" and not servers:
+        yield required(
+            where if "dnsConfig" in spec else f"{field}.dnsConfig", _NO_SERVER
+        )
+    if len(servers) > _MOST_NAME_SERVERS:
+        why = f"must not have more than {_MOST_NAME_SERVERS} nameservers"
+        yield invalid(where, shown(servers), why)
+    for number, server in enumerate(servers):
+        yield from validate_address(server, f"{where}[{number}]")
+
+
+def _validate_names(spec: JSON, field: str) -> Iterator[Cause]:
+    for name in _SUBDOMAINS:
+        if value := spec.get(name):
+            yield from validate_subdomain(value, f"{field}.{name}")
+    for name in _LABELS:
+        if value := spec.get(name):
+            yield from validate_label(value, f"{field}.{name}")
+    for name in ("priorityClassName", "runtimeClassName"):
+        if value := spec.get(name):
+            yield from validate_subdomain(value, f"{field}.{name}")
+
+
+def _validate_seconds(spec: JSON, field: str) -> Iterator[Cause]:
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _MOST_SECONDS:
+        why = f"must be between 1 and {_MOST_SECONDS}, inclusive"
+        yield invalid(f"{field}.activeDeadlineSeconds", shown(deadline), why)
+    if (seconds := spec.get("terminationGracePeriodSeconds", 0)) < 0:
         where = f"{field}.terminationGracePeriodSeconds"
-        causes.append(invalid(where, value, NOT_NEGATIVE))
-    tolerations = spec.get("tolerations", ())
-    return [*causes, *validate_tolerations(tolerations, f"{field}.tolerations")]
+        yield invalid(where, shown(seconds), NOT_NEGATIVE)
 
 
-def _container(container: JSON, field: str, seen: set[str]) -> list[Cause]:
-    causes = []
-    name = container.get("name", "")
-    if not name:
-        causes.append(required(f"{field}.name"))
-    elif not is_label(name):
-        causes.append(not_a_label(name, f"{field}.name"))
-    elif name in seen:
-        causes.append(duplicate(f"{field}.name", shown(name)))
-    seen.add(name)
-    if not container.get("image"):
-        causes.append(required(f"{field}.image"))
-    causes += _ports(container.get("ports", []), f"{field}.ports")
-    policies = ("Always", "IfNotPresent", "Never")
-    if container.get("imagePullPolicy") not in policies:
-        value = shown(container.get("imagePullPolicy"))
-        causes.append(not_supported(f"{field}.imagePullPolicy", value, policies))
-    for group in ("limits", "requests"):
-        for resource, amount in container["resources"].get(group, {}).items():
-            causes += validate_quantity(
-                amount, f"{field}.resources.{group}[{resource}]"
-            )
-    return causes
-
-
-def _ports(ports: list[JSON], field: str) -> list[Cause]:
-    causes = []
-    for number, port in enumerate(ports):
-        where = f"{field}[{number}].containerPort"
-        value = port.get("containerPort")
-        if value is None:
-            causes.append(required(where))
-        elif not 0 < value <= _MAX_PORT:
-            detail = f"must be between 1 and {_MAX_PORT}, inclusive"
-            causes.append(invalid(where, shown(value), detail))
-    return causes
+def _validate_aliases(spec: JSON, field: str) -> Iterator[Cause]:
+    for number, alias in enumerate(spec.get("hostAliases") or ()):
+        where = f"{field}.hostAliases[{number}]"
+        yield from validate_address(alias.get("ip", ""), f"{where}.ip")
+        for index, name in enumerate(alias.get("hostnames") or ()):
+            yield from validate_subdomain(name, f"{where}.hostnames[{index}]")

@@ -2,16 +2,13 @@
 
 from typing import Any
 
-import msgspec
-
-from controller_manager.api.selectors import (
-    LabelSelector,
-    SelectorError,
-    compile_selector,
-)
 from controller_manager.devcluster.kinds.field_values import (
     validate_not_negative,
     validate_unchanged,
+)
+from controller_manager.devcluster.kinds.label_selectors import (
+    selects,
+    validate_selector,
 )
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.server.names import (
@@ -61,29 +58,6 @@ def validate_selector_unchanged(old: JSON, new: JSON) -> list[Cause]:
     return validate_unchanged(old["spec"], new["spec"], "spec", "selector")
 
 
-def validate_selector(selector: JSON | None, field: str) -> list[Cause]:
-    """Check that a label selector is valid."""
-    try:
-        compile_selector(_typed(selector))
-    except SelectorError as error:
-        return [invalid(field, shown(selector), str(error))]
-    return []
-
-
-def selects(selector: JSON | None, labels: dict[str, str]) -> bool:
-    """Tell whether a selector selects objects with these labels.
-
-    An absent selector selects nothing. A selector that is not valid counts as one
-    that does, because it is reported elsewhere.
-    """
-    try:
-        return selector is not None and compile_selector(_typed(selector)).matches(
-            labels
-        )
-    except SelectorError:
-        return True
-
-
 def validate_template_labels(spec: JSON, selector: JSON | None) -> list[Cause]:
     """Check that `selector` selects the pods of a spec's template."""
     labels = spec["template"]["metadata"].get("labels", {})
@@ -119,7 +93,3 @@ def validate_always_restarts(spec: JSON, owner: str) -> list[Cause]:
         detail = f"activeDeadlineSeconds in {owner} is not Supported"
         causes.append(forbidden_field(where, detail))
     return causes
-
-
-def _typed(selector: JSON | None) -> LabelSelector:
-    return msgspec.convert(selector or {}, LabelSelector)

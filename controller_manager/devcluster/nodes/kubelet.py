@@ -267,6 +267,12 @@ class Kubelet:
         node = self._nodes.get(("", pod["spec"]["nodeName"]))
         host = addresses_of(node.obj) if node is not None else ()
         status = pod_status(pod, run, now, Place(host, self._families))
+        if status == pod["status"]:
+            return
+        if "deletionTimestamp" not in metadata:
+            # A kubelet's own status needs no checks, and most writes are these.
+            self._objects.put(POD, _key(pod), {**pod, "status": status})
+            return
         self._objects.update(
             POD,
             metadata["namespace"],

@@ -215,7 +215,8 @@ class Nodes:
             for claim in claims_of(change.after.obj):
                 self._scheduler.claim_changed(claim)  # only one pod may use it
         elif change.after.obj["spec"].get("nodeName"):
-            self._scheduler.pod_changed(change.key, change.after.obj)
+            if not _is_same_for_others(change):
+                self._scheduler.pod_changed(change.key, change.after.obj)
             self._kubelet.sync(change.key)
         elif not _changes_explanation(change):
             self._scheduler.sync(change.key)
@@ -242,6 +243,20 @@ def _families(objects: Objects) -> tuple[str, ...]:
         return (IPV4,)
     spec = objects.find(SERVICE_CIDR, "", "kubernetes").obj["spec"]
     return families_of(spec["cidrs"])
+
+
+def _is_same_for_others(change: Change) -> bool:
+    """Tell whether a change of a pod on a node matters to no other pod."""
+    if change.before is None:
+        return False
+    before, after = change.before.obj, change.after.obj
+    return bool(
+        before["spec"] is after["spec"]
+        and before["metadata"].get("labels") == after["metadata"].get("labels")
+        and ("deletionTimestamp" in before["metadata"])
+        is ("deletionTimestamp" in after["metadata"])
+        and before["status"].get("phase") == after["status"].get("phase")
+    )
 
 
 def _changes_explanation(change: Change) -> bool:

@@ -10,9 +10,9 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.client.correlator import Correlated, Correlator
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
+from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.nodes.notes import Note, normal, warning
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Refusal
 
 JSON = dict[str, Any]
 
@@ -31,6 +31,7 @@ class Reporter:
         Without `details` nothing is told of what goes as it should with a pod.
         """
         self._objects = objects
+        self._namespaces = objects.storage.collection(NAMESPACE.resource)
         self._details = details
         self._correlators: dict[str, Correlator] = {}
         self._last_name = 0
@@ -140,11 +141,12 @@ class Reporter:
         return f"{obj['metadata']['name']}.{self._last_name:x}"
 
     def _create(self, namespace: str, name: str, event: JSON) -> None:
-        complete = {"metadata": {"name": name, "namespace": namespace}, **event}
-        try:
-            self._objects.create(EVENT, namespace, complete)
-        except Refusal:
-            return  # the namespace is being deleted, and takes no events any more
+        """Store an event, unless its namespace is being deleted."""
+        found = self._namespaces.get(("", namespace))
+        if found is None or "deletionTimestamp" in found.obj["metadata"]:
+            return
+        EVENT.strategy.apply_defaults(event)
+        self._objects.insert(EVENT, (namespace, name), event)
 
 
 def _reference(obj: JSON, field_path: str = "") -> JSON:

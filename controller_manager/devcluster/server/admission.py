@@ -18,6 +18,10 @@ from controller_manager.devcluster.server.kind import Kind
 
 JSON = dict[str, Any]
 T = TypeVar("T")
+Target = tuple[str, str, str]
+"""The group and the plural name of a resource, and a subresource or ""."""
+
+_MOST_FOUND: Final = 4096
 
 _OPTIONS: Final = {
     "CREATE": ("CreateOptions", ("fieldManager", "fieldValidation")),
@@ -182,6 +186,13 @@ class Plugin:
     validates: ClassVar[frozenset[Operation]] = frozenset()
     """The operations for which `validate` does something."""
 
+    targets: ClassVar[frozenset[Target]] = frozenset()
+    """The resources, with their subresources, that it looks at; empty for all."""
+
+    def acts(self) -> bool:
+        """Tell whether the plugin has anything to do, as the cluster is now."""
+        return True
+
     def mutate(self, write: Write) -> None:
         """Change ``write.obj``, in place or by another object (Admit).
 
@@ -205,18 +216,14 @@ class Chain:
     def __init__(self, plugins: Iterable[Plugin] = ()) -> None:
         """Take the plugins."""
         self.plugins = tuple(plugins)
-        self._mutating = {each: self._of(each, "mutates") for each in Operation}
-        self._validating = {each: self._of(each, "validates") for each in Operation}
+        self._found: dict[tuple[object, ...], tuple[Plugin, ...]] = {}
         self._charging = tuple(
             each for each in self.plugins if type(each).charge is not Plugin.charge
         )
 
-    def _of(self, operation: Operation, phase: str) -> tuple[Plugin, ...]:
-        return tuple(each for each in self.plugins if operation in getattr(each, phase))
-
-    def mutates(self, operation: Operation) -> bool:
-        """Tell whether a plugin may change the object of an operation."""
-        return bool(self._mutating[operation])
+    def mutates(self, write: Write) -> bool:
+        """Tell whether a plugin may change the object of a write."""
+        return any(each.acts() for each in self._of("mutates", write))
 
     def mutate(self, write: Write) -> None:
         """Let the plugins change the object; raises Refusal, and Pending.
@@ -224,22 +231,40 @@ class Chain:
         If a plugin asks for it, each plugin gets the changed object once more
         (admission/reinvocation.go).
         """
-        plugins = self._mutating[write.operation]
-        _each(plugins, write, "mutate")
+        plugins = self._of("mutates", write)
+        for plugin in plugins:
+            plugin.mutate(write)
         if write.wants_again:
             write.is_again = True
-            _each(plugins, write, "mutate")
+            for plugin in plugins:
+                plugin.mutate(write)
 
     def validate(self, write: Write) -> None:
         """Let the plugins check the object; raises Refusal, and Pending."""
-        _each(self._validating[write.operation], write, "validate")
+        for plugin in self._of("validates", write):
+            plugin.validate(write)
 
     def charge(self, write: Write) -> None:
         """Let the plugins take what the write uses; raises Refusal."""
-        _each(self._charging, write, "charge")
+        for plugin in self._charging:
+            if write.submission is not None or plugin.covers_own_writes:
+                plugin.charge(write)
 
-
-def _each(plugins: Iterable[Plugin], write: Write, phase: str) -> None:
-    for plugin in plugins:
-        if write.submission is not None or plugin.covers_own_writes:
-            getattr(plugin, phase)(write)
+    def _of(self, phase: str, write: Write) -> tuple[Plugin, ...]:
+        """Return the plugins that look at such a write; most writes are like others."""
+        kind, is_own = write.kind, write.submission is None
+        target = (kind.group, kind.plural, write.subresource)
+        key = (phase, write.operation, is_own, *target)
+        found = self._found.get(key)
+        if found is None:
+            found = tuple(
+                each
+                for each in self.plugins
+                if write.operation in getattr(each, phase)
+                and (each.covers_own_writes or not is_own)
+                and (not each.targets or target in each.targets)
+            )
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()  # custom resources come and go
+            self._found[key] = found
+        return found

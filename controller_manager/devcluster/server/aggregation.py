@@ -2,23 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from controller_manager.client.transport import Request
-from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import Form, header, wanted_form
 from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.tables import table
 
 JSON = dict[str, Any]
-
-_VERBS: Final = {
-    "POST": "create",
-    "PUT": "update",
-    "PATCH": "patch",
-    "DELETE": "delete",
-}
 
 
 class AggregatedAPI(Protocol):
@@ -42,26 +34,6 @@ class AggregatedAPI(Protocol):
     def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, JSON]:
         """Return the status and the body of the answer to a GET."""
         ...
-
-
-def attributes_of_path(group: str, parts: Sequence[str], method: str) -> Attributes:
-    """Return the attributes of a request by the parts of a path below the version.
-
-    Any resource may be in a namespace, and may have a subresource (requestinfo.go).
-    """
-    namespace = ""
-    if len(parts) > 2 and parts[0] == "namespaces":
-        namespace, parts = parts[1], parts[2:]
-    resource, name, subresource = [*parts, "", "", ""][:3]
-    read = "get" if name else "list"
-    return Attributes(
-        _VERBS.get(method, read),
-        group=group,
-        resource=resource,
-        subresource=subresource,
-        namespace=namespace,
-        name=name,
-    )
 
 
 def in_form(

@@ -1,30 +1,26 @@
-"""PATCH with a configuration that is applied (server-side apply)."""
+"""PATCH with a configuration that is applied (server-side apply).
 
-from collections.abc import Callable, Mapping
-from functools import partial
+Upstream: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
+"""
+
+from collections.abc import Callable
 from typing import Any
 
-from controller_manager.api.times import format_time
 from controller_manager.client.transport import Request, Response
-from controller_manager.clock import Clock
-from controller_manager.devcluster.server.apply import (
-    FieldManager,
-    Manager,
-    with_managers,
-)
 from controller_manager.devcluster.server.conversion import in_version, to_stored
-from controller_manager.devcluster.server.messages import Message
+from controller_manager.devcluster.server.fields.checking import faults_of
+from controller_manager.devcluster.server.fields.field_manager import FieldManager
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
     check_object,
     decode_object,
-    header,
-    strict_error,
 )
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.query import is_true
 from controller_manager.devcluster.server.responses import written
 from controller_manager.devcluster.server.routing import Target
 from controller_manager.devcluster.server.statuses import (
+    Refusal,
     bad_request,
     conflict,
     invalid_object,
@@ -37,21 +33,11 @@ Permit = Callable[[JSON, JSON], None]
 """Raises Refusal if a user may not change the old object to the new one."""
 
 
-def field_manager(
-    target: Target, request: Request, operation: str, clock: Clock
-) -> FieldManager:
-    """Return the manager of fields that a request names, or its user agent."""
-    agent = header(request.headers, "user-agent").partition("/")[0]
-    name = target.query.get("fieldManager") or agent or "unknown"
-    manager = Manager(name, operation, target.subresource)
-    return FieldManager(target.kind, manager, format_time(clock.now()))
-
-
 def apply_configuration(
     objects: Objects,
-    messages: Callable[[], Mapping[str, Message]],
     target: Target,
     request: Request,
+    fields: FieldManager,
     permit: Permit,
 ) -> Response:
     """Apply the configuration in a body; an object that is absent is created.
@@ -61,32 +47,47 @@ def apply_configuration(
     Raises Refusal.
     """
     kind = target.kind
-    body = decode_object(request.body or b"", "application/yaml", kind.kind, messages)
-    config, unknown = check_object(body, kind, kind.version)
-    if unknown and target.field_validation == "Strict":
-        raise strict_error(kind, kind.version, unknown)
-    _check(target, config)
-    fields = field_manager(target, request, "Apply", objects.clock)
+    body = request.body or b""
+    config = decode_object(body, "application/yaml", kind.kind, dict)
+    _check(target, config, fields)
     if objects.has(kind, target.namespace, target.name) or target.subresource:
         code, stored = 200, _changed(objects, target, fields, config, permit)
     else:
         code, stored = 201, _created(objects, target, fields, config)
-    shown = in_version(kind, stored)
-    return written(code, shown, unknown, target.field_validation)
+    return written(code, in_version(kind, stored), [], target.field_validation)
 
 
-def _check(target: Target, config: JSON) -> None:
+def _check(target: Target, config: JSON, fields: FieldManager) -> None:
+    """Raise Refusal for a configuration that cannot be applied."""
+    kind = target.kind
     if not target.query.get("fieldManager"):
         cause = required("fieldManager", "is required for apply patch")
         raise invalid_object("meta.k8s.io", "PatchOptions", "", [cause])
-    if config.get("metadata", {}).get("managedFields"):
+    given = _shown_kind(config.get("apiVersion") or "", config.get("kind") or "")
+    wanted = _shown_kind(kind.api_version, kind.kind)
+    if given != wanted:
+        raise bad_request(f"invalid object type: {given}")
+    metadata = config.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
+    if faults := faults_of(config, fields.version.type):
+        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+        what = f"{namespace}/{name}; {wanted}"
+        message = f"failed to create typed patch object ({what}): {faults}"
+        raise Refusal(500, "", message)
+
+
+def _shown_kind(api_version: str, kind: str) -> str:
+    """Return a kind as upstream's messages show it: ``apps/v1, Kind=Deployment``."""
+    version = api_version if "/" in api_version else f"/{api_version}"
+    return f"{version}, Kind={kind}"
 
 
 def _created(
     objects: Objects, target: Target, fields: FieldManager, config: JSON
 ) -> Stored:
-    metadata = {**config.get("metadata", {}), "name": target.name}
+    metadata = {**(config.get("metadata") or {}), "name": target.name}
     if uid := metadata.get("uid"):
         why = (
             f"uid mismatch: the provided object specified uid {uid}, and no existing "
@@ -94,16 +95,22 @@ def _created(
         )
         raise conflict(target.kind.group, target.kind.plural, target.name, why)
     named = {**config, "metadata": metadata}
-    managers = fields.first(named)
+    _, managers = fields.applied({"metadata": {}}, config, force=False)
     return objects.create(
         target.kind.stored,
         target.namespace,
-        to_stored(target.kind, named),
+        to_stored(target.kind, _decoded(target.kind, named)),
         dry_run=target.dry_run,
-        managed=partial(with_managers, managers),
+        managed=lambda _: managers,
         user=target.user,
         submission=target.submission,
     )
+
+
+def _decoded(kind: Kind, obj: JSON) -> JSON:
+    """Return an object as Go decodes it: without nulls and empty fields."""
+    found, _ = check_object(obj, kind, kind.version)
+    return found
 
 
 def _changed(
@@ -113,20 +120,21 @@ def _changed(
     config: JSON,
     permit: Permit,
 ) -> Stored:
-    stored = objects.find(target.kind, target.namespace, target.name)
-    current = in_version(target.kind, stored).obj
+    kind = target.kind
+    stored = objects.find(kind, target.namespace, target.name)
+    current = in_version(kind, stored).obj
     force = is_true(target.query, "force")
     applied, managers = fields.applied(current, config, force=force)
 
-    def managed(old: JSON, new: JSON) -> JSON:
+    def managed(old: JSON, new: JSON, _: Any) -> list[JSON]:
         permit(old, new)
-        return with_managers(managers, new)
+        return managers
 
     return objects.update(
-        target.kind.stored,
+        kind.stored,
         target.namespace,
         target.name,
-        to_stored(target.kind, applied),
+        to_stored(kind, _decoded(kind, applied)),
         target.subresource,
         dry_run=target.dry_run,
         uid_is_precondition=False,

@@ -1,57 +1,117 @@
-"""Authentication: bearer tokens, client certificates, impersonation."""
+"""Authentication: users, bearer tokens, and tokens of service accounts."""
 
-import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from controller_manager.clock import Clock
 from controller_manager.devcluster.server.statuses import Refusal, unauthorized
 
 JSON = dict[str, Any]
 
 AUDIENCE: Final = "https://kubernetes.default.svc"
 AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+"""The key of a user's extra that tells by which credential the user was known."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An authenticated user."""
+    """An authenticated user; `extra` has further facts about it, by key."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = (AUTHENTICATED,)
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def as_json(self) -> JSON:
-        """Return the user as a UserInfo."""
-        return {
+        """Return the user as a UserInfo, without what is empty."""
+        found = {
             "username": self.name,
-            "uid": self.uid or self.name,
+            "uid": self.uid,
             "groups": list(self.groups),
+            "extra": {key: list(self.extra[key]) for key in sorted(self.extra)},
         }
+        return {key: value for key, value in found.items() if value}
 
 
-ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
+ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
 
 
-def account_user(namespace: str, name: str, uid: str) -> User:
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """Return the groups of the service accounts of a namespace."""
+    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+
+
+def account_user(
+    namespace: str,
+    name: str,
+    uid: str,
+    extra: Mapping[str, tuple[str, ...]] | None = None,
+) -> User:
     """Return the user that a service account is."""
-    groups = (
-        "system:serviceaccounts",
-        f"system:serviceaccounts:{namespace}",
-        AUTHENTICATED,
-    )
-    return User(f"system:serviceaccount:{namespace}:{name}", uid, groups)
+    groups = (*account_groups(namespace), AUTHENTICATED)
+    return User(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra or {})
 
 
 @dataclass(frozen=True, slots=True)
-class _Issued:
-    """The user of a token, its end, and the service account that it is for."""
+class BoundObject:
+    """The object that a token is bound to: the token is valid as long as it exists.
+
+    `kind` is Pod, Secret or Node.
+    """
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom a token authenticates, and for whom the token was issued (`audiences`)."""
 
     user: User
-    ends_at: datetime | None = None
-    account: tuple[str, str] | None = None
+    audiences: tuple[str, ...] = (AUDIENCE,)
+
+
+class TokenError(Exception):
+    """A token of a service account is not valid; the message says why."""
+
+
+class AccountTokenIssuer(Protocol):
+    """Issues the tokens of service accounts, and knows them again."""
+
+    def issue(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        ends_at: datetime,
+        audiences: Sequence[str],
+        bound: BoundObject | None,
+    ) -> str:
+        """Return a new token of a service account."""
+        ...
+
+    def identify(self, token: str) -> Identity | None:
+        """Return whom a token authenticates, `None` if it is none of these tokens.
+
+        Raises TokenError if it is not valid now.
+        """
+        ...
+
+    def revoke(self, name: str) -> None:
+        """Make the tokens of a user invalid that were issued so far."""
+        ...
+
+
+class TokenSource(Protocol):
+    """Finds the users of tokens that objects of the cluster make valid."""
+
+    def __call__(self, token: str) -> User | None:
+        """Return the user of a token, `None` if no object makes it valid."""
+        ...
 
 
 class Tokens:
@@ -63,80 +123,85 @@ class Tokens:
     def __init__(
         self,
         static: Mapping[str, User],
-        rng: random.Random,
-        clock: Clock,
-        uid_of: Callable[[str, str], str | None],
-        user_of: Callable[[str], User | None],
+        issuer: AccountTokenIssuer,
+        source: TokenSource,
     ) -> None:
         """Take the tokens that are valid from the start.
 
-        `uid_of` returns the uid of a service account by namespace and name, `user_of`
-        the user of a token that an object of the cluster makes valid.
+        `issuer` knows the tokens of service accounts, `source` those in objects.
         """
-        self._issued = {token: _Issued(user) for token, user in static.items()}
-        self._rng = rng
-        self._clock = clock
-        self._uid_of = uid_of
-        self._user_of = user_of
+        self._static = dict(static)
+        self._issuer = issuer
+        self._source = source
 
     def add(self, token: str, user: User) -> None:
         """Make a token valid for a user, without an end."""
-        self._issued[token] = _Issued(user)
+        self._static[token] = user
 
     def revoke(self, name: str) -> None:
         """Make all tokens of a user invalid."""
-        for token, issued in list(self._issued.items()):
-            if issued.user.name == name:
-                del self._issued[token]
+        for token, user in list(self._static.items()):
+            if user.name == name:
+                del self._static[token]
+        self._issuer.revoke(name)
 
     def authenticate(self, header: str | None) -> User:
-        """Return the user of an Authorization header; raises Refusal 401."""
-        if not header:
+        """Return the user of an Authorization header; raises Refusal 401.
+
+        A header that names no bearer token says nothing of the user, as upstream.
+        """
+        scheme, _, token = (header or "").strip().partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
             return ANONYMOUS
-        scheme, _, token = header.partition(" ")
-        user = self.lookup(token.strip()) if scheme.lower() == "bearer" else None
+        user = self.lookup(token.strip())
         if user is None:
             raise unauthorized()
         return user
 
     def lookup(self, token: str) -> User | None:
-        """Return the user of a token, `None` if it is not valid now."""
-        issued = self._issued.get(token)
-        if issued is None:
-            return self._user_of(token)
-        if issued.ends_at is not None and self._clock.now() >= issued.ends_at:
+        """Return the user of a token, `None` if it is not valid here and now."""
+        if user := self._static.get(token):
+            return user
+        try:
+            found = self.identify(token)
+        except TokenError:
             return None
-        if issued.account and self._uid_of(*issued.account) != issued.user.uid:
+        if found is None or AUDIENCE not in found.audiences:
             return None
-        return issued.user
+        return found.user
+
+    def identify(self, token: str) -> Identity | None:
+        """Return whom a token authenticates, `None` if nobody knows it.
+
+        Raises TokenError if it is known and not valid now.
+        """
+        if user := self._static.get(token):
+            return Identity(_with_uid(user))
+        if found := self._issuer.identify(token):
+            return found
+        user = self._source(token)
+        return Identity(user) if user else None
 
     def is_known(self, name: str) -> bool:
-        """Tell whether a user has a valid token."""
-        return any(
-            issued.user.name == name and self.lookup(token) is not None
-            for token, issued in self._issued.items()
-        )
+        """Tell whether a user has one of the tokens that are valid from the start."""
+        return any(user.name == name for user in self._static.values())
 
-    def issue(self, namespace: str, name: str, uid: str, ends_at: datetime) -> str:
+    def issue(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        ends_at: datetime,
+        audiences: Sequence[str] = (AUDIENCE,),
+        bound: BoundObject | None = None,
+    ) -> str:
         """Return a new token of a service account."""
-        token = f"sa-{self._rng.getrandbits(256):064x}"
-        user = account_user(namespace, name, uid)
-        self._issued[token] = _Issued(user, ends_at, (namespace, name))
-        return token
+        return self._issuer.issue(namespace, name, uid, ends_at, audiences, bound)
 
 
-def impersonated(headers: Mapping[str, str]) -> User | None:
-    """Return the user that the Impersonate headers name, `None` without them."""
-    name = headers.get("impersonate-user", "")
-    if not name:
-        return None
-    listed = headers.get("impersonate-group", "")
-    groups = [group for group in listed.split("\n") if group]
-    return User(
-        name,
-        headers.get("impersonate-uid", ""),
-        tuple(dict.fromkeys([*groups, AUTHENTICATED])),
-    )
+def _with_uid(user: User) -> User:
+    """Return the user of a static token: the file of such tokens has a uid of each."""
+    return user if user.uid else replace(user, uid=user.name)
 
 
 def forbid_anonymous(path: str) -> Refusal:

@@ -1,12 +1,24 @@
-"""Authorization: the attributes of a request, and the refusal."""
+"""Authorization: the attributes of a request, the decision, and the refusal."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.statuses import Refusal, qualified
 
 JSON = dict[str, Any]
+
+MASTERS: Final = "system:masters"
+"""The group whose members may do everything, whatever roles say."""
+
+EVERYTHING: Final[Sequence[JSON]] = (
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+)
+"""The rules of a user who may do everything."""
+
+_ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,43 +41,108 @@ class Attributes:
         return self.resource
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a user may do something, and why, as far as that is known."""
+
+    is_allowed: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules that apply to a user, and the errors met while they were read."""
+
+    rules: Sequence[JSON]
+    errors: Sequence[str] = ()
+
+    @property
+    def error(self) -> str:
+        """The errors as Go's Aggregate prints them."""
+        return aggregate(self.errors)
+
+
+def aggregate(errors: Sequence[str]) -> str:
+    """Return several errors as Go's Aggregate prints them: each once."""
+    found = list(dict.fromkeys(errors))
+    return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+
+
 class Authorizer:
     """Decides whether a user may do something; this one allows everything."""
 
-    enforced: bool = False
-    """Whether the authorizer ever refuses anything."""
+    enforced: ClassVar[bool] = False
+    """Whether the authorizer ever refuses anything to a user who has logged in."""
 
     def check(self, user: User, attributes: Attributes) -> None:
         """Raise a Refusal if `user` may not do it."""
-        if not self.allows(user, attributes):
-            raise _refusal(user, attributes)
+        decision = self.decide(user, attributes)
+        if not decision.is_allowed:
+            raise _refusal(user, attributes, decision.reason)
 
     def allows(self, user: User, attributes: Attributes) -> bool:
         """Tell whether `user` may do it."""
+        return self.decide(user, attributes).is_allowed
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        """Decide whether `user` may do it."""
         del user, attributes
-        return True
+        return Decision(is_allowed=True)
+
+    def review(self, user: User, attributes: Attributes) -> Decision:
+        """Decide for a review about a user, who need not have sent anything."""
+        return self.decide(user, attributes)
+
+    def rules_for(self, user: User, namespace: str) -> Rules:
+        """Return what `user` may do in a namespace, and everywhere."""
+        del user, namespace
+        return Rules(EVERYTHING)
 
 
-def _refusal(user: User, attributes: Attributes) -> Refusal:
+class KnownUsers(Authorizer):
+    """Allows everything to the users whom the cluster knows.
+
+    Of a user whom it does not know, a review says that it may do nothing.
+    """
+
+    def __init__(self, is_known: Callable[[str], bool]) -> None:
+        """Take the function that tells whether there is a user of a name."""
+        self._is_known = is_known
+
+    def review(self, user: User, attributes: Attributes) -> Decision:
+        """Decide for a review: users may do everything, others nothing."""
+        del attributes
+        return Decision(is_allowed=self._is_known(user.name))
+
+
+def _refusal(user: User, attributes: Attributes, reason: str) -> Refusal:
+    """Return the refusal of a request (responsewriters.ForbiddenStatusError)."""
+    why = f": {reason}" if reason else ""
+    details: JSON = {}
     if attributes.path:
-        message = (
-            f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"'
-        )
-        return Refusal(403, "Forbidden", f"forbidden: {message}", {})
+        subject = "forbidden"
+        wish = f'path "{attributes.path}"'
+    else:
+        what = qualified(attributes.group, attributes.resource)
+        named = f'{what} "{attributes.name}"' if attributes.name else what
+        subject = f"{named} is forbidden"
+        wish = _wish(attributes)
+        parts = {"name": attributes.name, "group": attributes.group}
+        details = {name: each for name, each in parts.items() if each}
+        details["kind"] = attributes.resource
+    text = f'User "{user.name}" cannot {attributes.verb} {wish}'
+    message = f"{subject}: {text.translate(_ESCAPED)}{why}"
+    return Refusal(403, "Forbidden", message, details)
+
+
+def _wish(attributes: Attributes) -> str:
+    """Return the resource that a user wants to use, and where."""
     where = (
         f'in the namespace "{attributes.namespace}"'
         if attributes.namespace
         else "at the cluster scope"
     )
-    what = qualified(attributes.group, attributes.resource)
-    named = f'{what} "{attributes.name}"' if attributes.name else what
-    message = (
-        f'{named} is forbidden: User "{user.name}" cannot {attributes.verb} resource '
-        f'"{attributes.full_resource}" in API group "{attributes.group}" {where}'
+    return (
+        f'resource "{attributes.full_resource}" in API group "{attributes.group}" '
+        f"{where}"
     )
-    details: JSON = {"kind": attributes.resource}
-    if attributes.name:
-        details["name"] = attributes.name
-    if attributes.group:
-        details["group"] = attributes.group
-    return Refusal(403, "Forbidden", message, details)

@@ -17,16 +17,13 @@ from controller_manager.devcluster.server import discovery
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
-    attributes_of_path,
     in_form,
 )
 from controller_manager.devcluster.server.authentication import (
     ANONYMOUS,
-    AUTHENTICATED,
     Tokens,
     User,
     forbid_anonymous,
-    impersonated,
 )
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
@@ -35,6 +32,7 @@ from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
 from controller_manager.devcluster.server.reading import Reader
+from controller_manager.devcluster.server.request_info import attributes_of_request
 from controller_manager.devcluster.server.responses import (
     TEXT_HEADERS,
     json_or_404,
@@ -43,11 +41,7 @@ from controller_manager.devcluster.server.responses import (
     refused,
     with_warnings,
 )
-from controller_manager.devcluster.server.routing import (
-    Target,
-    attributes_of,
-    find_target,
-)
+from controller_manager.devcluster.server.routing import Target, find_target
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     method_not_allowed,
@@ -145,42 +139,39 @@ class GenericAPIServer:
     async def _answer(
         self, request: Request, certificate_user: User | None
     ) -> Response | StreamingResponse:
-        user = self._user(request, certificate_user)
-        if request.path in _PROBES:
-            return Response(200, TEXT_HEADERS, b"ok")
-        if request.path in _VERSION_PATHS:
-            return json_response(200, discovery.VERSION)
-        if user is ANONYMOUS:
-            raise forbid_anonymous(request.path)
-        return await self._route(request, user)
-
-    def _user(self, request: Request, certificate_user: User | None) -> User:
-        """Return the user of a request: a client certificate goes before a token."""
+        # A client certificate goes before a token.
         user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
         )
-        other = impersonated(request.headers)
-        if other is None:
+        if request.path in _PROBES:  # They need no permission, as upstream.
+            return Response(200, TEXT_HEADERS, b"ok")
+        user = self._authorized(request, user)
+        if request.path in _VERSION_PATHS:
+            return json_response(200, discovery.VERSION)
+        return await self._route(request, user)
+
+    def _authorized(self, request: Request, user: User) -> User:
+        """Return the user as whom a request is carried out; raises Refusal."""
+        if self.authorizer.enforced:
+            user = self.impersonated(user, request)
+            self.authorizer.check(user, _attributes(request))
             return user
-        wanted = [("users", other.name)]
-        wanted += [("groups", each) for each in other.groups if each != AUTHENTICATED]
-        if other.uid:
-            wanted.append(("uids", other.uid))
-        for resource, name in wanted:
-            group = "authentication.k8s.io" if resource == "uids" else ""
-            attributes = Attributes(
-                "impersonate", group=group, resource=resource, name=name
-            )
-            self.authorizer.check(user, attributes)
-        return other
+        if user is ANONYMOUS and request.path not in _VERSION_PATHS:
+            raise forbid_anonymous(request.path)
+        return self.impersonated(user, request)
+
+    def impersonated(self, user: User, request: Request) -> User:
+        """Return the user as whom `user` wants a request to be carried out.
+
+        A server whose users may act as others overrides it. Raises Refusal.
+        """
+        del request
+        return user
 
     async def _route(
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
         parts = [part for part in request.path.split("/") if part]
-        if len(parts) < 3 or parts[0] == "openapi":
-            attributes = Attributes(request.method.lower(), path=request.path)
-            self.authorizer.check(user, attributes)
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
@@ -213,17 +204,15 @@ class GenericAPIServer:
             return json_or_404(discovery.api_resources(self.catalogue, *group_version))
         query = dict(request.query)
         if api := self._apis.get(group_version):
-            attributes = attributes_of_path(api.group, rest, request.method)
-            self.authorizer.check(user, attributes)
             if request.method != "GET":
                 raise method_not_allowed()
             status, body = api.answer(request.path, query)
             if status == 200:
                 now = self._clock.now()
-                body = in_form(api, attributes.resource, body, request, now)
+                resource = _attributes(request).resource
+                body = in_form(api, resource, body, request, now)
             return json_response(status, body)
         target = find_target(self.catalogue, group_version, rest, query, user)
-        self.authorizer.check(user, attributes_of(target, request.method))
         if target.subresource and not target.kind.subresource(target.subresource):
             raise no_such_resource()
         answer = await self._about(target, request)
@@ -253,3 +242,7 @@ class GenericAPIServer:
             case "HEAD":
                 raise method_not_allowed()
         return await self._writer.answer(target, request)
+
+
+def _attributes(request: Request) -> Attributes:
+    return attributes_of_request(request.method, request.path, dict(request.query))

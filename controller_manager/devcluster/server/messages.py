@@ -13,6 +13,7 @@ Message = Mapping[int, str]
 
 META_MESSAGES: Final[Mapping[str, Message]] = {
     "Time": {1: "seconds:int", 2: "nanos:int"},
+    "MicroTime": {1: "seconds:int", 2: "nanos:int"},
     "Quantity": {1: "string:str"},
     "IntOrString": {1: "type:int", 2: "intVal:int", 3: "strVal:str"},
     "ObjectMeta": {
@@ -30,7 +31,18 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         12: "annotations:{}str",
         13: "ownerReferences:[]OwnerReference",
         14: "finalizers:[]str",
+        17: "managedFields:[]ManagedFieldsEntry",
     },
+    "ManagedFieldsEntry": {
+        1: "manager:str",
+        2: "operation:str",
+        3: "apiVersion:str",
+        4: "time:Time",
+        6: "fieldsType:str",
+        7: "fieldsV1:FieldsV1",
+        8: "subresource:str",
+    },
+    "FieldsV1": {1: "raw:bytes"},
     "OwnerReference": {
         1: "kind:str",
         3: "name:str",
@@ -60,5 +72,6 @@ META_MESSAGES: Final[Mapping[str, Message]] = {
         5: "reason:str",
         6: "message:str",
     },
+    "ExtraValue": {1: "items:[]str"},
     "Preconditions": {1: "uid:str", 2: "resourceVersion:str"},
 }

@@ -19,6 +19,7 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 )
+_WILDCARD: Final = re.compile(rf"\*\.{_SUBDOMAIN.pattern}")
 _SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
@@ -27,6 +28,12 @@ _SUBDOMAIN_TEXT: Final = (
     "characters, '-' or '.', and must start and end with an alphanumeric character "
     "(e.g. 'example.com', regex used for validation is "
     r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_WILDCARD_TEXT: Final = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS "
+    "subdomain, which must consist of lower case alphanumeric characters, '-' or '.' "
+    "and end with an alphanumeric character (e.g. '*.example.com', regex used for "
+    f"validation is '{_WILDCARD.pattern}')"
 )
 _LABEL_TEXT: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters "
@@ -59,6 +66,13 @@ _MAX_SUBDOMAIN: Final = 253
 def validate_subdomain(name: str, field: str) -> list[Cause]:
     """Check a name that must be a DNS subdomain, as for most kinds."""
     return _checked(name, field, _SUBDOMAIN, _MAX_SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def validate_host(name: str, field: str) -> list[Cause]:
+    """Check the name of a host, which may begin with ``*.``."""
+    if "*" not in name:
+        return validate_subdomain(name, field)
+    return _checked(name, field, _WILDCARD, _MAX_SUBDOMAIN, _WILDCARD_TEXT)
 
 
 def validate_label(name: str, field: str) -> list[Cause]:

@@ -20,6 +20,10 @@ from controller_manager.devcluster.server.admission import (
 )
 from controller_manager.devcluster.server.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.fields.entries import (
+    same_but_for_time,
+    with_entries,
+)
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.object_meta import (
     validate_metadata,
@@ -39,7 +43,11 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.devcluster.server.storage import Key, Storage, Stored
 
 JSON = dict[str, Any]
-Managed = Callable[[JSON, JSON], JSON]
+Managed = Callable[[JSON, JSON, Any], list[JSON]]
+"""Returns the managers of the fields of an object that is replaced.
+
+It is given the old object, the new one, and the managedFields of the request.
+"""
 
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -72,14 +80,17 @@ class Objects:
 
     def find(self, kind: Kind, namespace: str, name: str) -> Stored:
         """Return an object; raises Refusal 404."""
-        stored = self.storage.collection(kind.resource).get((namespace, name))
+        stored = self.storage.collection(kind.stored.resource).get((namespace, name))
         if stored is None:
             raise not_found(kind.group, kind.plural, name)
         return stored
 
     def has(self, kind: Kind, namespace: str, name: str) -> bool:
         """Tell whether there is such an object."""
-        return self.storage.collection(kind.resource).get((namespace, name)) is not None
+        return (
+            self.storage.collection(kind.stored.resource).get((namespace, name))
+            is not None
+        )
 
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
@@ -90,6 +101,18 @@ class Objects:
 
     # Creating
 
+    def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
+        """Store a new object of a part of the cluster, complete, without checks.
+
+        It gets its namespace, its name, a uid, and the time of its creation.
+        """
+        namespace, name = key
+        metadata: JSON = {"name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        self._stamp_new(kind, metadata, None)
+        return self.put(kind, key, {**obj, "metadata": metadata})
+
     def create(
         self,
         kind: Kind,
@@ -97,18 +120,20 @@ class Objects:
         obj: JSON,
         *,
         dry_run: bool = False,
-        managed: Callable[[JSON], JSON] | None = None,
+        managed: Callable[[JSON], list[JSON]] | None = None,
         user: User = ANONYMOUS,
         submission: Submission | None = None,
     ) -> Stored:
-        """Store a new object of `user`; `managed` adds the managers of its fields.
+        """Store a new object of `user`.
 
-        `submission` is the request of a client, `None` for a part of the cluster.
+        `managed` returns the managers of its fields, as it is given and with defaults:
+        nobody owns what the server adds. `submission` is the request of a client,
+        `None` for a part of the cluster.
         """
         write = Write(Operation.CREATE, kind, namespace, "", None)
         write.submission, write.is_dry_run = submission, dry_run
         strategy = kind.strategy
-        obj = self._prepared(write, obj)
+        obj = self._prepared(write, obj, managed)
         strategy.record_user(obj, user)
         metadata = obj["metadata"]
         name = metadata.get("name", "")
@@ -116,7 +141,6 @@ class Objects:
         causes += [*strategy.validate(obj), *strategy.validate_new(obj)]
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
-        obj = managed(obj) if managed else obj
         write.name, write.obj = name, obj
         self.admission.validate(write)
         key = (metadata.get("namespace", ""), name)
@@ -130,16 +154,20 @@ class Objects:
             strategy.after_write(self, None, stored.obj)
         return stored
 
-    def _prepared(self, write: Write, given: JSON) -> JSON:
+    def _prepared(
+        self, write: Write, given: JSON, managed: Callable[[JSON], list[JSON]] | None
+    ) -> JSON:
         """Return a new object with the fields that the server sets; raises Refusal."""
         kind = write.kind
-        obj: JSON = _copied(given)
-        metadata = obj.setdefault("metadata", {})
+        obj, _ = _copied_object(given)
+        metadata = obj["metadata"]
         _place(kind, write.namespace, metadata)
-        kind.strategy.mutate(obj, self.storage)
         if kind.has_status:
             obj.pop("status", None)
         kind.strategy.apply_defaults(obj)
+        if managed:
+            shown = _with_null_times(kind.strategy.null_condition_times, obj)
+            obj = with_entries(obj, managed(shown))
         obj = self._mutated(write, obj)
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
@@ -183,7 +211,7 @@ class Objects:
     def _stamp_new(
         self, kind: Kind, metadata: JSON, submission: Submission | None
     ) -> None:
-        for name in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
+        for name in (*_SERVER_OWNED, "resourceVersion"):
             metadata.pop(name, None)
         metadata["uid"] = _once(submission, "uid", self._new_uid)
         metadata["creationTimestamp"] = format_time(self._now(submission))
@@ -211,36 +239,40 @@ class Objects:
     ) -> Stored:
         """Replace an object, or the part that a subresource writes.
 
-        `managed` adds the managers of its fields, given the old and the new one, and
-        may raise Refusal. `submission` is the request of a client.
+        `managed` returns the managers of its fields, and may raise Refusal.
+        `submission` is the request of a client.
         """
         stored = self.find(kind, namespace, name)
         old = stored.obj
-        new: JSON = _copied(obj)
-        metadata = new.setdefault("metadata", {})
+        new, given = _copied_object(obj)
+        metadata = new["metadata"]
         _check_identity(kind, namespace, name, metadata)
         check_version(kind, old, metadata.get("resourceVersion", ""))
         if uid_is_precondition:
             check_uid(kind, old, metadata.get("uid", ""))
         write = Write(Operation.UPDATE, kind, namespace, name, new, old, subresource)
         write.submission, write.is_dry_run = submission, dry_run
-        if submission and self.admission.mutates(Operation.UPDATE):
+        asked = None
+        if submission and self.admission.mutates(write):
+            asked = _copied(new)
             new = self._admitted(write, new)
             metadata = new["metadata"]
         uid = metadata.get("uid") or old["metadata"]["uid"]
         causes = validate_metadata_update(old["metadata"], {**metadata, "uid": uid})
         # Upstream checks metadata twice, in the registry and in the strategy.
         causes += causes
-        _carry_over(old, metadata)
-        new = _replaced(kind, old, new, subresource)
-        kind.strategy.apply_defaults(new)
+        new = _planned(kind, old, new, subresource)
+        if managed:
+            mine = _planned(kind, old, asked, subresource) if asked else new
+            shown = _with_null_times(kind.strategy.null_condition_times, mine)
+            new = with_entries(new, managed(old, shown, given))
         kind.strategy.stamp(old, new, self._now(submission))
         if not subresource:
             kind.strategy.assign(old, new, self.storage)
         causes += _validated(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
-        write.obj = managed(old, new) if managed else new
+        write.obj = new
         self.admission.validate(write)
         return self._replace(stored, write)
 
@@ -264,7 +296,7 @@ class Objects:
         )
         assert new is not None  # noqa: S101 - there is one in an update
         metadata, strategy = new["metadata"], kind.strategy
-        if _complete(kind, new) == old:
+        if _is_same(_complete(kind, new), old):
             return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
@@ -339,6 +371,16 @@ def _copied(value: Any) -> Any:
     return value
 
 
+def _copied_object(given: JSON) -> tuple[JSON, Any]:
+    """Return a copy of an object without its managedFields, and these."""
+    entries = None
+    if (metadata := given.get("metadata")) and "managedFields" in metadata:
+        metadata = dict(metadata)
+        entries = metadata.pop("managedFields")
+    obj: JSON = _copied({**given, "metadata": metadata or {}})
+    return obj, entries
+
+
 def _complete(kind: Kind, obj: JSON) -> JSON:
     """Return an object as it is stored: kind and apiVersion come first."""
     return {
@@ -346,6 +388,19 @@ def _complete(kind: Kind, obj: JSON) -> JSON:
         "apiVersion": kind.api_version,
         **_with_null_times(kind.strategy.null_condition_times, obj),
     }
+
+
+def _is_same(new: JSON, old: JSON) -> bool:
+    """Tell whether an update changes nothing, or only times of managers.
+
+    Upstream: apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
+    """
+    if new == old:
+        return True
+    before, after = (each["metadata"].get("managedFields") for each in (old, new))
+    if not before or not after or not same_but_for_time(before, after):
+        return False
+    return with_entries(new, []) == with_entries(old, [])
 
 
 def _with_null_times(names: Sequence[str], obj: JSON) -> JSON:
@@ -395,6 +450,14 @@ def _carry_over(old: JSON, metadata: JSON) -> None:
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
 
 
+def _planned(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
+    """Return what an update makes of an object, with defaults; `new` is changed."""
+    _carry_over(old, new["metadata"])
+    planned = _replaced(kind, old, new, subresource)
+    kind.strategy.apply_defaults(planned)
+    return planned
+
+
 def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
     """Return the new object: the endpoint decides which fields may change."""
     if subresource == "status":
@@ -403,7 +466,10 @@ def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
             metadata.pop(name, None)
             if name in old["metadata"]:
                 metadata[name] = old["metadata"][name]
+        has_none = kind.is_custom and "status" not in new
         new = {**old, "metadata": metadata, "status": new.get("status", {})}
+        if has_none:
+            del new["status"]
         kind.strategy.prepare_for_status_update(old, new)
         return new
     if subresource:

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from controller_manager.devcluster.server.apply import MEDIA_TYPE
 from controller_manager.devcluster.server.json_patch import (
     PatchError,
     json_patch,
@@ -18,6 +17,7 @@ from controller_manager.devcluster.server.strategic_merge import strategic_merge
 
 JSON = dict[str, Any]
 
+APPLY: Final = "application/apply-patch+yaml"
 _PATCH_TYPES: Final = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -28,7 +28,7 @@ _PATCH_TYPES: Final = (
 def check_patch_type(content_type: str, kind: Kind) -> None:
     """Raise Refusal 415 if a kind does not accept a patch of that type."""
     known = _PATCH_TYPES if kind.strategy.merges_strategically else _PATCH_TYPES[:-1]
-    if content_type not in (*known, MEDIA_TYPE):
+    if content_type not in (*known, APPLY):
         raise unsupported_media_type("415: Unsupported Media Type", {})
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.messages import Message
 
@@ -120,6 +122,21 @@ def _time(obj: JSON) -> str | None:
     return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds > 0 else None
 
 
+def _micro_time(obj: JSON) -> str | None:
+    """Return a time as JSON shows it with microseconds."""
+    text, micro = _time(obj), obj.get("nanos", 0) // 1000
+    return f"{text.removesuffix('Z')}.{micro:06}Z" if text else None
+
+
+def _json(text: bytes) -> Any:
+    """Return the value of a field that is JSON within the message."""
+    try:
+        return msgspec.json.decode(text or b"{}")
+    except msgspec.DecodeError as error:
+        msg = f"a field has no JSON: {error}"
+        raise ProtobufError(msg) from None
+
+
 class _Decoder:
     """Decodes messages by their tables."""
 
@@ -140,6 +157,12 @@ class _Decoder:
         match name:
             case "Time":
                 return _time(obj)
+            case "MicroTime":
+                return _micro_time(obj)
+            case "FieldsV1":
+                return _json(base64.b64decode(obj.get("raw", "")))
+            case "ExtraValue":
+                return obj.get("items", [])
             case "Quantity":
                 return obj.get("string", "0")
             case "IntOrString":

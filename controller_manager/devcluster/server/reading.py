@@ -100,7 +100,7 @@ class Reader:
 
         Raises Refusal 410.
         """
-        collection = self._storage.collection(target.kind.resource)
+        collection = self._storage.collection(target.kind.stored.resource)
         try:
             snapshot = collection.snapshot(version)
         except TooOldError:
@@ -204,7 +204,7 @@ class Reader:
         number = parse_version(wanted) if wanted else 0
         ends_initial = is_true(query, "sendInitialEvents")
         from_now = number == 0 or ends_initial
-        collection = self._storage.collection(target.kind.resource)
+        collection = self._storage.collection(target.kind.stored.resource)
         # Without a version, or with 0, the watch begins with the present objects.
         initial = self.select(target, selection, None) if from_now else []
         try:

@@ -6,17 +6,13 @@ from typing import Final
 
 from controller_manager.devcluster.server.admission import Submission
 from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.dry_run import asks_for_dry_run
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.query import is_true
 from controller_manager.devcluster.server.statuses import no_such_resource
 
 _NAMESPACES: Final = "namespaces"
 """The segment of a path before the name of a namespace."""
-
-_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +77,3 @@ def _is_in_namespace(
         return True
     scope = catalogue.find(*group_version, _NAMESPACES)
     return scope is None or scope.subresource(parts[2]) is None
-
-
-def attributes_of(target: Target, method: str) -> Attributes:
-    """Return the attributes of a request, as RBAC rules name them."""
-    if method in ("GET", "HEAD"):
-        verb = "get" if target.name else "list"
-        if is_true(target.query, "watch"):
-            verb = "watch"
-    elif method == "DELETE":
-        verb = "delete" if target.name else "deletecollection"
-    else:
-        verb = _VERBS.get(method, method.lower())
-    namespace, kind = target.namespace, target.kind
-    if kind.plural == _NAMESPACES and not kind.group:
-        namespace = target.name
-    return Attributes(
-        verb,
-        group=kind.group,
-        resource=kind.plural,
-        subresource=target.subresource,
-        namespace=namespace,
-        name=target.name,
-    )

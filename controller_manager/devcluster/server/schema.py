@@ -84,7 +84,9 @@ _INT_OR_STRING: Final = frozenset(
 _OMITTED_WHEN_ZERO: Final = frozenset(
     (
         "active",
+        "clusterScope",
         "currentReplicas",
+        "deprecatedCount",
         "failed",
         "failureThreshold",
         "fullyLabeledReplicas",
@@ -95,8 +97,10 @@ _OMITTED_WHEN_ZERO: Final = frozenset(
         "hostPID",
         "hostPort",
         "initialDelaySeconds",
+        "insecureSkipTLSVerify",
         "minReadySeconds",
         "nodePort",
+        "number",
         "numberAvailable",
         "numberUnavailable",
         "observedGeneration",
@@ -337,7 +341,7 @@ class Checker:
                 good = isinstance(value, int | float) and not isinstance(value, bool)
             case "datetime":
                 good = isinstance(value, str) and _is_time(value)
-            case _ if name in _QUANTITIES or (model, name) in _MORE_QUANTITIES:
+            case _ if _is_quantity(model, name):
                 return _quantity(value, model, path)
             case _:
                 good = isinstance(value, str) or (
@@ -346,6 +350,15 @@ class Checker:
         if not good:
             raise _mismatch(value, model, path, _go_scalar(name, type_))
         return value
+
+
+def is_text(model: str, name: str) -> bool:
+    """Tell whether a text field takes nothing but texts: quantities may be numbers."""
+    return not _is_quantity(model, name) and name not in _INT_OR_STRING
+
+
+def _is_quantity(model: str, name: str) -> bool:
+    return name in _QUANTITIES or (model, name) in _MORE_QUANTITIES
 
 
 def _is_omitted(value: Any, model: str, name: str) -> bool:

@@ -21,6 +21,8 @@ _COMMON: Final[Mapping[str, tuple[str, ...]]] = {
     "metadata.namespace": ("metadata", "namespace"),
 }
 
+_FIELD_TERM: Final = re.compile(r"([^=!]+)(==|!=|=)(.*)")
+
 
 @dataclass(frozen=True, slots=True)
 class _FieldTerm:
@@ -72,7 +74,7 @@ def parse_selection(kind: Kind, query: Mapping[str, str]) -> Selection:
 def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
     terms = []
     for part in filter(None, text.split(",")):
-        match = re.fullmatch(r"([^=!]+)(==|!=|=)(.*)", part)
+        match = _FIELD_TERM.fullmatch(part)
         if match is None:
             message = f"invalid selector: '{part}'; can't understand '{part}'"
             raise bad_request(message)
@@ -84,3 +86,20 @@ def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
         absent = kind.strategy.absent_fields.get(name, "")
         terms.append(_FieldTerm(path, value, operator != "!=", absent))
     return tuple(terms)
+
+
+def exact_name(text: str) -> str:
+    """Return the only name that a field selector lets pass, "" if it names none.
+
+    A permission for objects of that name then covers the list (requestinfo.go).
+    """
+    for part in text.split(","):
+        match = re.fullmatch(r"metadata\.name==?([^=,/%]+)", part)
+        if match and match.group(1) not in (".", ".."):
+            return match.group(1)
+    return ""
+
+
+def is_field_selector(text: str) -> bool:
+    """Tell whether a text is a field selector, whatever fields it names."""
+    return all(_FIELD_TERM.fullmatch(part) for part in text.split(",") if part)

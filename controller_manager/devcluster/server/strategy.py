@@ -1,6 +1,6 @@
 """The behaviour of the objects of one kind (registry/rest strategies)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.deletion import Deletion, marked_deleted
-from controller_manager.devcluster.server.field_types import FieldTypes
+from controller_manager.devcluster.server.fields.field_set import FieldSet
+from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import Cause
@@ -27,7 +28,7 @@ if TYPE_CHECKING:  # they know Kind, which knows its strategy
 
 JSON = dict[str, Any]
 
-_BY_NAME: Final = FieldTypes()
+_SPEC: Final[FieldSet] = {"f:spec": {}}
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -68,6 +69,9 @@ class Strategy:
     kept_by_status: ClassVar[tuple[str, ...]] = ()
     """Fields of the metadata that a write of the status does not change."""
 
+    not_in_status: ClassVar[FieldSet] = _SPEC
+    """Fields that nobody owns by a write of the status (GetResetFields)."""
+
     null_condition_times: ClassVar[tuple[str, ...]] = ()
     """Condition times that Go writes as null when they are absent."""
 
@@ -105,19 +109,6 @@ class Strategy:
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of `obj` (pkg/apis/*/v1/defaults.go)."""
-
-    def mutate(self, obj: JSON, storage: Storage) -> None:
-        """Change a new object before it has its name; raises Refusal.
-
-        It stands for the mutating admission plugins. The defaults come later.
-        """
-
-    def mutate_posted(self, obj: JSON) -> None:
-        """Change a new object that a client has posted, before `mutate`.
-
-        It stands for mutating admission plugins, too. What parts of the development
-        cluster create in the storage is left as it is.
-        """
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in other fields of `obj`, which has its defaults."""
@@ -163,9 +154,9 @@ class Strategy:
         """Tell whether an update makes a new generation."""
         return _content(old) != _content(new)
 
-    def field_types(self) -> FieldTypes:
-        """Return how fields are merged when a configuration is applied."""
-        return _BY_NAME
+    def field_type(self) -> FieldType | None:
+        """Return how fields of a kind without a model are merged, `None` if unknown."""
+        return None
 
     # Validation (pkg/apis/*/validation): causes in the order of upstream
 
@@ -241,6 +232,10 @@ class Strategy:
     def table_columns(self) -> Sequence[Column]:
         """Return the columns of the table that kubectl prints."""
         return self.columns
+
+    def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
+        """Return objects in the order of the rows of their table."""
+        return items
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return an object's row of the table, one cell for each of `columns`."""

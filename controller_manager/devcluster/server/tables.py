@@ -82,7 +82,7 @@ def table(
     The values are ``None``, ``Object``, and for all others the metadata.
     """
     rows = []
-    for stored in items:
+    for stored in kind.strategy.in_table_order(items):
         row: JSON = {"cells": kind.strategy.cells(stored.obj, now)}
         if include == "Object":
             row["object"] = stored.obj

@@ -11,11 +11,9 @@ from controller_manager.devcluster.server.admission import (
     Submission,
     Write,
 )
-from controller_manager.devcluster.server.apply import MEDIA_TYPE
 from controller_manager.devcluster.server.applying import (
     Permit,
     apply_configuration,
-    field_manager,
 )
 from controller_manager.devcluster.server.attempts import attempted
 from controller_manager.devcluster.server.authentication import Tokens
@@ -24,6 +22,8 @@ from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.field_owners import field_manager
+from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
     check_object,
@@ -35,7 +35,11 @@ from controller_manager.devcluster.server.negotiation import (
     strict_error,
 )
 from controller_manager.devcluster.server.objects import Managed, Objects
-from controller_manager.devcluster.server.patch import check_patch_type, patched
+from controller_manager.devcluster.server.patch import (
+    APPLY,
+    check_patch_type,
+    patched,
+)
 from controller_manager.devcluster.server.responses import (
     JSON_HEADERS,
     encode_list,
@@ -132,12 +136,12 @@ class Writer:
         answer = kind.strategy.answer(self._call(target), obj)
         if answer is not None:
             return json_response(201, answer)
-        kind.strategy.mutate_posted(obj)
         stored = self._objects.create(
             kind.stored,
             target.namespace,
             to_stored(kind, obj),
             dry_run=target.dry_run,
+            managed=self._fields(target, request, "Update").created,
             user=target.user,
             submission=target.submission,
         )
@@ -196,11 +200,11 @@ class Writer:
         kind = target.kind
         content_type = header(request.headers, "content-type").partition(";")[0]
         check_patch_type(content_type, kind)
-        if content_type == MEDIA_TYPE:
+        if content_type == APPLY:
             _check_replaceable(target)
-            messages = self._catalogue.messages
+            fields = self._fields(target, request, "Apply")
             permit = self._permit(target)
-            return apply_configuration(self._objects, messages, target, request, permit)
+            return apply_configuration(self._objects, target, request, fields, permit)
         patch = decode_json(request.body or b"")
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
@@ -217,13 +221,17 @@ class Writer:
     def _managed(self, target: Target, request: Request) -> Managed:
         """Return what checks the user, and records who changed the fields."""
         permit = self._permit(target)
-        manager = field_manager(target, request, "Update", self._objects.clock)
+        fields = self._fields(target, request, "Update")
 
-        def managed(old: JSON, new: JSON) -> JSON:
+        def managed(old: JSON, new: JSON, given: Any) -> list[JSON]:
             permit(old, new)
-            return manager.updated(old, new)
+            return fields.updated(old, new, given)
 
         return managed
+
+    def _fields(self, target: Target, request: Request, operation: str) -> FieldManager:
+        clock, catalogue = self._objects.clock, self._catalogue
+        return field_manager(target, request, operation, clock, catalogue)
 
     def _permit(self, target: Target) -> Permit:
         """Return what refuses changes that the user of a request may not make."""

@@ -100,6 +100,20 @@ OPTIONS: Final = (
         _names,
     ),
     Option(
+        "devcluster-enable-admission-plugins",
+        "LIST",
+        "",
+        "Admission plugins that are on besides those that are on by default.",
+        _names,
+    ),
+    Option(
+        "devcluster-disable-admission-plugins",
+        "LIST",
+        "",
+        "Admission plugins that are off although they are on by default.",
+        _names,
+    ),
+    Option(
         "devcluster-port", "PORT", "0", "Port of the API server; 0 for any.", _whole
     ),
     Option(

@@ -1,16 +1,14 @@
 """Which requests a fault meets."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypedDict
 
 from msgspec import Struct
 
 from controller_manager.client.transport import Request
-from controller_manager.devcluster.server.aggregation import attributes_of_path
+from controller_manager.devcluster.server import request_info
 from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.negotiation import header
-from controller_manager.devcluster.server.query import is_true
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 
 VERBS: Final = (
@@ -23,8 +21,6 @@ VERBS: Final = (
     "update",
     "watch",
 )
-
-_NAMESPACE_PARTS: Final = ("finalize", "status")
 
 
 class Which(TypedDict, total=False):
@@ -106,21 +102,7 @@ def version_of(request: Request) -> str:
 
 def attributes_of_request(request: Request) -> Attributes | None:
     """Return what a request is about, `None` if that is no resource."""
-    match [part for part in request.path.split("/") if part]:
-        case ["api", _, first, *rest]:
-            group, parts = "", [first, *rest]
-        case ["apis", group, _, first, *rest]:
-            parts = [first, *rest]
-        case _:
-            return None
-    attributes = attributes_of_path(group, parts, request.method)
-    match parts:
-        case ["namespaces", name, part] if part in _NAMESPACE_PARTS and not group:
-            attributes = replace(
-                attributes, resource="namespaces", subresource=part, name=name
-            )
-    if is_true(dict(request.query), "watch"):
-        return replace(attributes, verb="watch")
-    if request.method == "DELETE" and not attributes.name:
-        return replace(attributes, verb="deletecollection")
-    return attributes
+    attributes = request_info.attributes_of_request(
+        request.method, request.path, dict(request.query)
+    )
+    return None if attributes.path else attributes

@@ -13,6 +13,12 @@ from typing import Final
 import yaml
 
 from controller_manager.clock import Clock, LoopClock, SystemClock
+from controller_manager.devcluster.admission.plugins import (
+    ON_BY_DEFAULT,
+    WITHOUT_ACCOUNTS,
+    PluginError,
+    chosen_plugins,
+)
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.embedded import (
     controllers_in_memory,
@@ -31,7 +37,13 @@ from controller_manager.observability.logs import Logger, make_logger, silent_lo
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.gates import FeatureGates
 from controller_manager.options.parsing import OptionsError
+from controller_manager.registry import registry
 from controller_manager.serving.certificates import ServingError
+
+_OF_ACCOUNTS: Final = frozenset(
+    ("serviceaccount-controller", "root-ca-certificate-publisher-controller")
+)
+"""Controllers that make what the plugin ServiceAccount gives to pods."""
 
 _TOKEN_LIFETIME: Final = timedelta(days=365)
 
@@ -146,7 +158,8 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
         if settings.controllers:
             flags["controllers"] = ",".join(settings.controllers)
         config = embedded_config(0, verbosity, settings.feature_gates, flags)
-        options = _options(settings, config.features, keys)
+        plugins = _plugins(settings)
+        options = _options(settings, config.features, keys, plugins)
         cluster = await stack.enter_async_context(
             DevCluster(options, clock, logger, faults)
         )
@@ -179,7 +192,10 @@ def _reserved(server: HTTPServer) -> socket.socket:
 
 
 def _options(
-    settings: ClusterSettings, features: FeatureGates, keys: ClusterKeys
+    settings: ClusterSettings,
+    features: FeatureGates,
+    keys: ClusterKeys,
+    plugins: frozenset[str],
 ) -> ClusterOptions:
     return ClusterOptions(
         port=settings.port,
@@ -190,6 +206,17 @@ def _options(
         rbac=settings.rbac,
         features=features,
         keys=keys,
+        admission_plugins=plugins,
+    )
+
+
+def _plugins(settings: ClusterSettings) -> frozenset[str]:
+    """Return the admission plugins that are on; raises PluginError."""
+    running = {each.name for each in registry().select(settings.controllers)}
+    return chosen_plugins(
+        settings.enable_admission_plugins,
+        settings.disable_admission_plugins,
+        ON_BY_DEFAULT if running >= _OF_ACCOUNTS else WITHOUT_ACCOUNTS,
     )
 
 
@@ -211,7 +238,7 @@ def _one_line_errors() -> Iterator[None]:
         yield
     except OptionsError as error:
         raise ClusterError("; ".join(error.problems)) from None
-    except ServingError as error:
+    except (ServingError, PluginError) as error:
         raise ClusterError(str(error)) from None
 
 

@@ -15,6 +15,13 @@ _LIMITS: Final[dict[str, tuple[float, float]]] = {
     "verbosity": (-1, 10),
 }
 
+_LISTS: Final = (
+    "controllers",
+    "feature_gates",
+    "enable_admission_plugins",
+    "disable_admission_plugins",
+)
+
 
 class ClusterSettings(Struct, frozen=True, kw_only=True):
     """The settings of a cluster; times are in seconds of the cluster's clock.
@@ -43,6 +50,12 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
     feature_gates: tuple[str, ...] = ()
     """Feature gates of the API server and of the controllers, as ``Name=true``."""
 
+    enable_admission_plugins: tuple[str, ...] = ()
+    """Admission plugins that are on besides those that are on by default."""
+
+    disable_admission_plugins: tuple[str, ...] = ()
+    """Admission plugins that are off although they are on by default."""
+
     port: int = 0
     """The port of the API server; 0 takes a free one."""
 
@@ -51,7 +64,7 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check the numbers and the lists."""
-        for name in ("controllers", "feature_gates"):
+        for name in _LISTS:
             if isinstance(value := getattr(self, name), str):
                 msg = f"{name}: must be a tuple of names, not the text {value!r}"
                 raise ClusterError(msg)

@@ -1,1 +1,1 @@
-"""The admission plugins."""
+"""Tests of the admission plugins."""

@@ -29,6 +29,18 @@ _EVERYTHING: Final[JSON] = {
 _ADDRESSES: Final = {"a": 1, "one": 2, "two": 3, "three": 4, "unborn": 5, "zzz": 6}
 """What is the last number of an address that is named so."""
 
+_BACKEND: Final[JSON] = {"service": {"name": "a", "port": {"number": 80}}}
+
+_NEW_EVENT: Final[JSON] = {
+    "regarding": {"namespace": "default"},
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "type": "Normal",
+    "reason": "Started",
+    "action": "Start",
+    "reportingController": "example.com/tester",
+    "reportingInstance": "tester-1",
+}
+
 _TARGET: Final[JSON] = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
 
 _REQUEST: Final = (
@@ -46,6 +58,14 @@ _REQUEST: Final = (
 _AUTHORITY: Final = "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n"
 
 _MORE: Final[dict[str, JSON]] = {
+    "APIService": {
+        "spec": {
+            "group": "example.com",
+            "version": "v1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 10,
+        }
+    },
     "CertificateSigningRequest": {
         "spec": {
             "request": _REQUEST,
@@ -81,7 +101,20 @@ _MORE: Final[dict[str, JSON]] = {
     "DeviceTaintRule": {"spec": {"taint": {"key": "broken", "effect": "NoExecute"}}},
     "EndpointSlice": {"addressType": "IPv4"},
     "Event": {"involvedObject": {"namespace": "default"}},
+    "FlowSchema": {
+        "spec": {
+            "priorityLevelConfiguration": {"name": "catch-all"},
+            "rules": [
+                {
+                    "subjects": [{"kind": "User", "user": {"name": "jane"}}],
+                    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+                }
+            ],
+        }
+    },
     "HorizontalPodAutoscaler": {"spec": {"maxReplicas": 3, "scaleTargetRef": _TARGET}},
+    "Ingress": {"spec": {"defaultBackend": _BACKEND}},
+    "IngressClass": {"spec": {"controller": "example.com/ingress"}},
     "IPAddress": {"spec": {"parentRef": {"resource": "services", "name": "a"}}},
     "Job": {"spec": {"template": _FINITE}},
     "PersistentVolume": {
@@ -99,8 +132,14 @@ _MORE: Final[dict[str, JSON]] = {
     },
     "Pod": {"spec": _TEMPLATE["spec"]},
     "PodGroup": {"spec": {"schedulingPolicy": {"basic": {}}}},
+    "PodTemplate": {"template": _TEMPLATE},
+    "PriorityLevelConfiguration": {
+        "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+    },
+    "ClusterRoleBinding": {"roleRef": {"kind": "ClusterRole", "name": "view"}},
     "ReplicaSet": _WORKLOAD,
     "ReplicationController": {"spec": {"template": _TEMPLATE}},
+    "RoleBinding": {"roleRef": {"kind": "Role", "name": "reader"}},
     "ResourcePoolStatusRequest": {"spec": {"driver": "gpu.example.com"}},
     "ResourceClaimTemplate": {"spec": {"spec": {}}},
     "ResourceSlice": {
@@ -110,6 +149,7 @@ _MORE: Final[dict[str, JSON]] = {
             "nodeName": "node-0",
         }
     },
+    "RuntimeClass": {"handler": "runc"},
     "Service": {"spec": {"ports": [{"port": 80}]}},
     "ServiceCIDR": {"spec": {"cidrs": ["192.168.0.0/24"]}},
     "StatefulSet": _WORKLOAD,
@@ -146,6 +186,11 @@ def minimal(kind: Kind, name: str = "a", **metadata: Any) -> JSON:
     if kind.kind == "CustomResourceDefinition":  # it must be named after its spec
         more["spec"]["names"]["plural"] = name
         name = f"{name}.example.com"
+    if kind.kind == "APIService":  # likewise
+        more["spec"]["version"] = name
+        name = f"{name}.example.com"
+    if kind.group == "events.k8s.io":
+        more = copy.deepcopy(_NEW_EVENT)
     if kind.kind == "IPAddress":
         name = f"192.168.0.{_ADDRESSES[name]}"
     return {

@@ -24,7 +24,12 @@ every_kind = pytest.mark.parametrize(
     "kind", STORED, ids=lambda kind: f"{kind.resource}-{kind.version}"
 )
 
-AGELESS = ("CSIStorageCapacity", "ClusterTrustBundle", "StorageVersionMigration")
+AGELESS = (
+    "CSIStorageCapacity",
+    "ClusterTrustBundle",
+    "PodTemplate",
+    "StorageVersionMigration",
+)
 """Kinds whose table has no age on a real cluster either."""
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

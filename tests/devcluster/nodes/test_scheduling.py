@@ -29,9 +29,11 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def requesting(**requests: str) -> list[JSON]:
-    """Return a container with requests."""
+    """Return a container with requests; those of devices are limits as well."""
     named = {name.replace("_", "/"): amount for name, amount in requests.items()}
-    return [{"name": "c", "image": "i", "resources": {"requests": named}}]
+    limits = {name: amount for name, amount in named.items() if "/" in name}
+    resources = {"requests": named, "limits": limits}
+    return [{"name": "c", "image": "i", "resources": resources}]
 
 
 def on_port(port: int, **more: Any) -> list[JSON]:

@@ -14,6 +14,13 @@ pytestmark = pytest.mark.looptime
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 WEB = "/apis/apps/v1/namespaces/default/deployments/web"
+KINDS: JSON = {
+    "clusterroles": {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+    },
+    "deployments": {"apiVersion": "apps/v1", "kind": "Deployment"},
+}
 GET_PODS = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
 ALL_NODES = {"verbs": ["*"], "apiGroups": [""], "resources": ["nodes"]}
 
@@ -44,6 +51,7 @@ async def apply(
 ) -> tuple[int, JSON]:
     """Apply a configuration in the name of a manager of fields."""
     kind = "apply-patch+yaml"
+    body = {**KINDS[path.split("/")[-2 if "status" not in path else -3]], **body}
     return await send(cluster, "PATCH", path, body, kind, fieldManager=manager, **query)
 
 
@@ -73,14 +81,18 @@ async def test_what_was_applied_goes_with_the_configuration(cluster: Cluster) ->
     _, role = await apply(cluster, f"{ROLES}/r", {"metadata": {}}, force="true")
     assert "rules" not in role
     assert managers(role) == {
-        ("before-first-apply", "Update"): {"f:metadata": {"f:labels": {"f:l": {}}}}
+        ("kubectl", "Update"): {"f:metadata": {"f:labels": {".": {}, "f:l": {}}}}
     }
     await apply(cluster, f"{ROLES}/r", {"rules": [GET_PODS]}, force="true")
     by_hand = {"rules": [ALL_NODES]}
     await send(cluster, "PATCH", f"{ROLES}/r", by_hand, "merge-patch+json")
     _, role = await apply(cluster, f"{ROLES}/r", {"metadata": {}}, force="true")
     assert role["rules"] == [ALL_NODES]
-    assert managers(role)["kubectl", "Update"] == {"f:rules": {}}
+    labels: JSON = {"f:labels": {".": {}, "f:l": {}}}
+    assert managers(role)["kubectl", "Update"] == {
+        "f:metadata": labels,
+        "f:rules": {},
+    }
 
 
 async def test_a_value_of_somebody_else_is_taken_only_by_force(
@@ -106,7 +118,7 @@ async def test_a_value_of_somebody_else_is_taken_only_by_force(
 
 
 async def test_conflicts_are_listed_by_their_managers(cluster: Cluster) -> None:
-    """Those who have updated fields with the time, and the subresource if any."""
+    """Those who have updated fields with their version, and the subresource if any."""
     labels = {"app": "web"}
     containers = [{"name": "c", "image": "app:v1"}]
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
@@ -118,8 +130,7 @@ async def test_conflicts_are_listed_by_their_managers(cluster: Cluster) -> None:
         cluster, "PATCH", f"{WEB}/scale", scale, "merge-patch+json", fieldManager="b"
     )
     assert scaled["spec"] == {"replicas": 3}
-    at = "apps/v1 at 2026-01-01T00:00:00Z"
-    by_scale = f'"b" with subresource "scale" using {at}'
+    by_scale = '"b" with subresource "scale" using apps/v1'
     status, refusal = await apply(cluster, WEB, config)
     assert (status, refusal["message"]) == (
         409,

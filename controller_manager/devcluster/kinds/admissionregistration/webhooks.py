@@ -12,7 +12,7 @@ from controller_manager.devcluster.kinds.admissionregistration.match_conditions 
 from controller_manager.devcluster.kinds.admissionregistration.rules import (
     validate_rule,
 )
-from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.names import (
     service_name_problems,
     subdomain_problems,

@@ -19,7 +19,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
     validate_embedded,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.field_types import (
-    SchemaFieldTypes,
+    type_of_resource,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.list_types import (
     validate_lists,
@@ -33,7 +33,8 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     properties_of,
 )
 from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.field_types import FieldTypes
+from controller_manager.devcluster.server.fields.field_set import FieldSet
+from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Stored
@@ -71,6 +72,12 @@ class CustomResourceStrategy(Strategy):
     counts_generations: ClassVar = True
     merges_strategically: ClassVar = False
     allows_unconditional_update: ClassVar = False
+    not_in_status: ClassVar[FieldSet] = {
+        "f:apiVersion": {},
+        "f:kind": {},
+        "f:metadata": {},
+        "f:spec": {},
+    }
 
     def __init__(
         self, served: Served, sync: Callable[[Objects, Catalogue], None]
@@ -86,7 +93,7 @@ class CustomResourceStrategy(Strategy):
         self._schema: JSON = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         self._sets_defaults = has_defaults(self._schema)
         self._rules = Rules(self._schema)
-        self._types = SchemaFieldTypes(self._schema)
+        self._type = type_of_resource(self._schema)
         subresources = version.get("subresources") or {}
         self._has_status = "status" in subresources
         self._replicas = _steps(
@@ -119,9 +126,9 @@ class CustomResourceStrategy(Strategy):
         obj.clear()
         obj.update(found)
 
-    def field_types(self) -> FieldTypes:
+    def field_type(self) -> FieldType:
         """Return how the fields of the schema are merged."""
-        return self._types
+        return self._type
 
     def _defaulted(self, obj: JSON) -> JSON:
         found: JSON = defaulted(obj, self._schema)

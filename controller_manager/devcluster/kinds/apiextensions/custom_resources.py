@@ -22,6 +22,9 @@ from controller_manager.devcluster.kinds.apiextensions.definition_status import 
     new_status,
     taken_names,
 )
+from controller_manager.devcluster.kinds.apiregistration.local_services import (
+    sync_custom_services,
+)
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
@@ -48,6 +51,7 @@ def sync_definitions(objects: Objects, catalogue: Catalogue) -> None:
     for definition in _definitions(objects):
         _with_status(objects, kind, definition)
     _serve(objects, catalogue)
+    sync_custom_services(objects, catalogue)
 
 
 def _definitions(objects: Objects) -> list[JSON]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.apps.apps_messages import DAEMON_SET_MESSAGES
 from controller_manager.devcluster.kinds.apps.daemonset_validation import (
     validate_daemon_set_spec,
 )
@@ -67,6 +68,7 @@ class DaemonSetStrategy(Strategy):
     stands for is no longer shown (apis/apps/v1/conversion.go).
     """
 
+    messages: ClassVar = DAEMON_SET_MESSAGES
     counts_generations: ClassVar = True
     null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (

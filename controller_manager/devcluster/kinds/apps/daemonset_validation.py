@@ -7,10 +7,10 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_int_or_percent,
     validate_not_negative,
 )
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_always_restarts,
     validate_pod_template,
-    validate_selector,
     validate_template_labels,
 )
 from controller_manager.devcluster.server.statuses import (

@@ -94,9 +94,18 @@ class DeploymentStrategy(Strategy):
             3: "updatedReplicas:int",
             4: "availableReplicas:int",
             5: "unavailableReplicas:int",
+            6: "conditions:[]DeploymentCondition",
             7: "readyReplicas:int",
             8: "collisionCount:int",
             9: "terminatingReplicas:int",
+        },
+        "DeploymentCondition": {
+            1: "type:str",
+            2: "status:str",
+            4: "reason:str",
+            5: "message:str",
+            6: "lastUpdateTime:Time",
+            7: "lastTransitionTime:Time",
         },
     }
 

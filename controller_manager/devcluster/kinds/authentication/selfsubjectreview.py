@@ -20,14 +20,16 @@ class SelfSubjectReviewStrategy(Strategy):
             2: "status:SelfSubjectReviewStatus",
         },
         "SelfSubjectReviewStatus": {1: "userInfo:UserInfo"},
-        "UserInfo": {1: "username:str", 2: "uid:str", 3: "groups:[]str"},
+        "UserInfo": {
+            1: "username:str",
+            2: "uid:str",
+            3: "groups:[]str",
+            4: "extra:{}ExtraValue",
+        },
     }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Return the review with the user who has sent it."""
-        user = call.user
-        found = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-        info = {key: value for key, value in found.items() if value}
         return {
             "kind": call.kind.kind,
             "apiVersion": call.kind.api_version,
@@ -35,7 +37,7 @@ class SelfSubjectReviewStrategy(Strategy):
                 **obj.get("metadata", {}),
                 "creationTimestamp": format_time(call.objects.clock.now()),
             },
-            "status": {"userInfo": info},
+            "status": {"userInfo": call.user.as_json()},
         }
 
 

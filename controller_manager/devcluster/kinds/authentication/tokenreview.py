@@ -1,33 +1,74 @@
 """TokenReview: asks which user a token authenticates."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.rbac.rules import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
-from controller_manager.devcluster.server.authentication import AUDIENCE
+from controller_manager.devcluster.server.authentication import AUDIENCE, TokenError
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import bad_request
 from controller_manager.devcluster.server.strategy import Strategy
 
 JSON = dict[str, Any]
+
+_INVALID: Final = "invalid bearer token"
 
 
 class TokenReviewStrategy(Strategy):
     """Answers a review without storing it."""
 
     models: ClassVar = ("V1Token", "V1UserInfo")
+    messages: ClassVar = {
+        "TokenReview": {
+            1: "metadata:ObjectMeta",
+            2: "spec:TokenReviewSpec",
+            3: "status:TokenReviewStatus",
+        },
+        "TokenReviewSpec": {1: "token:str", 2: "audiences:[]str"},
+        "TokenReviewStatus": {
+            1: "authenticated:bool",
+            2: "user:UserInfo",
+            3: "error:str",
+            4: "audiences:[]str",
+        },
+    }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with its status."""
-        token = obj.get("spec", {}).get("token", "")
-        user = call.tokens.lookup(token)
-        if user is None:
-            return reviewed(call, obj, {"user": {}, "error": "invalid bearer token"})
-        status = {
-            "authenticated": True,
-            "user": user.as_json(),
-            "audiences": [AUDIENCE],
-        }
-        return reviewed(call, obj, status)
+        """Return the review with its status; raises Refusal without a token."""
+        spec = obj.get("spec") or {}
+        if not spec.get("token"):
+            message = "token is required for TokenReview in authentication"
+            raise bad_request(message)
+        wanted = spec.get("audiences") or [AUDIENCE]
+        return reviewed(call, obj, _status(call, spec["token"], wanted))
+
+
+def _status(call: Call, token: str, wanted: Sequence[str]) -> JSON:
+    """Return what a token proves to one of the `wanted` audiences."""
+    try:
+        found = call.tokens.identify(token)
+    except TokenError as error:
+        return _refused(f"[{_INVALID}, {error}]")
+    if found is None:
+        return _refused(_INVALID)
+    audiences = [each for each in wanted if each in found.audiences]
+    if not audiences:
+        why = (
+            f"token audiences {quoted(found.audiences)} is invalid for the target "
+            f"audiences {quoted(wanted)}"
+        )
+        return _refused(f"[{_INVALID}, {why}]")
+    return {
+        "authenticated": True,
+        "user": found.user.as_json(),
+        "audiences": audiences,
+    }
+
+
+def _refused(error: str) -> JSON:
+    return {"user": {}, "error": error}
 
 
 KIND: Final = Kind(

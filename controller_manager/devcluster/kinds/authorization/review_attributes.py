@@ -1,17 +1,25 @@
-"""What a review asks about."""
+"""What a review asks about (pkg/registry/authorization/util/helpers.go)."""
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
+from controller_manager.api.selectors import SelectorError, parse_selector
+from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.devcluster.server.selection import is_field_selector
 
 JSON = dict[str, Any]
+
+_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+_FIELD_OPERATORS: Final = ("In", "NotIn")
 
 
 def review_attributes(spec: JSON) -> Attributes:
     """Return the attributes that the spec of a review describes."""
-    if path := spec.get("nonResourceAttributes"):
-        return Attributes(path.get("verb", ""), path=path.get("path", ""))
-    wanted = spec.get("resourceAttributes") or {}
+    wanted = spec.get("resourceAttributes")
+    if wanted is None:
+        path = spec.get("nonResourceAttributes") or {}
+        return Attributes(path.get("verb", ""), path=path.get("path") or "/")
     return Attributes(
         wanted.get("verb", ""),
         group=wanted.get("group", ""),
@@ -20,3 +28,62 @@ def review_attributes(spec: JSON) -> Attributes:
         namespace=wanted.get("namespace", ""),
         name=wanted.get("name", ""),
     )
+
+
+def reviewed_user(spec: JSON) -> User:
+    """Return the user that the spec of a review describes."""
+    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    groups = tuple(spec.get("groups") or ())
+    return User(spec.get("user", ""), spec.get("uid", ""), groups, extra)
+
+
+def evaluation_error(spec: JSON) -> str:
+    """Return what could not be evaluated: a selector that cannot be read.
+
+    No authorizer of this server looks at selectors, so the decision is the same
+    without them.
+    """
+    wanted = spec.get("resourceAttributes") or {}
+    return "; ".join(
+        error
+        for field, is_readable, operators in (
+            ("fieldSelector", is_field_selector, _FIELD_OPERATORS),
+            ("labelSelector", _is_label_selector, _LABEL_OPERATORS),
+        )
+        for error in _unread(field, wanted.get(field) or {}, is_readable, operators)
+    )
+
+
+def _unread(
+    field: str,
+    selector: JSON,
+    is_readable: Callable[[str], bool],
+    operators: tuple[str, ...],
+) -> Iterator[str]:
+    """Yield the text about a selector of which a part cannot be read."""
+    path = f"spec.resourceAttributes.{field}"
+    requirements = selector.get("requirements") or []
+    if requirements:
+        wrong = [each for each in requirements if not _is_right(each, field, operators)]
+        if wrong:
+            part = "partially " if len(wrong) < len(requirements) else ""
+            yield f"{path} {part}ignored due to parse error"
+    elif not is_readable(selector.get("rawSelector", "")):
+        yield f"{path} ignored due to parse error"
+
+
+def _is_right(requirement: JSON, field: str, operators: tuple[str, ...]) -> bool:
+    operator, values = requirement.get("operator"), requirement.get("values") or []
+    if operator not in operators:
+        return False
+    if field == "fieldSelector":
+        return len(values) == 1
+    return bool(values) is (operator in ("In", "NotIn"))
+
+
+def _is_label_selector(text: str) -> bool:
+    try:
+        parse_selector(text)
+    except SelectorError:
+        return False
+    return True

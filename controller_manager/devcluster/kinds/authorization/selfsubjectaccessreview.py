@@ -2,10 +2,13 @@
 
 from typing import Any, ClassVar, Final
 
-from controller_manager.devcluster.kinds.authorization.review_attributes import (
-    review_attributes,
+from controller_manager.devcluster.kinds.authorization.review_validation import (
+    validate_self_review,
 )
-from controller_manager.devcluster.kinds.reviews import reviewed
+from controller_manager.devcluster.kinds.authorization.reviewing import (
+    check_review,
+    reviewed_access,
+)
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.strategy import Strategy
@@ -34,6 +37,12 @@ class SelfSubjectAccessReviewStrategy(Strategy):
             5: "resource:str",
             6: "subresource:str",
             7: "name:str",
+            8: "fieldSelector:SelectorAttributes",
+            9: "labelSelector:SelectorAttributes",
+        },
+        "SelectorAttributes": {
+            1: "rawSelector:str",
+            2: "requirements:[]LabelSelectorRequirement",
         },
         "NonResourceAttributes": {1: "path:str", 2: "verb:str"},
         "SubjectAccessReviewStatus": {
@@ -45,11 +54,9 @@ class SelfSubjectAccessReviewStrategy(Strategy):
     }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with its status."""
-        attributes = review_attributes(obj.get("spec", {}))
-        return reviewed(
-            call, obj, {"allowed": call.authorizer.allows(call.user, attributes)}
-        )
+        """Return the review with its status; raises Refusal."""
+        check_review(call, validate_self_review(obj))
+        return reviewed_access(call, obj, call.user)
 
 
 KIND: Final = Kind(

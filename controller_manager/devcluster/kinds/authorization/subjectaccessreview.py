@@ -3,10 +3,15 @@
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.authorization.review_attributes import (
-    review_attributes,
+    reviewed_user,
 )
-from controller_manager.devcluster.kinds.reviews import reviewed
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.kinds.authorization.review_validation import (
+    validate_review,
+)
+from controller_manager.devcluster.kinds.authorization.reviewing import (
+    check_review,
+    reviewed_access,
+)
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.strategy import Strategy
@@ -18,15 +23,26 @@ class SubjectAccessReviewStrategy(Strategy):
     """Answers a review without storing it."""
 
     models: ClassVar = ("V1SubjectAccess",)
+    messages: ClassVar = {
+        "SubjectAccessReview": {
+            1: "metadata:ObjectMeta",
+            2: "spec:SubjectAccessReviewSpec",
+            3: "status:SubjectAccessReviewStatus",
+        },
+        "SubjectAccessReviewSpec": {
+            1: "resourceAttributes:ResourceAttributes",
+            2: "nonResourceAttributes:NonResourceAttributes",
+            3: "user:str",
+            4: "groups:[]str",
+            5: "extra:{}ExtraValue",
+            6: "uid:str",
+        },
+    }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with its status."""
-        spec = obj.get("spec", {})
-        user = User(spec.get("user", ""), "", tuple(spec.get("groups") or ()))
-        allowed = call.authorizer.allows(user, review_attributes(spec))
-        if not call.authorizer.enforced:
-            allowed = call.tokens.is_known(user.name)
-        return reviewed(call, obj, {"allowed": allowed})
+        """Return the review with its status; raises Refusal."""
+        check_review(call, validate_review(obj))
+        return reviewed_access(call, obj, reviewed_user(obj["spec"]))
 
 
 KIND: Final = Kind(

@@ -44,7 +44,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         Column("Targets"),
         Column("MinPods"),
         Column("MaxPods"),
-        Column("Replicas", "integer"),
+        Column("Replicas"),
         AGE,
     )
 

@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds.workload_validation import (
+from controller_manager.devcluster.kinds.label_selectors import (
     selects,
     validate_selector,
+)
+from controller_manager.devcluster.kinds.workload_validation import (
     validate_template_labels,
 )
 from controller_manager.devcluster.server.names import is_label

@@ -5,12 +5,6 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.kinds.certificates.signers import (
-    GROUP,
-    PLURAL,
-    check_signer,
-    check_subject,
-)
 from controller_manager.devcluster.kinds.certificates.signing_messages import (
     SIGNING_MESSAGES,
 )
@@ -24,7 +18,6 @@ from controller_manager.devcluster.kinds.certificates.signing_validation import 
 )
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
-from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.kind import (
     READ_AND_WRITE,
     Kind,
@@ -32,7 +25,6 @@ from controller_manager.devcluster.server.kind import (
     status_of,
 )
 from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import (
     AGE,
@@ -44,6 +36,9 @@ from controller_manager.devcluster.server.tables import (
 )
 
 JSON = dict[str, Any]
+
+GROUP: Final = "certificates.k8s.io"
+PLURAL: Final = "certificatesigningrequests"
 
 _KIND: Final = "CertificateSigningRequest"
 _USER_FIELDS: Final = ("username", "uid", "groups", "extra")
@@ -82,13 +77,9 @@ class CertificateSigningRequestStrategy(Strategy):
             "uid": user.uid,
             # Authentication adds this group to every user.
             "groups": list(dict.fromkeys((*user.groups, AUTHENTICATED))),
+            "extra": {key: list(values) for key, values in user.extra.items()},
         }
         spec.update({key: value for key, value in found.items() if value})
-
-    def mutate(self, obj: JSON, storage: Storage) -> None:
-        """Refuse a request for a client certificate of an administrator."""
-        del storage
-        check_subject(obj)
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Keep the spec: a request does not change."""
@@ -102,17 +93,6 @@ class CertificateSigningRequestStrategy(Strategy):
                 for kept, changed in zip(before, after, strict=True):
                     changed.clear()
                     changed.update(kept)
-
-    def authorize(
-        self, user: User, authorizer: Authorizer, old: JSON, new: JSON
-    ) -> None:
-        """Check that the user may approve, or sign, for the request's signer."""
-        name, signer = old["metadata"]["name"], old["spec"].get("signerName", "")
-        if _decisions(old) != _decisions(new):
-            check_signer(user, authorizer, "approve", name, signer)
-        before, after = (each["status"].get("certificate") for each in (old, new))
-        if before != after:
-            check_signer(user, authorizer, "sign", name, signer)
 
     def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
         """Fill in the times that conditions lack."""
@@ -156,13 +136,6 @@ class CertificateSigningRequestStrategy(Strategy):
             "<none>" if duration is None else human_duration(duration),
             _condition(obj),
         ]
-
-
-def _decisions(obj: JSON) -> list[tuple[Any, ...]]:
-    return [
-        (each.get("type"), each.get("reason"), each.get("message"))
-        for each in conditions_of(obj, *DECISIONS)
-    ]
 
 
 def _condition(obj: JSON) -> str:

@@ -8,7 +8,7 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_positive_quantity,
     validate_quantity,
 )
-from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import (
     Cause,

@@ -1,8 +1,17 @@
 """ComponentStatus: old clients list it; the list is always empty."""
 
-from typing import Final
+from typing import ClassVar, Final
 
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import NAME, Column
+
+
+class ComponentStatusStrategy(Strategy):
+    """Has the columns of upstream, and no rows."""
+
+    columns: ClassVar = (NAME, Column("Status"), Column("Message"), Column("Error"))
+
 
 KIND: Final = Kind(
     "",
@@ -13,4 +22,6 @@ KIND: Final = Kind(
     namespaced=False,
     short_names=("cs",),
     verbs=("get", "list"),
+    strategy=ComponentStatusStrategy(),
+    deprecation="v1 ComponentStatus is deprecated in v1.19+",
 )

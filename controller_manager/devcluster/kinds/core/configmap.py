@@ -1,10 +1,23 @@
 """ConfigMap: configuration data of programs."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import data_count, name_of
+from controller_manager.devcluster.kinds.core.data_validation import (
+    LARGEST,
+    size_of_base64,
+    validate_immutable,
+    validate_keys,
+)
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    shown,
+    too_long,
+)
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -12,9 +25,9 @@ JSON = dict[str, Any]
 
 
 class ConfigMapStrategy(Strategy):
-    """Shows the number of entries."""
+    """May be immutable; shows the number of entries."""
 
-    columns: ClassVar = (NAME, Column("Data", "integer"), AGE)
+    columns: ClassVar = (NAME, Column("Data"), AGE)
     messages: ClassVar = {
         "ConfigMap": {
             1: "metadata:ObjectMeta",
@@ -23,6 +36,26 @@ class ConfigMapStrategy(Strategy):
             4: "immutable:bool",
         },
     }
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the keys and the size."""
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        causes = []
+        for key in data:
+            causes += validate_keys((key,), "data")
+            if key in binary:
+                detail = "duplicate of key present in binaryData"
+                causes.append(invalid(f"data[{key}]", shown(key), detail))
+        causes += validate_keys(binary, "binaryData")
+        size = sum(len(each.encode()) for each in data.values())
+        size += sum(map(size_of_base64, binary.values()))
+        if size > LARGEST:
+            causes.append(too_long("[]", LARGEST))
+        return causes
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that an immutable one does not change."""
+        return validate_immutable(old, new, "data", "binaryData")
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

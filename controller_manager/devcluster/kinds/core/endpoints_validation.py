@@ -2,12 +2,8 @@
 
 from typing import Any
 
-from controller_manager.devcluster.kinds.core.service_port_validation import (
-    NOT_A_PORT,
-    PROTOCOLS,
-    is_port,
-)
 from controller_manager.devcluster.kinds.ip_addresses import validate_endpoint_address
+from controller_manager.devcluster.kinds.ports import NOT_A_PORT, PROTOCOLS, is_port
 from controller_manager.devcluster.server.names import (
     validate_label,
     validate_qualified_name,

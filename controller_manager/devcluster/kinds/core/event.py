@@ -1,15 +1,27 @@
 """Event: a report of something that happened; it expires."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.times import parse_time
+from controller_manager.devcluster.kinds.core.event_messages import EVENT_MESSAGES
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.names import validate_qualified_name
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+)
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import Cells, Column, human_duration
+from controller_manager.devcluster.server.tables import (
+    UNKNOWN,
+    Cells,
+    Column,
+    human_duration,
+)
 
 JSON = dict[str, Any]
 
@@ -17,6 +29,7 @@ JSON = dict[str, Any]
 class EventStrategy(Strategy):
     """Writes every field of core/v1 events, empty ones too."""
 
+    messages: ClassVar = EVENT_MESSAGES
     selectable_fields: ClassVar = {
         **fields_by_path(
             "involvedObject.kind",
@@ -55,31 +68,78 @@ class EventStrategy(Strategy):
         obj.setdefault("reportingInstance", "")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check that an event is in the namespace of its involved object."""
-        namespace = obj["metadata"].get("namespace", "")
-        involved = obj.get("involvedObject", {}).get("namespace", "")
-        if involved == namespace or (not involved and namespace == "default"):
-            return ()
-        detail = "does not match event.namespace"
-        return (invalid("involvedObject.namespace", shown(involved), detail),)
+        """Check what every event must fulfil (legacyValidateEvent)."""
+        causes = _validate_namespace(obj)
+        return [*causes, *_validate_report(obj)] if obj.get("eventTime") else causes
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
-        involved = obj.get("involvedObject", {})
-        last = obj.get("lastTimestamp") or obj["metadata"].get("creationTimestamp")
-        seen = human_duration((now - parse_time(last)).total_seconds()) if last else ""
+        involved, series = obj.get("involvedObject", {}), obj.get("series")
+        kind, name = involved.get("kind", "").lower(), involved.get("name", "")
+        first = obj.get("firstTimestamp") or obj.get("eventTime")
+        last, count = obj.get("lastTimestamp") or first, obj.get("count") or 1
+        if series:
+            last, count = series.get("lastObservedTime"), series.get("count", 0)
         return [
-            seen,
+            _since(last, now),
             obj.get("type", ""),
             obj.get("reason", ""),
-            f"{involved.get('kind', '').lower()}/{involved.get('name', '')}",
+            f"{kind}/{name}" if name else kind,
             involved.get("fieldPath", ""),
-            obj.get("source", {}).get("component", ""),
+            _source_text(obj),
             obj.get("message", "").strip(),
-            seen,
-            obj.get("count", 1),
+            _since(first, now),
+            count,
             obj["metadata"]["name"],
         ]
+
+
+def _since(time: str | None, now: datetime) -> str:
+    if not time:
+        return UNKNOWN
+    return human_duration((now - parse_time(time)).total_seconds())
+
+
+def _source_text(obj: JSON) -> str:
+    """Return who reported an event, and where."""
+    source = obj.get("source", {})
+    found = (
+        source.get("component") or obj.get("reportingComponent", ""),
+        source.get("host") or obj.get("reportingInstance", ""),
+    )
+    return ", ".join(found) if found[1] else found[0]
+
+
+def _validate_namespace(obj: JSON) -> list[Cause]:
+    """Check that an event is in the namespace of its involved object."""
+    namespace = obj["metadata"].get("namespace", "")
+    involved = obj.get("involvedObject", {}).get("namespace", "")
+    others = ("default", "kube-system") if obj.get("eventTime") else ("default",)
+    if involved == namespace or (not involved and namespace in others):
+        return []
+    if involved and obj.get("eventTime"):  # Upstream asks no more of such events.
+        return []
+    detail = "does not match event.namespace"
+    return [invalid("involvedObject.namespace", shown(involved), detail)]
+
+
+def _validate_report(obj: JSON) -> Iterator[Cause]:
+    """Check what an event with a time must say."""
+    controller = obj.get("reportingComponent", "")
+    if not controller:
+        yield required("reportingController")
+    yield from validate_qualified_name(controller, "reportingController")
+    for field, most in (
+        ("reportingInstance", 128),
+        ("action", 128),
+        ("reason", 128),
+        ("message", 1024),
+    ):
+        text = obj.get(field, "")
+        if not text and field != "message":
+            yield required(field)
+        if len(text) > most:
+            yield invalid(field, '""', f"can have at most {most} characters")
 
 
 KIND: Final = Kind(

@@ -1,9 +1,66 @@
 """LimitRange: limits for the requests of containers in a namespace."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.core.limitrange_validation import (
+    CONTAINER,
+    validate_limit_range,
+)
+from controller_manager.devcluster.kinds.quantities import make_canonical
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+_AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+
+class LimitRangeStrategy(Strategy):
+    """What one field of an item does not say follows from the others."""
+
+    messages: ClassVar = {
+        "LimitRange": {1: "metadata:ObjectMeta", 2: "spec:LimitRangeSpec"},
+        "LimitRangeSpec": {1: "limits:[]LimitRangeItem"},
+        "LimitRangeItem": {
+            1: "type:str",
+            2: "max:{}Quantity",
+            3: "min:{}Quantity",
+            4: "default:{}Quantity",
+            5: "defaultRequest:{}Quantity",
+            6: "maxLimitRequestRatio:{}Quantity",
+        },
+    }
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the defaults for containers: from max, then default, then min."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("limits", None)  # Go writes it also when it is absent
+        for item in spec["limits"] or ():
+            item.setdefault("type", "")
+            make_canonical(item, *_AMOUNTS)
+            if item["type"] == CONTAINER:
+                _fill_in(item, "default", "max")
+                _fill_in(item, "defaultRequest", "default")
+                _fill_in(item, "defaultRequest", "min")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the limits."""
+        return validate_limit_range(obj["spec"]["limits"] or ())
+
+
+def _fill_in(item: JSON, field: str, source: str) -> None:
+    if found := {**(item.get(source) or {}), **(item.get(field) or {})}:
+        item[field] = found
+
 
 KIND: Final = Kind(
-    "", "v1", "LimitRange", "limitranges", model="V1LimitRange", short_names=("limits",)
+    "",
+    "v1",
+    "LimitRange",
+    "limitranges",
+    model="V1LimitRange",
+    short_names=("limits",),
+    strategy=LimitRangeStrategy(),
 )

@@ -16,16 +16,12 @@ from controller_manager.devcluster.server.names import validate_label
 from controller_manager.devcluster.server.statuses import (
     Cause,
     conflict,
-    forbidden,
-    not_found,
 )
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
-
-_SYSTEM: Final = frozenset(("default", "kube-system", "kube-public"))
 
 
 class NamespaceStrategy(Strategy):
@@ -71,9 +67,6 @@ class NamespaceStrategy(Strategy):
         del options
         metadata = dict(obj["metadata"])
         name = metadata["name"]
-        if name in _SYSTEM:
-            why = "this namespace may not be deleted"
-            raise forbidden(KIND.group, KIND.plural, name, why)
         if "deletionTimestamp" in metadata:
             why = (
                 "The system is ensuring all content is removed from this namespace.  "
@@ -114,25 +107,3 @@ KIND: Final = Kind(
     ),
     strategy=NamespaceStrategy(),
 )
-
-
-def admit_to_namespace(storage: Storage, kind: Kind, namespace: str, name: str) -> None:
-    """Refuse a new object in a namespace that is missing or being deleted.
-
-    Upstream: the admission plugin NamespaceLifecycle. Raises Refusal.
-    """
-    stored = storage.collection(KIND.resource).get(("", namespace))
-    if stored is None:
-        raise not_found(KIND.group, KIND.plural, namespace)
-    if "deletionTimestamp" not in stored.obj["metadata"]:
-        return
-    cause = {
-        "reason": "NamespaceTerminating",
-        "message": f"namespace {namespace} is being terminated",
-        "field": "metadata.namespace",
-    }
-    why = (
-        f"unable to create new content in namespace {namespace} because it is being "
-        "terminated"
-    )
-    raise forbidden(kind.group, kind.plural, name, why, [cause])

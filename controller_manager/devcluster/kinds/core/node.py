@@ -42,7 +42,6 @@ _INFO: Final = (
 
 _ROLE: Final = "node-role.kubernetes.io/"
 _OLDER_ROLE: Final = "kubernetes.io/role"
-_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 class NodeStrategy(Strategy):
@@ -72,17 +71,6 @@ class NodeStrategy(Strategy):
             volume.setdefault("devicePath", "")
         given = status.get("nodeInfo") or {}
         status["nodeInfo"] = {**dict.fromkeys(_INFO, ""), **given}
-
-    def mutate_posted(self, obj: JSON) -> None:
-        """Taint a new node as not ready (plugin/pkg/admission/nodetaint).
-
-        The node lifecycle controller removes the taint. Nodes of the development
-        cluster itself have no such taint: they work without that controller.
-        """
-        spec = obj.get("spec") or {}
-        taints = spec.get("taints") or []
-        if not any(_NOT_READY.items() <= each.items() for each in taints):
-            obj["spec"] = {**spec, "taints": [*taints, _NOT_READY]}
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the taints, and the ranges for pods."""

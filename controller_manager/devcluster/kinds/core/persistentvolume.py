@@ -15,10 +15,6 @@ from controller_manager.devcluster.kinds.core.volume_validation import (
     validate_volume,
     validate_volume_update,
 )
-from controller_manager.devcluster.kinds.finalizers import (
-    VOLUME_PROTECTION,
-    add_finalizer,
-)
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
@@ -56,12 +52,8 @@ class PersistentVolumeStrategy(Strategy):
         obj.setdefault("status", {}).setdefault("phase", "Pending")
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Add the finalizer that holds deletion while a claim is bound to the volume.
-
-        The API server's admission plugin StorageObjectInUseProtection does so.
-        """
+        """Fill in since when the volume is in its phase."""
         del storage
-        add_finalizer(obj, VOLUME_PROTECTION)
         since = obj["metadata"]["creationTimestamp"]
         obj["status"]["lastPhaseTransitionTime"] = since
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.claim_expansion import check_expansion
+from controller_manager.devcluster.kinds.core.claim_messages import CLAIM_MESSAGES
 from controller_manager.devcluster.kinds.core.claim_validation import (
     validate_claim_spec,
     validate_claim_status,
@@ -20,13 +20,6 @@ from controller_manager.devcluster.kinds.core.volume_columns import (
     access_modes,
     phase_of,
 )
-from controller_manager.devcluster.kinds.finalizers import (
-    CLAIM_PROTECTION,
-    add_finalizer,
-)
-from controller_manager.devcluster.kinds.storage.default_class import (
-    set_default_class,
-)
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
@@ -39,6 +32,7 @@ JSON = dict[str, Any]
 class PersistentVolumeClaimStrategy(Strategy):
     """The spec is immutable, except for a larger size and what is set once."""
 
+    messages: ClassVar = CLAIM_MESSAGES
     returns_deleted: ClassVar = True
     null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     columns: ClassVar = (
@@ -53,26 +47,14 @@ class PersistentVolumeClaimStrategy(Strategy):
         Column("VolumeMode", priority=1),
     )
 
-    def mutate(self, obj: JSON, storage: Storage) -> None:
-        """Fill in the default class."""
-        set_default_class(obj, storage)
-
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the volume mode and the phase."""
         default_claim(obj)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Add the finalizer that holds deletion while pods use the claim.
-
-        The API server's admission plugin StorageObjectInUseProtection does so.
-        """
+        """Fill in both fields for the source of the data."""
         del storage
-        add_finalizer(obj, CLAIM_PROTECTION)
         fill_in_data_sources(obj["spec"])
-
-    def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
-        """Check that the class lets a claim grow; raises Refusal."""
-        check_expansion(old, new, storage)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""

@@ -10,8 +10,6 @@ from controller_manager.devcluster.kinds.core.pod_columns import (
     pod_cells,
 )
 from controller_manager.devcluster.kinds.core.pod_eviction import eviction
-from controller_manager.devcluster.kinds.core.pod_priority import set_priority
-from controller_manager.devcluster.kinds.core.pod_topology import labelled_by_node
 from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_status_update,
     validate_pod_update,
@@ -33,7 +31,6 @@ from controller_manager.devcluster.server.tables import Cells
 
 JSON = dict[str, Any]
 
-_TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _LONGEST: Final = 100 * 365 * 86400
 """A hundred years: longer than anybody waits, and still a valid date."""
 
@@ -72,7 +69,7 @@ class PodStrategy(Strategy):
     }
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in spec, requests, tolerations and status."""
+        """Fill in spec and requests."""
         spec = obj.setdefault("spec", {})
         default_pod_spec(spec)
         for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
@@ -81,19 +78,14 @@ class PodStrategy(Strategy):
                 requests = {**limits, **resources.get("requests", {})}
                 resources["requests"] = requests
         spec.setdefault("enableServiceLinks", True)
-        spec.setdefault("priority", 0)
-        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-        _default_tolerations(spec)
-        status = obj.setdefault("status", {})
-        status.setdefault("phase", "Pending")
-        status.setdefault("qosClass", qos_class(spec))
+        obj.setdefault("status", {})
 
-    def mutate(self, obj: JSON, storage: Storage) -> None:
-        """Set the priority by the pod's class, and the topology by its node."""
-        set_priority(obj, storage)
-        if node := obj.get("spec", {}).get("nodeName"):
-            metadata = obj["metadata"]
-            metadata.update(labelled_by_node(metadata, node, storage))
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Fill in the status; admission may have changed the resources."""
+        del storage
+        status = obj["status"]
+        status.setdefault("phase", "Pending")
+        status.setdefault("qosClass", qos_class(obj["spec"]))
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
@@ -140,21 +132,6 @@ def qos_class(spec: JSON) -> str:
         for each in resources
     )
     return "Guaranteed" if guaranteed else "Burstable"
-
-
-def _default_tolerations(spec: JSON) -> None:
-    tolerations = spec.setdefault("tolerations", [])
-    tolerated = {each.get("key") for each in tolerations}
-    for key in _TOLERATED:
-        if key not in tolerated:
-            tolerations.append(
-                {
-                    "key": key,
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }
-            )
 
 
 _CONNECT: Final = ("create", "get")

@@ -1,10 +1,23 @@
 """PodTemplate: a pod template as an object of its own."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.columns import (
+    container_cells,
+    name_of,
+    selector_text,
+)
+from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
+from controller_manager.devcluster.kinds.workload_validation import (
+    validate_pod_template,
+)
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import NAME, Cells, Column
 
 JSON = dict[str, Any]
 
@@ -12,11 +25,32 @@ JSON = dict[str, Any]
 class PodTemplateStrategy(Strategy):
     """Counts the changes of the template as generations."""
 
+    messages: ClassVar = {
+        **POD_MESSAGES,
+        "PodTemplate": {1: "metadata:ObjectMeta", 2: "template:PodTemplateSpec"},
+    }
     counts_generations: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("Containers"),
+        Column("Images"),
+        Column("Pod Labels"),
+    )
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the template."""
         default_template(obj)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the template."""
+        return validate_pod_template(obj["template"], "template")
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        del now
+        template = obj["template"]
+        labels = {"matchLabels": template.get("metadata", {}).get("labels", {})}
+        return [name_of(obj), *container_cells(template), selector_text(labels)]
 
 
 KIND: Final = Kind(

@@ -1,9 +1,18 @@
 """ReplicationController: the predecessor of ReplicaSet."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.field_values import validate_not_negative
+from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
+from controller_manager.devcluster.kinds.workload_validation import (
+    validate_always_restarts,
+    validate_pod_template,
+    validate_template_labels,
+)
 from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause, required
 
 JSON = dict[str, Any]
 
@@ -11,6 +20,35 @@ JSON = dict[str, Any]
 class ReplicationControllerStrategy(ReplicasStrategy):
     """Selects pods by equality; the default selector is the template's labels."""
 
+    messages: ClassVar = {
+        **POD_MESSAGES,
+        "ReplicationController": {
+            1: "metadata:ObjectMeta",
+            2: "spec:ReplicationControllerSpec",
+            3: "status:ReplicationControllerStatus",
+        },
+        "ReplicationControllerSpec": {
+            1: "replicas:int",
+            2: "selector:{}str",
+            3: "template:PodTemplateSpec",
+            4: "minReadySeconds:int",
+        },
+        "ReplicationControllerStatus": {
+            1: "replicas:int",
+            2: "fullyLabeledReplicas:int",
+            3: "observedGeneration:int",
+            4: "readyReplicas:int",
+            5: "availableReplicas:int",
+            6: "conditions:[]ReplicationControllerCondition",
+        },
+        "ReplicationControllerCondition": {
+            1: "type:str",
+            2: "status:str",
+            3: "lastTransitionTime:Time",
+            4: "reason:str",
+            5: "message:str",
+        },
+    }
     orphans_dependents: ClassVar = True
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -19,6 +57,16 @@ class ReplicationControllerStrategy(ReplicasStrategy):
         if labels := obj["spec"]["template"]["metadata"].get("labels"):
             obj["spec"].setdefault("selector", dict(labels))
             obj["metadata"].setdefault("labels", dict(labels))
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the replicas, the selector and the template."""
+        spec = obj["spec"]
+        causes = validate_not_negative(spec, "replicas", "minReadySeconds")
+        if not spec.get("selector"):
+            causes.append(required("spec.selector"))
+        causes += validate_template_labels(spec, self.label_selector(obj))
+        causes += validate_pod_template(spec["template"], "spec.template")
+        return causes + validate_always_restarts(spec, "ReplicationController")
 
     def label_selector(self, obj: JSON) -> JSON | None:
         """Return the LabelSelector of the pods."""

@@ -35,7 +35,7 @@ _OBJECTS: Final = frozenset(
         "services.loadbalancers",
     )
 )
-_STANDARD: Final = (
+STANDARD: Final = (
     _POD_COMPUTE
     | _OBJECTS
     | {"ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage"}
@@ -95,7 +95,7 @@ def validate_amounts(amounts: JSON, field: str) -> list[Cause]:
     causes: list[Cause] = []
     for name, amount in amounts.items():
         where = f"{field}[{name}]"
-        if "/" not in name and name not in _STANDARD and not limits_huge_pages(name):
+        if "/" not in name and name not in STANDARD and not limits_huge_pages(name):
             why = "must be a standard resource for quotas"
             causes.append(invalid(where, shown(name), why))
         problems = validate_quantity(amount, where)
@@ -126,9 +126,9 @@ def _validate_scopes(spec: JSON) -> list[Cause]:
 
 def _misapplied(spec: JSON, scope: str, field: str, value: Any) -> Iterator[Cause]:
     """Yield a cause for each limited resource that a scope does not have."""
-    allowed = _SCOPES.get(scope, _STANDARD)
+    allowed = _SCOPES.get(scope, STANDARD)
     for name in sorted(spec.get("hard", {})):
-        if name in _STANDARD and name not in allowed:
+        if name in STANDARD and name not in allowed:
             why = "unsupported scope applied to resource"
             yield invalid(field, shown(value), why)
 

@@ -1,22 +1,55 @@
 """Secret: confidential data."""
 
 import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import data_count, name_of
+from controller_manager.devcluster.kinds.core.data_validation import (
+    LARGEST,
+    size_of_base64,
+    validate_immutable,
+    validate_keys,
+)
+from controller_manager.devcluster.kinds.field_values import IMMUTABLE
+from controller_manager.devcluster.server.go_json import go_json_error
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+    too_long,
+)
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
 
+_ACCOUNT: Final = "kubernetes.io/service-account.name"
+_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+"""The keys that secrets of some types must have."""
+
+_JSON_TYPES: Final = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
+_BASIC: Final = "kubernetes.io/basic-auth"
+_BASIC_KEYS: Final = ("username", "password")
+_REDACTED: Final = "<secret contents redacted>"
+
 
 class SecretStrategy(Strategy):
-    """Encodes ``stringData`` as base64 into ``data``."""
+    """Encodes ``stringData`` as base64 into ``data``; may be immutable."""
 
     selectable_fields: ClassVar = fields_by_path("type")
-    columns: ClassVar = (NAME, Column("Type"), Column("Data", "integer"), AGE)
+    columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
     messages: ClassVar = {
         "Secret": {
             1: "metadata:ObjectMeta",
@@ -35,9 +68,58 @@ class SecretStrategy(Strategy):
             for key, value in given.items():
                 data[key] = base64.b64encode(value.encode()).decode()
 
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the keys, the size, and what the type needs."""
+        data = obj.get("data") or {}
+        causes = validate_keys(data, "data")
+        if sum(map(size_of_base64, data.values())) > LARGEST:
+            causes.append(too_long("data", LARGEST))
+        return [*causes, *_of_type(obj, data)]
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the type stays, and that an immutable secret does not change."""
+        causes = []
+        if old.get("type") != new.get("type"):
+            causes.append(invalid("type", shown(new.get("type")), IMMUTABLE))
+        return [*causes, *validate_immutable(old, new, "data")]
+
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         return [name_of(obj), obj.get("type", ""), data_count(obj), age(obj, now)]
+
+
+def _of_type(secret: JSON, data: Mapping[str, str]) -> Iterator[Cause]:
+    """Yield what a secret lacks for its type."""
+    kind = secret.get("type", "")
+    if kind == _TOKEN:
+        annotations = secret["metadata"].get("annotations") or {}
+        if not annotations.get(_ACCOUNT):
+            yield required(f"metadata.annotations[{_ACCOUNT}]")
+    if kind == _BASIC and not any(key in data for key in _BASIC_KEYS):
+        yield from (required(f"data[{key}]") for key in _BASIC_KEYS)
+    for key in _NEEDED.get(kind, ()):
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
+            yield required(f"data[{key}]")
+        elif kind in _JSON_TYPES and (problem := _json_problem(data[key])):
+            yield invalid(f"data[{key}]", shown(_REDACTED), problem)
+
+
+def _json_problem(encoded: str) -> str:
+    """Return why a value is no JSON object, "" if it is one."""
+    try:
+        text = base64.b64decode(encoded)
+        value = json.loads(text)
+    except binascii.Error:
+        return ""  # not what this check is about
+    except (ValueError, RecursionError):
+        return go_json_error(text)
+    if isinstance(value, dict):
+        return ""
+    found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+    if value is None:
+        return ""
+    what = "Go value of type map[string]interface {}"
+    return f"json: cannot unmarshal {found} into {what}"
 
 
 KIND: Final = Kind(

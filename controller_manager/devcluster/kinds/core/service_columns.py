@@ -51,8 +51,8 @@ def _external(obj: JSON) -> str:
     if spec["type"] != "LoadBalancer":
         return ",".join(addresses) or NONE
     balanced = obj.get("status", {}).get("loadBalancer", {}).get("ingress", ())
-    found = [each.get("ip") or each.get("hostname", "") for each in balanced]
-    return ",".join([*filter(None, found), *addresses]) or "<pending>"
+    found = {each.get("ip") or each.get("hostname", "") for each in balanced}
+    return ",".join([*sorted(filter(None, found)), *addresses]) or "<pending>"
 
 
 def _port_text(port: JSON) -> str:

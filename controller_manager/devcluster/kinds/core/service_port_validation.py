@@ -1,8 +1,13 @@
 """Validation of a service's ports (ValidateService in pkg/apis/core/validation)."""
 
-import re
 from typing import Any, Final
 
+from controller_manager.devcluster.kinds.ports import (
+    NOT_A_PORT,
+    PROTOCOLS,
+    is_port,
+    validate_port,
+)
 from controller_manager.devcluster.server.names import (
     validate_label,
     validate_qualified_name,
@@ -19,17 +24,7 @@ from controller_manager.devcluster.server.statuses import (
 
 JSON = dict[str, Any]
 
-PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-NOT_A_PORT: Final = "must be between 1 and 65535, inclusive"
-_MOST: Final = 65535
-_LONGEST_NAME: Final = 15
 _KUBELET: Final = 10250
-_PORT_NAME: Final = re.compile(r"(?=[a-z0-9-]*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
-
-
-def is_port(number: int) -> bool:
-    """Tell whether a number is that of a port."""
-    return 0 < number <= _MOST
 
 
 def validate_ports(spec: JSON) -> list[Cause]:
@@ -73,26 +68,9 @@ def _validate_port(port: JSON, field: str) -> list[Cause]:
     if protocol not in PROTOCOLS:
         where = f"{field}.protocol"
         causes.append(not_supported(where, shown(protocol), PROTOCOLS))
-    causes += _validate_target(port.get("targetPort", 0), f"{field}.targetPort")
+    causes += validate_port(port.get("targetPort", 0), f"{field}.targetPort")
     if "appProtocol" in port:
         causes += validate_qualified_name(port["appProtocol"], f"{field}.appProtocol")
-    return causes
-
-
-def _validate_target(target: Any, field: str) -> list[Cause]:
-    """Check that a target port is the number of a port, or may be a port's name."""
-    if isinstance(target, int):
-        return [] if is_port(target) else [invalid(field, shown(target), NOT_A_PORT)]
-    causes = []
-    if len(target) > _LONGEST_NAME:
-        detail = f"must be no more than {_LONGEST_NAME} characters"
-        causes.append(invalid(field, shown(target), detail))
-    if not _PORT_NAME.fullmatch(target):
-        detail = (
-            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-), "
-            "at least one letter, and no hyphen at the ends or beside another"
-        )
-        causes.append(invalid(field, shown(target), detail))
     return causes
 
 

@@ -1,19 +1,32 @@
 """Ingress: which hosts and paths lead to which services; nothing here serves it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.networking.ingress_validation import (
+    validate_balanced,
+    validate_ingress_spec,
+)
+from controller_manager.devcluster.kinds.networking.networking_messages import (
+    INGRESS_MESSAGES,
+)
 from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
 
+_MOST_HOSTS: Final = 3
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+
 
 class IngressStrategy(Strategy):
     """Shows hosts, addresses and ports."""
 
+    messages: ClassVar = INGRESS_MESSAGES
     counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,
@@ -29,20 +42,48 @@ class IngressStrategy(Strategy):
         obj.setdefault("spec", {})
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the rules, the backends and the hosts."""
+        return list(validate_ingress_spec(obj["spec"]))
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check that the older annotation names the same class as the spec."""
+        annotations = obj["metadata"].get("annotations", {})
+        named, wanted = annotations.get(_CLASS_ANNOTATION), obj["spec"]
+        if named in (None, wanted.get("ingressClassName", named)):
+            return ()
+        why = "must match `ingressClassName` when both are specified"
+        return (invalid(f"annotations.{_CLASS_ANNOTATION}", shown(named), why),)
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the addresses."""
+        balancer = obj["status"].get("loadBalancer") or {}
+        return list(validate_balanced(balancer.get("ingress") or ()))
+
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj["spec"]
-        hosts = [each["host"] for each in spec.get("rules", ()) if each.get("host")]
         balanced = obj["status"]["loadBalancer"].get("ingress", ())
-        addresses = [each.get("ip") or each.get("hostname", "") for each in balanced]
+        addresses = {each.get("ip") or each.get("hostname", "") for each in balanced}
         return [
             name_of(obj),
             spec.get("ingressClassName", "<none>"),
-            ",".join(hosts) or "*",
-            ",".join(addresses),
+            _hosts_text(spec.get("rules", ())),
+            ",".join(sorted(filter(None, addresses))),
             "80, 443" if spec.get("tls") else "80",
             age(obj, now),
         ]
+
+
+def _hosts_text(rules: Sequence[JSON]) -> str:
+    """Return the hosts of the rules, at most three of them."""
+    hosts: list[str] = []
+    for rule in rules:
+        if len(hosts) == _MOST_HOSTS:
+            more = len(rules) - _MOST_HOSTS
+            return f"{','.join(hosts)} + {more} more..."
+        hosts += [rule["host"]] if rule.get("host") else []
+    return ",".join(hosts) or "*"
 
 
 KIND: Final = Kind(

@@ -1,10 +1,19 @@
 """NetworkPolicy: which traffic pods accept; nothing here enforces it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of, selector_text
+from controller_manager.devcluster.kinds.networking.network_policy_validation import (
+    ranges_of,
+    validate_policy_spec,
+)
+from controller_manager.devcluster.kinds.networking.networking_messages import (
+    POLICY_MESSAGES,
+)
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -14,6 +23,7 @@ JSON = dict[str, Any]
 class NetworkPolicyStrategy(Strategy):
     """Fills in the policy types."""
 
+    messages: ClassVar = POLICY_MESSAGES
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Pod-Selector"), AGE)
 
@@ -26,6 +36,14 @@ class NetworkPolicyStrategy(Strategy):
         for rule in (*spec.get("ingress", ()), *spec.get("egress", ())):
             for port in rule.get("ports", ()):
                 port.setdefault("protocol", "TCP")
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the selectors, the ports and the ranges."""
+        return list(validate_policy_spec(obj["spec"], frozenset()))
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check the same, but no range that the policy had before."""
+        return list(validate_policy_spec(new["spec"], ranges_of(old["spec"])))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

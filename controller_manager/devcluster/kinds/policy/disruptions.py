@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.label_selectors import selects
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
     KIND as BUDGETS,
 )
-from controller_manager.devcluster.kinds.workload_validation import selects
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Refusal, forbidden
 from controller_manager.devcluster.server.storage import Storage

@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_int_or_percent,
     validate_not_negative,
 )
-from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import (
     Cause,

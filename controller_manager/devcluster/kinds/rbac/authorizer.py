@@ -1,98 +1,124 @@
 """RBAC: authorizes requests by the stored roles and bindings.
 
-Upstream: plugin/pkg/auth/authorizer/rbac.
+Upstream: plugin/pkg/auth/authorizer/rbac, and DefaultRuleResolver of
+pkg/registry/rbac/validation/rule.go.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.rbac.binding_index import (
+    GROUP,
+    BindingIndex,
+    applying_subject,
+)
+from controller_manager.devcluster.kinds.rbac.rules import permits
 from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attributes, Authorizer
+from controller_manager.devcluster.server.authorization import (
+    MASTERS,
+    Attributes,
+    Authorizer,
+    Decision,
+    Rules,
+    aggregate,
+)
 from controller_manager.devcluster.server.storage import Storage
 
 JSON = dict[str, Any]
 
-_MASTERS: Final = "system:masters"
-_GROUP: Final = "rbac.authorization.k8s.io"
+_PLURALS: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
+
+
+class RoleNotFoundError(Exception):
+    """A binding names a role that does not exist, or no kind of role."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        """Take the kind and the name of the role, as the binding has them."""
+        super().__init__(f"{kind} {name}")
+        self.kind = kind
+        self.name = name
+
+    def message(self, *, plural: bool) -> str:
+        """Return the message of listers, or with `plural` that of the storage."""
+        if self.kind not in _PLURALS:
+            return f'unsupported role reference kind: "{self.kind}"'
+        resource = _PLURALS[self.kind] if plural else self.kind.lower()
+        return f'{resource}.{GROUP} "{self.name}" not found'
 
 
 class RBACAuthorizer(Authorizer):
     """Decides by roles; members of system:masters may do everything."""
 
-    enforced = True
+    enforced: ClassVar = True
 
     def __init__(self, storage: Storage) -> None:
         """Take the storage with the roles."""
         self._storage = storage
+        self._cluster = BindingIndex(storage, "clusterrolebindings")
+        self._namespaced = BindingIndex(storage, "rolebindings")
 
-    def allows(self, user: User, attributes: Attributes) -> bool:
-        """Tell whether `user` may do it."""
-        if _MASTERS in user.groups:
-            return True
-        return any(_permits(rule, attributes) for rule in self._rules(user, attributes))
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        """Decide whether `user` may do it, and say which binding allows it."""
+        if MASTERS in user.groups:
+            return Decision(is_allowed=True)
+        errors: list[str] = []
+        for binding in self._bindings(user, attributes.namespace):
+            namespace = binding["metadata"].get("namespace", "")
+            try:
+                rules = self.rules_of(binding.get("roleRef") or {}, namespace)
+            except RoleNotFoundError as error:
+                errors.append(error.message(plural=False))
+                continue
+            if any(permits(rule, attributes) for rule in rules):
+                return Decision(is_allowed=True, reason=_reason(binding, user))
+        reason = f"RBAC: {aggregate(errors)}" if errors else ""
+        return Decision(is_allowed=False, reason=reason)
 
-    def _rules(self, user: User, attributes: Attributes) -> Iterator[JSON]:
-        for binding in self._stored("clusterrolebindings"):
-            if _binds(binding, user):
-                yield from self._rules_of(binding, "")
-        if not attributes.namespace:
-            return
-        for binding in self._stored("rolebindings"):
-            namespace = binding["metadata"]["namespace"]
-            if namespace == attributes.namespace and _binds(binding, user):
-                yield from self._rules_of(binding, namespace)
+    def rules_for(self, user: User, namespace: str) -> Rules:
+        """Return the rules of all roles that `user` is bound to."""
+        rules: list[JSON] = []
+        errors: list[str] = []
+        for binding in self._bindings(user, namespace):
+            place = binding["metadata"].get("namespace", "")
+            try:
+                rules += self.rules_of(binding.get("roleRef") or {}, place)
+            except RoleNotFoundError as error:
+                errors.append(error.message(plural=False))
+        return Rules(rules, errors)
 
-    def _stored(self, plural: str) -> list[JSON]:
-        collection = self._storage.collection(f"{plural}.{_GROUP}")
-        return [stored.obj for stored in collection]
+    def rules_of(self, reference: JSON, namespace: str) -> Sequence[JSON]:
+        """Return the rules of the role that a binding in `namespace` refers to.
 
-    def _rules_of(self, binding: JSON, namespace: str) -> Sequence[JSON]:
-        reference = binding.get("roleRef") or {}
-        kind = reference.get("kind", "")
-        if kind == "ClusterRole":
-            namespace = ""
-        plural = f"{kind.lower()}s.{_GROUP}"
-        role = self._storage.collection(plural).get(
-            (namespace, reference.get("name", ""))
-        )
-        return role.obj.get("rules") or () if role is not None else ()
+        Raises RoleNotFoundError.
+        """
+        kind, name = reference.get("kind", ""), reference.get("name", "")
+        place = namespace if kind == "Role" else ""
+        if kind not in _PLURALS:
+            raise RoleNotFoundError(kind, name)
+        roles = self._storage.collection(f"{_PLURALS[kind]}.{GROUP}")
+        stored = roles.get((place, name))
+        if stored is None:
+            raise RoleNotFoundError(kind, name)
+        return stored.obj.get("rules") or ()
 
-
-def _binds(binding: JSON, user: User) -> bool:
-    for subject in binding.get("subjects") or ():
-        name = subject.get("name", "")
-        match subject.get("kind"):
-            case "User":
-                found = name == user.name
-            case "Group":
-                found = name in user.groups
-            case _:
-                account = f"{subject.get('namespace', '')}:{name}"
-                found = user.name == f"system:serviceaccount:{account}"
-        if found:
-            return True
-    return False
+    def _bindings(self, user: User, namespace: str) -> Iterator[JSON]:
+        yield from self._cluster.of(user, "")
+        if namespace:
+            yield from self._namespaced.of(user, namespace)
 
 
-def _permits(rule: Mapping[str, Any], attributes: Attributes) -> bool:
-    if not _among(attributes.verb, rule.get("verbs")):
-        return False
-    if attributes.path:
-        return any(
-            pattern in ("*", attributes.path)
-            or (pattern.endswith("*") and attributes.path.startswith(pattern[:-1]))
-            for pattern in rule.get("nonResourceURLs") or ()
-        )
-    names = rule.get("resourceNames")
+def _reason(binding: JSON, user: User) -> str:
+    """Return which binding of which role allows something, and to whom."""
+    metadata, reference = binding["metadata"], binding["roleRef"]
+    namespace = metadata.get("namespace", "")
+    subject = applying_subject(binding, user, namespace)
+    kind = "RoleBinding" if namespace else "ClusterRoleBinding"
+    place = f"/{namespace}" if namespace else ""
+    bound = subject.get("name", "")
+    if subject.get("kind") == "ServiceAccount":
+        bound = f"{bound}/{subject.get('namespace') or namespace}"
     return (
-        _among(attributes.group, rule.get("apiGroups"))
-        and (
-            _among(attributes.full_resource, rule.get("resources"))
-            or f"*/{attributes.subresource}" in (rule.get("resources") or ())
-        )
-        and (not names or attributes.name in names)
+        f'RBAC: allowed by {kind} "{metadata["name"]}{place}" of '
+        f'{reference["kind"]} "{reference["name"]}" to '
+        f'{subject.get("kind", "")} "{bound}"'
     )
-
-
-def _among(value: str, allowed: Sequence[str] | None) -> bool:
-    return "*" in (allowed or ()) or value in (allowed or ())

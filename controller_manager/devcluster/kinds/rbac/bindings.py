@@ -1,9 +1,15 @@
 """Bindings of roles: columns, messages and validation that both kinds share."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.rbac.validation import (
+    GROUP,
+    validate_binding,
+    validate_reference_kept,
+)
 from controller_manager.devcluster.server.names import validate_path_segment
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
@@ -16,6 +22,9 @@ _SUBJECTS: Final = ("User", "Group", "ServiceAccount")
 
 class BindingStrategy(Strategy):
     """The name may be any segment of a path."""
+
+    role_kinds: ClassVar[Sequence[str]] = ("Role", "ClusterRole")
+    """The kinds of roles that a binding may name."""
 
     columns: ClassVar = (
         NAME,
@@ -48,6 +57,23 @@ class BindingStrategy(Strategy):
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new binding."""
         return validate_path_segment(name, "metadata.name")
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the API groups of the role and of the subjects."""
+        reference = obj.setdefault("roleRef", {})
+        if not reference.get("apiGroup"):
+            reference["apiGroup"] = GROUP
+        for subject in obj.get("subjects") or ():
+            if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
+                subject["apiGroup"] = GROUP
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the role that the binding names, and the subjects."""
+        return list(validate_binding(obj, self.role_kinds))
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the role stays the same."""
+        return list(validate_reference_kept(old, new))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -1,9 +1,39 @@
 """ClusterRole: permissions in all namespaces."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause, required
+
+JSON = dict[str, Any]
+
+
+class ClusterRoleStrategy(RoleStrategy):
+    """Rules may be for paths, and may be gathered from other cluster roles."""
+
+    is_namespaced: ClassVar = False
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the rules and the selectors of the roles whose rules are gathered."""
+        causes = list(super().validate(obj))
+        rule = obj.get("aggregationRule")
+        if rule is None:
+            return causes
+        selectors = rule.get("clusterRoleSelectors") or ()
+        if not selectors:
+            detail = (
+                "at least one clusterRoleSelector required if aggregationRule is "
+                "non-nil"
+            )
+            causes.append(required("aggregationRule.clusterRoleSelectors", detail))
+        for index, each in enumerate(selectors):
+            field = f"aggregationRule.clusterRoleSelectors[{index}]"
+            causes += validate_selector(each, field)
+        return causes
+
 
 KIND: Final = Kind(
     "rbac.authorization.k8s.io",
@@ -12,5 +42,5 @@ KIND: Final = Kind(
     "clusterroles",
     namespaced=False,
     model="V1ClusterRole",
-    strategy=RoleStrategy(),
+    strategy=ClusterRoleStrategy(),
 )

@@ -1,9 +1,16 @@
 """ClusterRoleBinding: grants a role in all namespaces."""
 
-from typing import Final
+from typing import ClassVar, Final
 
 from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
 from controller_manager.devcluster.server.kind import Kind
+
+
+class ClusterRoleBindingStrategy(BindingStrategy):
+    """It grants cluster roles only."""
+
+    role_kinds: ClassVar = ("ClusterRole",)
+
 
 KIND: Final = Kind(
     "rbac.authorization.k8s.io",
@@ -12,5 +19,5 @@ KIND: Final = Kind(
     "clusterrolebindings",
     namespaced=False,
     model="V1ClusterRoleBinding",
-    strategy=BindingStrategy(),
+    strategy=ClusterRoleBindingStrategy(),
 )

@@ -1,14 +1,21 @@
 """Roles: messages and validation that both kinds share."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
+from controller_manager.devcluster.kinds.rbac.validation import validate_rules
 from controller_manager.devcluster.server.names import validate_path_segment
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 
+JSON = dict[str, Any]
+
 
 class RoleStrategy(Strategy):
     """The name may be any segment of a path."""
+
+    is_namespaced: ClassVar[bool] = True
+    """Whether the rules count in one namespace, and so for no paths."""
 
     messages: ClassVar = {
         "Role": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},
@@ -30,3 +37,7 @@ class RoleStrategy(Strategy):
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new role."""
         return validate_path_segment(name, "metadata.name")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the rules."""
+        return list(validate_rules(obj, namespaced=self.is_namespaced))

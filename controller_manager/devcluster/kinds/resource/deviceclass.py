@@ -1,9 +1,12 @@
 """DeviceClass: devices that claims may ask for; no driver provides any."""
 
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
 
 JSON = dict[str, Any]
 
@@ -12,10 +15,15 @@ class DeviceClassStrategy(Strategy):
     """Stores a class as given."""
 
     counts_generations: ClassVar = True
+    columns: ClassVar = (NAME, AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in an empty spec."""
         obj.setdefault("spec", {})
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), age(obj, now)]
 
 
 KIND: Final = Kind(

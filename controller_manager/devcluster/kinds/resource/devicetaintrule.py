@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import (
     validate_conditions,
 )
@@ -19,6 +20,7 @@ from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause, too_many
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
 
 JSON = dict[str, Any]
 
@@ -33,6 +35,7 @@ class DeviceTaintRuleStrategy(Strategy):
 
     counts_generations: ClassVar = True
     returns_deleted: ClassVar = True
+    columns: ClassVar = (NAME, AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Go writes the spec, the taint and the status also when they are empty."""
@@ -41,6 +44,10 @@ class DeviceTaintRuleStrategy(Strategy):
         for each in ("effect", "key"):
             taint.setdefault(each, "")
         obj.setdefault("status", {})
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), age(obj, now)]
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Record that the taint is added now, unless the rule says when."""

@@ -16,19 +16,16 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
 
 JSON = dict[str, Any]
 
-PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
-
 _POLICIES: Final = ("basic", "gang")
 
 
 class PodGroupStrategy(Strategy):
-    """A group gets a finalizer that holds its deletion until no pod needs it."""
+    """The spec never changes."""
 
     columns: ClassVar = (NAME, AGE)
 
@@ -36,13 +33,6 @@ class PodGroupStrategy(Strategy):
         """Go writes the spec, the policy and the status also when they are empty."""
         obj.setdefault("spec", {}).setdefault("schedulingPolicy", {})
         obj.setdefault("status", {})
-
-    def mutate(self, obj: JSON, storage: Storage) -> None:
-        """Add the finalizer, as the admission plugin PodGroupProtection does."""
-        del storage
-        finalizers = obj["metadata"].setdefault("finalizers", [])
-        if PROTECTION not in finalizers:
-            finalizers.append(PROTECTION)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check that there is one scheduling policy."""

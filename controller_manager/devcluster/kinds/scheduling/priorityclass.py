@@ -1,13 +1,18 @@
 """PriorityClass: a name for the priority of pods."""
 
+import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
+from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import (
     Cause,
+    forbidden,
     forbidden_field,
     invalid,
     not_supported,
@@ -25,10 +30,19 @@ _RESOURCE: Final = "priorityclasses.scheduling.k8s.io"
 _POLICIES: Final = (LOWER_PRIORITY, "Never")
 _HIGHEST: Final = 1_000_000_000
 _SYSTEM: Final = {
-    "system-node-critical": 2_000_001_000,
-    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": (
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    "system-cluster-critical": (
+        2_000_000_000,
+        (
+            "Used for system critical pods that must run in the cluster, but can be "
+            "moved to another node if necessary."
+        ),
+    ),
 }
-"""The classes that every cluster has; here they are not stored."""
+"""The classes that every cluster has: their values and descriptions."""
 
 
 class PriorityClassStrategy(Strategy):
@@ -93,6 +107,13 @@ class PriorityClassStrategy(Strategy):
             causes.append(invalid("preemptionPolicy", shown(policy), detail))
         return causes
 
+    def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
+        """Return a deleted class; raises Refusal for those of the system."""
+        if (name := obj["metadata"]["name"]) in _SYSTEM:
+            why = "this is a system priority class and cannot be deleted"
+            raise forbidden(KIND.group, KIND.plural, name, why)
+        return super().mark_deleted(obj, options, now)
+
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         return [
@@ -106,8 +127,6 @@ class PriorityClassStrategy(Strategy):
 
 def find_priority_class(storage: Storage, name: str) -> JSON | None:
     """Return the class of that name, the default one for no name."""
-    if name in _SYSTEM:
-        return {"value": _SYSTEM[name], "preemptionPolicy": LOWER_PRIORITY}
     collection = storage.collection(_RESOURCE)
     if name:
         stored = collection.get(("", name))
@@ -126,3 +145,23 @@ KIND: Final = Kind(
     short_names=("pc",),
     strategy=PriorityClassStrategy(),
 )
+
+
+def add_system_classes(objects: Objects) -> None:
+    """Store the classes of the system that do not exist.
+
+    Upstream: PostStartHook of registry/scheduling/rest.
+    """
+    for name, (value, description) in _SYSTEM.items():
+        if objects.has(KIND, "", name):
+            continue
+        # The uid is not random: what is random in a cluster begins with its users.
+        metadata = {
+            "name": name,
+            "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
+            "creationTimestamp": format_time(objects.clock.now()),
+            "generation": 1,
+        }
+        obj = {"metadata": metadata, "value": value, "description": description}
+        KIND.strategy.apply_defaults(obj)
+        objects.put(KIND, ("", name), obj)

@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
     validate_quantity,
 )
-from controller_manager.devcluster.kinds.workload_validation import validate_selector
+from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown

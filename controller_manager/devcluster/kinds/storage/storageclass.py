@@ -31,6 +31,22 @@ _MODES: Final = ("Immediate", "WaitForFirstConsumer")
 class StorageClassStrategy(Strategy):
     """A class cannot change how it makes volumes."""
 
+    messages: ClassVar = {
+        "StorageClass": {
+            1: "metadata:ObjectMeta",
+            2: "provisioner:str",
+            3: "parameters:{}str",
+            4: "reclaimPolicy:str",
+            5: "mountOptions:[]str",
+            6: "allowVolumeExpansion:bool",
+            7: "volumeBindingMode:str",
+            8: "allowedTopologies:[]TopologySelectorTerm",
+        },
+        "TopologySelectorTerm": {
+            1: "matchLabelExpressions:[]TopologySelectorLabelRequirement"
+        },
+        "TopologySelectorLabelRequirement": {1: "key:str", 2: "values:[]str"},
+    }
     returns_deleted: ClassVar = True
     columns: ClassVar = (
         NAME,

@@ -5,10 +5,6 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.finalizers import (
-    ATTRIBUTES_CLASS_PROTECTION,
-    add_finalizer,
-)
 from controller_manager.devcluster.kinds.storage_validation import (
     validate_parameters,
     validate_provisioner,
@@ -19,7 +15,6 @@ from controller_manager.devcluster.server.statuses import (
     forbidden_field,
     required,
 )
-from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
@@ -35,14 +30,6 @@ class VolumeAttributesClassStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Go writes the name of the driver also when it is empty."""
         obj.setdefault("driverName", "")
-
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Add the finalizer that holds deletion while claims or volumes use the class.
-
-        The API server's admission plugin StorageObjectInUseProtection does so.
-        """
-        del storage
-        add_finalizer(obj, ATTRIBUTES_CLASS_PROTECTION)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the driver and the parameters."""

@@ -100,7 +100,11 @@ async def test_ranges_get_the_finalizer_and_are_ready(cluster: Cluster) -> None:
         for each in found["metadata"]["managedFields"]
         if each.get("subresource") == "status"
     ]
-    assert owners == [("service-cidr-controller", "Apply")]
+    # The range was there before anybody's fields were recorded.
+    assert owners == [
+        ("service-cidr-controller", "Apply"),
+        ("before-first-apply", "Update"),
+    ]
 
 
 async def test_what_others_take_away_comes_back(cluster: Cluster) -> None:

@@ -115,7 +115,7 @@ async def test_two_managers_share_lists_and_maps(cluster: Cluster) -> None:
         (
             {"ports": [{"port": 80, "name": "web"}]},
             {"ports": [{"port": 80, "name": "other"}]},
-            ['.spec.ports[{"port":80,"protocol":"TCP"}].name'],
+            ['.spec.ports[port=80,protocol="TCP"].name'],
         ),
         ({"words": ["a"]}, {"words": ["b"]}, [".spec.words"]),
         ({"selector": {"a": "1"}}, {"selector": {"b": "2"}}, [".spec.selector"]),

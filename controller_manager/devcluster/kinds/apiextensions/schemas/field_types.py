@@ -1,66 +1,93 @@
 """How the fields of a schema are merged (kube-openapi/pkg/schemaconv)."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+    EMBEDDED,
+    INT_OR_STRING,
     LIST_KEYS,
     LIST_TYPE,
     MAP_TYPE,
+    PRESERVES,
     items_of,
     properties_of,
     schema_of_others,
 )
-from controller_manager.devcluster.server.field_types import (
-    ATOMIC,
-    DeclaredFieldTypes,
+from controller_manager.devcluster.server.fields.field_type import (
+    DEDUCED,
+    UNTYPED,
+    FieldType,
     ListType,
-    Names,
+    MapType,
+    Scalar,
 )
+from controller_manager.devcluster.server.fields.model_types import type_of_model
 
 JSON = dict[str, Any]
 
-_METADATA: Final = {
-    ("metadata", "finalizers"): ListType(is_set=True),
-    ("metadata", "ownerReferences"): ListType({"uid": None}),
+_TEXT: Final = FieldType("string")
+_SCALARS: Final[Mapping[str, Scalar]] = {
+    "boolean": "boolean",
+    "integer": "numeric",
+    "number": "numeric",
+    "string": "string",
 }
 
 
-class SchemaFieldTypes(DeclaredFieldTypes):
-    """The types of the fields of one schema."""
+def type_of_resource(schema: JSON) -> FieldType:
+    """Return the type of the objects that a valid schema describes.
 
-    def __init__(self, schema: JSON) -> None:
-        """Take a schema that is valid."""
-        self._schema = schema
+    Without a schema, nothing is known about them.
+    """
+    return FieldType(map_=_map(schema, is_resource=True)) if schema else DEDUCED
 
-    def list_type(self, names: Names) -> ListType:
-        """Return how a list is merged."""
-        if names in _METADATA:
-            return _METADATA[names]
-        schema = self._at(names)
-        match schema.get(LIST_TYPE):
-            case "set":
-                return ListType(is_set=True)
-            case "map":
-                fields = properties_of(items_of(schema) or {})
-                return ListType(
-                    {
-                        name: fields.get(name, {}).get("default")
-                        for name in schema.get(LIST_KEYS) or ()
-                    }
-                )
-        return ATOMIC
 
-    def is_atomic(self, names: Names) -> bool:
-        """Tell whether a map is replaced as a whole."""
-        return self._at(names).get(MAP_TYPE) == "atomic"
+def _type_of(schema: JSON) -> FieldType:
+    if schema.get(INT_OR_STRING):
+        return UNTYPED
+    match schema.get("type"):
+        case "object":
+            is_resource = bool(schema.get(EMBEDDED))
+            return FieldType(map_=_map(schema, is_resource=is_resource))
+        case "array":
+            return FieldType(list_=_list(schema))
+        case str() as name:
+            return FieldType(_SCALARS[name])
+    return DEDUCED
 
-    def _at(self, names: Names) -> JSON:
-        """Return the schema of a field, empty if there is none."""
-        found: JSON = self._schema
-        for name in names:
-            found = items_of(found) or found
-            inner = properties_of(found).get(name, schema_of_others(found))
-            if inner is None:
-                return {}
-            found = inner
+
+def _map(schema: JSON, *, is_resource: bool) -> MapType:
+    others = schema_of_others(schema)
+    inner = _type_of(others) if others is not None else None
+    if inner is None and schema.get(PRESERVES):
+        inner = DEDUCED
+    load = partial(_fields, schema, is_resource=is_resource)
+    return MapType(load, inner, is_atomic=schema.get(MAP_TYPE) == "atomic")
+
+
+def _fields(schema: JSON, *, is_resource: bool) -> Mapping[str, FieldType]:
+    found = {name: _type_of(each) for name, each in properties_of(schema).items()}
+    if not is_resource:
         return found
+    meta = {"kind": _TEXT, "apiVersion": _TEXT}
+    return {**found, **meta, "metadata": type_of_model("V1ObjectMeta")}
+
+
+def _list(schema: JSON) -> ListType:
+    items = items_of(schema) or {}
+    type_ = _type_of(items)
+    match schema.get(LIST_TYPE):
+        case "set":
+            return ListType(type_)
+        case "map":
+            keys = tuple(schema.get(LIST_KEYS) or ())
+            fields = properties_of(items)
+            defaults = {
+                name: fields[name]["default"]
+                for name in keys
+                if "default" in fields.get(name, {})
+            }
+            return ListType(type_, keys, defaults)
+    return ListType(type_, is_atomic=True)

@@ -1,0 +1,131 @@
+"""Makes the admission plugins that a server runs."""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.always import (
+    AlwaysAdmit,
+    AlwaysDeny,
+    AlwaysPullImages,
+)
+from controller_manager.devcluster.admission.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+    ClusterTrustBundleAttest,
+)
+from controller_manager.devcluster.admission.claim_resize import (
+    PersistentVolumeClaimResize,
+)
+from controller_manager.devcluster.admission.default_ingress_class import (
+    DefaultIngressClass,
+)
+from controller_manager.devcluster.admission.default_storage_class import (
+    DefaultStorageClass,
+)
+from controller_manager.devcluster.admission.default_toleration_seconds import (
+    DefaultTolerationSeconds,
+)
+from controller_manager.devcluster.admission.deny_service_external_ips import (
+    DenyServiceExternalIPs,
+)
+from controller_manager.devcluster.admission.extended_resource_toleration import (
+    ExtendedResourceToleration,
+)
+from controller_manager.devcluster.admission.hard_anti_affinity import (
+    LimitPodHardAntiAffinityTopology,
+)
+from controller_manager.devcluster.admission.limit_ranger import LimitRanger
+from controller_manager.devcluster.admission.namespace_exists import NamespaceExists
+from controller_manager.devcluster.admission.namespace_lifecycle import (
+    NamespaceLifecycle,
+)
+from controller_manager.devcluster.admission.plugins import ORDERED
+from controller_manager.devcluster.admission.pod_security.plugin import PodSecurity
+from controller_manager.devcluster.admission.pod_topology_labels import (
+    PodTopologyLabels,
+)
+from controller_manager.devcluster.admission.priority import Priority
+from controller_manager.devcluster.admission.protection import (
+    PodGroupProtection,
+    StorageObjectInUseProtection,
+)
+from controller_manager.devcluster.admission.resource_quota import ResourceQuota
+from controller_manager.devcluster.admission.runtime_class import RuntimeClass
+from controller_manager.devcluster.admission.service_account import ServiceAccount
+from controller_manager.devcluster.admission.taint_nodes_by_condition import (
+    TaintNodesByCondition,
+)
+from controller_manager.devcluster.server.admission import Chain, Plugin
+from controller_manager.devcluster.server.authorization import Authorizer
+from controller_manager.devcluster.server.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What plugins are made of."""
+
+    storage: Storage
+    clock: Clock
+    rng: random.Random
+    authorizer: Authorizer
+
+
+_Make = Callable[[Parts], Plugin]
+
+_MAKERS: Final[Mapping[str, _Make]] = {
+    "AlwaysAdmit": lambda _: AlwaysAdmit(),
+    "AlwaysDeny": lambda _: AlwaysDeny(),
+    "AlwaysPullImages": lambda _: AlwaysPullImages(),
+    "DenyServiceExternalIPs": lambda _: DenyServiceExternalIPs(),
+    "ExtendedResourceToleration": lambda _: ExtendedResourceToleration(),
+    "LimitPodHardAntiAffinityTopology": lambda _: LimitPodHardAntiAffinityTopology(),
+    "NamespaceExists": lambda parts: NamespaceExists(parts.storage),
+    "NamespaceLifecycle": lambda parts: NamespaceLifecycle(parts.storage),
+    "LimitRanger": lambda parts: LimitRanger(parts.storage),
+    "ServiceAccount": lambda parts: ServiceAccount(parts.storage, parts.rng),
+    "TaintNodesByCondition": lambda _: TaintNodesByCondition(),
+    "PodSecurity": lambda parts: PodSecurity(parts.storage),
+    "Priority": lambda parts: Priority(parts.storage),
+    "DefaultTolerationSeconds": lambda _: DefaultTolerationSeconds(),
+    "DefaultStorageClass": lambda parts: DefaultStorageClass(parts.storage),
+    "StorageObjectInUseProtection": lambda _: StorageObjectInUseProtection(),
+    "PodGroupProtection": lambda _: PodGroupProtection(),
+    "PersistentVolumeClaimResize": lambda parts: PersistentVolumeClaimResize(
+        parts.storage
+    ),
+    "RuntimeClass": lambda parts: RuntimeClass(parts.storage),
+    "CertificateApproval": lambda parts: CertificateApproval(parts.authorizer),
+    "CertificateSigning": lambda parts: CertificateSigning(parts.authorizer),
+    "ClusterTrustBundleAttest": lambda parts: ClusterTrustBundleAttest(
+        parts.authorizer
+    ),
+    "CertificateSubjectRestriction": lambda _: CertificateSubjectRestriction(),
+    "DefaultIngressClass": lambda parts: DefaultIngressClass(parts.storage),
+    "PodTopologyLabels": lambda parts: PodTopologyLabels(parts.storage),
+    "ResourceQuota": lambda parts: ResourceQuota(parts.storage, parts.clock),
+}
+
+
+def build_chain(
+    chosen: Collection[str],
+    parts: Parts,
+    others: Mapping[str, Plugin] | None = None,
+    first: Iterable[Plugin] = (),
+) -> Chain:
+    """Return the chain of the chosen plugins that are built, in upstream's order.
+
+    `others` are plugins by name that somebody else has made. Those of `first` see each
+    write before all others, and nobody chooses them.
+    """
+    given = others or {}
+    plugins = [*first]
+    for name in ORDERED:
+        if name in chosen and name in given:
+            plugins.append(given[name])
+        elif name in chosen and name in _MAKERS:
+            plugins.append(_MAKERS[name](parts))
+    return Chain(plugins)

@@ -1,0 +1,27 @@
+"""The admission plugin DefaultStorageClass."""
+
+from typing import ClassVar
+
+from controller_manager.devcluster.admission.writes import CLAIMS, object_of
+from controller_manager.devcluster.kinds.storage.default_class import (
+    set_default_class,
+)
+from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage import Storage
+
+
+class DefaultStorageClass(Plugin):
+    """Gives the default class to a claim that names no class."""
+
+    name: ClassVar = "DefaultStorageClass"
+    targets: ClassVar = CLAIMS
+    covers_own_writes: ClassVar = True
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+
+    def __init__(self, storage: Storage) -> None:
+        """Take the storage, which has the classes."""
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Fill in the class."""
+        set_default_class(object_of(write), self._storage)

@@ -1,0 +1,166 @@
+"""The admission plugin LimitRanger: default requests and limits, and their bounds."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.quantity import Quantity
+from controller_manager.control.quota.amounts import (
+    Amounts,
+    added,
+    amounts,
+    larger,
+)
+from controller_manager.devcluster.admission.limit_constraints import (
+    exceeded_by_claim,
+    exceeded_limits,
+)
+from controller_manager.devcluster.admission.writes import (
+    CLAIMS,
+    PODS,
+    concerns,
+    object_of,
+    refused,
+    spec_of,
+)
+from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage import Storage
+
+JSON = dict[str, Any]
+
+_ANNOTATION: Final = "kubernetes.io/limit-ranger"
+_LISTS: Final = (("containers", "container"), ("initContainers", "init container"))
+"""The lists of containers, and what the annotation calls what is in them."""
+
+
+class LimitRanger(Plugin):
+    """Fills in what containers request and may use, and checks it; claims, too."""
+
+    name: ClassVar = "LimitRanger"
+    targets: ClassVar = PODS | CLAIMS
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def __init__(self, storage: Storage) -> None:
+        """Take the storage, which has the limit ranges."""
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Fill in the defaults of each limit range; an earlier one counts."""
+        if concerns(write, "", "pods"):
+            for limits in self._limits(write.namespace):
+                _fill_in(object_of(write), limits)
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal if an object does not keep a limit range."""
+        if concerns(write, "", "pods"):
+            # The resources of an existing pod cannot change.
+            check = _exceeded_by_pod if write.operation is Operation.CREATE else None
+        else:
+            check = _exceeded_by_claim
+        if check is None or "deletionTimestamp" in object_of(write)["metadata"]:
+            return
+        for limits in self._limits(write.namespace):
+            if problems := list(dict.fromkeys(check(spec_of(write), limits))):
+                why = ", ".join(problems)
+                raise refused(write, why if len(problems) == 1 else f"[{why}]")
+
+    def _limits(self, namespace: str) -> list[list[JSON]]:
+        """Return the items of each limit range of a namespace, by name."""
+        found = [
+            stored.obj
+            for stored in self._storage.collection("limitranges")
+            if stored.obj["metadata"]["namespace"] == namespace
+        ]
+        found.sort(key=lambda each: str(each["metadata"]["name"]))
+        return [(each.get("spec") or {}).get("limits") or [] for each in found]
+
+
+def _fill_in(pod: JSON, limits: Iterable[JSON]) -> None:
+    """Fill in the defaults for containers; an annotation says what was filled in."""
+    for_containers = [each for each in limits if each["type"] == "Container"]
+    defaults = {
+        "limits": _merged(each.get("default") for each in for_containers),
+        "requests": _merged(each.get("defaultRequest") for each in for_containers),
+    }
+    done = [
+        text
+        for name, called in _LISTS
+        for container in pod["spec"].get(name) or ()
+        for text in _filled_in(container, called, defaults)
+    ]
+    if done:
+        annotations = pod["metadata"].setdefault("annotations", {})
+        annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(done)}"
+
+
+def _merged(each: Iterable[Mapping[str, str] | None]) -> dict[str, str]:
+    return {name: text for found in each for name, text in (found or {}).items()}
+
+
+def _filled_in(
+    container: JSON, called: str, defaults: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
+    """Fill in the resources of a container; yield what was filled in."""
+    resources = container.setdefault("resources", {})
+    missing = {
+        field: {
+            name: text
+            for name, text in defaults[field].items()
+            if name not in (resources.get(field) or {})
+        }
+        for field in ("limits", "requests")
+    }
+    for field, found in missing.items():
+        if found:
+            resources[field] = {**(resources.get(field) or {}), **found}
+    for field in ("requests", "limits"):
+        if found := missing[field]:
+            names, what = ", ".join(sorted(found)), field.removesuffix("s")
+            yield f"{names} {what} for {called} {container.get('name', '')}"
+
+
+def _exceeded_by_pod(spec: JSON, limits: Iterable[JSON]) -> Iterator[str]:
+    containers = [each for name, _ in _LISTS for each in spec.get(name) or ()]
+    for limit in limits:
+        if limit["type"] == "Container":
+            for container in containers:
+                resources = container.get("resources") or {}
+                requests = amounts(resources.get("requests"))
+                most = amounts(resources.get("limits"))
+                yield from exceeded_limits(limit, requests, most)
+        elif limit["type"] == "Pod":
+            yield from exceeded_limits(
+                limit, _of_pod(spec, "requests"), _of_pod(spec, "limits")
+            )
+
+
+def _exceeded_by_claim(spec: JSON, limits: Iterable[JSON]) -> Iterator[str]:
+    requests = amounts((spec.get("resources") or {}).get("requests"))
+    for limit in limits:
+        if limit["type"] == "PersistentVolumeClaim":
+            yield from exceeded_by_claim(limit, requests)
+
+
+def _of_pod(spec: JSON, field: str) -> Amounts:
+    """Return what a pod requests or may use: the sum, or its largest init container.
+
+    A sidecar runs beside everything that starts after it.
+    """
+    total: dict[str, Quantity] = {}
+    sidecars: dict[str, Quantity] = {}
+    largest: dict[str, Quantity] = {}
+    for container in spec.get("containers") or ():
+        total = added(total, _stated(container, field))
+    for container in spec.get("initContainers") or ():
+        stated = _stated(container, field)
+        if container.get("restartPolicy") == "Always":
+            total, sidecars = added(total, stated), added(sidecars, stated)
+            stated = sidecars
+        else:
+            stated = added(stated, sidecars)
+        largest = larger([largest, stated])
+    return {**larger([total, largest]), **_stated(spec, field)}
+
+
+def _stated(holder: JSON, field: str) -> dict[str, Quantity]:
+    return amounts((holder.get("resources") or {}).get(field))

@@ -1,0 +1,202 @@
+"""The admission plugin PodSecurity (pod-security-admission/admission)."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.admission.pod_security.checks import (
+    CONTAINER_LISTS,
+)
+from controller_manager.devcluster.admission.pod_security.evaluation import violations
+from controller_manager.devcluster.admission.pod_security.levels import (
+    PRIVILEGED,
+    LevelVersion,
+    policy_of,
+)
+from controller_manager.devcluster.admission.writes import (
+    annotations_of,
+    concerns,
+    object_of,
+    refused,
+)
+from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.statuses import invalid_object
+from controller_manager.devcluster.server.storage import Storage
+
+JSON = dict[str, Any]
+
+_MOST_PODS: Final = 3000
+"""So many pods of a namespace are checked when it enforces another level."""
+
+_IGNORED: Final = frozenset(
+    (
+        "exec",
+        "attach",
+        "binding",
+        "eviction",
+        "log",
+        "portforward",
+        "proxy",
+        "status",
+    )
+)
+"""Subresources that do not change what a pod asks for."""
+
+_TEMPLATE: Final = ("spec", "template")
+_TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("", "podtemplates"): ("template",),
+    ("", "replicationcontrollers"): _TEMPLATE,
+    ("apps", "daemonsets"): _TEMPLATE,
+    ("apps", "deployments"): _TEMPLATE,
+    ("apps", "replicasets"): _TEMPLATE,
+    ("apps", "statefulsets"): _TEMPLATE,
+    ("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
+    ("batch", "jobs"): _TEMPLATE,
+}
+"""Where each resource has its pod template."""
+
+_SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
+
+
+class PodSecurity(Plugin):
+    """Refuses pods that the labels of their namespace do not allow, and warns."""
+
+    name: ClassVar = "PodSecurity"
+    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def __init__(self, storage: Storage) -> None:
+        """Take the storage, which has the namespaces and the pods."""
+        self._storage = storage
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal for a pod that is not allowed, and for wrong labels."""
+        resource = (write.kind.group, write.kind.plural)
+        if concerns(write, "", "namespaces"):
+            self._check_namespace(write)
+        elif resource == ("", "pods") and write.subresource not in _IGNORED:
+            self._check_pod(write)
+        elif resource in _TEMPLATES and not write.subresource:
+            self._warn_about_template(write, _TEMPLATES[resource])
+
+    def _labels(self, namespace: str) -> dict[str, str]:
+        stored = self._storage.collection("namespaces").get(("", namespace))
+        return stored.obj["metadata"].get("labels") or {} if stored else {}
+
+    # Pods
+
+    def _check_pod(self, write: Write) -> None:
+        policy, _ = policy_of(self._labels(write.namespace))
+        if policy.enforce.level == policy.warn.level == PRIVILEGED:
+            return
+        pod = object_of(write)
+        if write.old is not None and not _is_significant(write.old, pod):
+            return
+        found = violations(policy.enforce, pod["metadata"], pod["spec"])
+        if found:
+            why = f'violates PodSecurity "{policy.enforce}": {_listed(found)}'
+            raise refused(write, why)
+        _warn(write, policy.warn, pod)
+
+    def _warn_about_template(self, write: Write, path: tuple[str, ...]) -> None:
+        """Warn about the pods that a template makes; they are not made yet."""
+        policy, _ = policy_of(self._labels(write.namespace))
+        template: Any = object_of(write)
+        for name in path:
+            template = (template or {}).get(name)
+        if template and policy.warn.level != PRIVILEGED:
+            _warn(write, policy.warn, template)
+
+    # Namespaces
+
+    def _check_namespace(self, write: Write) -> None:
+        metadata = object_of(write)["metadata"]
+        new, wrong = policy_of(metadata.get("labels") or {})
+        old = None
+        if write.old is not None:
+            old, wrong_before = policy_of(write.old["metadata"].get("labels") or {})
+            if [*map(str, wrong)] == [*map(str, wrong_before)]:
+                wrong = []
+        if wrong:
+            raise invalid_object("", "Namespace", metadata.get("name", ""), wrong)
+        if old is None or new.enforce == old.enforce:
+            return
+        is_relaxed = new.enforce.minor == old.enforce.minor and not (
+            new.enforce.is_stricter_than(old.enforce)
+        )
+        if new.enforce.level != PRIVILEGED and not is_relaxed:
+            for warning in self._warnings(metadata["name"], new.enforce):
+                write.warn(warning)
+
+    def _warnings(self, namespace: str, enforced: LevelVersion) -> Iterator[str]:
+        """Yield what the pods of a namespace do that it now forbids."""
+        pods = [
+            stored.obj
+            for stored in self._storage.collection("pods")
+            if stored.obj["metadata"].get("namespace") == namespace
+        ]
+        counts, names = Counter[str](), dict[str, str]()
+        for pod in pods[:_MOST_PODS]:
+            found = violations(enforced, pod["metadata"], pod["spec"])
+            if found:
+                reason, name = ", ".join(each.reason for each in found), _name(pod)
+                counts[reason] += 1
+                names[reason] = min(name, names.get(reason, name))
+        if len(pods) > _MOST_PODS:
+            about = "new PodSecurity enforce level only checked against the first"
+            yield f"{about} {_MOST_PODS} of {len(pods)} existing pods"
+        if counts:
+            what = "violate the new PodSecurity enforce level"
+            yield f'existing pods in namespace "{namespace}" {what} "{enforced}"'
+        lines = (
+            f"{_with_others(names[each], counts[each])}: {each}" for each in counts
+        )
+        # Upstream sorts the lines after it has put the names before them.
+        yield from sorted(lines)
+
+
+def _name(pod: JSON) -> str:
+    name: str = pod["metadata"]["name"]
+    return name
+
+
+def _with_others(name: str, count: int) -> str:
+    """Return the name of the first of some pods, and how many others there are."""
+    if count == 1:
+        return name
+    others = "1 other pod" if count == 2 else f"{count - 1} other pods"
+    return f"{name} (and {others})"
+
+
+def _listed(found: list[Any]) -> str:
+    return ", ".join(map(str, found))
+
+
+def _warn(write: Write, level: LevelVersion, pod: JSON) -> None:
+    found = violations(level, pod.get("metadata") or {}, pod.get("spec") or {})
+    if found:
+        write.warn(f'would violate PodSecurity "{level}": {_listed(found)}')
+
+
+def _is_significant(old: JSON, new: JSON) -> bool:
+    """Tell whether an update changes what the checks look at.
+
+    The images and the containers decide, and the annotations that were fields once.
+    """
+    before, after = (
+        [
+            (each.get("name"), each.get("image"))
+            for field in CONTAINER_LISTS
+            for each in pod["spec"].get(field) or ()
+        ]
+        for pod in (old, new)
+    )
+    return before != after or _seccomp(old) != _seccomp(new)
+
+
+def _seccomp(pod: JSON) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in annotations_of(pod).items()
+        if key == _SECCOMP_POD or key.startswith(_SECCOMP_CONTAINER)
+    }

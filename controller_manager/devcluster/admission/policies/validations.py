@@ -1,0 +1,106 @@
+"""Decides about a write by one policy (policy/validating/validator.go)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
+from controller_manager.control.cel.values import EvaluationError, Value, type_of
+from controller_manager.devcluster.admission.expressions import (
+    MOST_STEPS,
+    OUT_OF_BUDGET,
+    Names,
+    evaluated,
+)
+from controller_manager.devcluster.admission.match_conditions import (
+    ConditionError,
+    hold,
+)
+from controller_manager.devcluster.admission.policies.variables import Variables
+
+JSON = dict[str, Any]
+
+_MOST_CHARACTERS: Final = 5 << 10
+
+
+class Denial(Struct, frozen=True):
+    """Why a policy refuses a write. Without a `reason` it could not be evaluated."""
+
+    message: str
+    reason: str = ""
+
+
+def denials(spec: JSON, names: Names, total: Budget) -> Iterator[Denial]:
+    """Yield why a policy with this spec refuses a write, expression by expression.
+
+    It takes its steps from the `total` of the write, and no more than one policy may.
+    """
+    try:
+        if not hold(spec.get("matchConditions") or (), names):
+            return
+    except ConditionError as error:
+        yield Denial(str(error))
+        return
+    budget = Budget(MOST_STEPS, total)
+    variables = Variables(spec.get("variables") or (), names, budget)
+    known = names.having(variables=lambda: variables)
+    try:
+        for validation in spec.get("validations") or ():
+            yield from _checked(validation, known, budget)
+        for annotation in spec.get("auditAnnotations") or ():
+            yield from _annotated(annotation, known, budget)
+    except OutOfBudgetError:
+        yield Denial(OUT_OF_BUDGET)
+
+
+def _checked(
+    validation: JSON, names: Mapping[str, Value], budget: Budget
+) -> Iterator[Denial]:
+    try:
+        if evaluated(validation["expression"], names, budget) is True:
+            return
+    except EvaluationError as error:
+        yield Denial(str(error))
+        return
+    yield Denial(
+        _message(validation, names, budget), validation.get("reason", "Invalid")
+    )
+
+
+def _message(validation: JSON, names: Mapping[str, Value], budget: Budget) -> str:
+    """Return the message of a validation that is false."""
+    own = _own_message(validation.get("messageExpression", ""), names, budget)
+    given = validation.get("message", "").strip()
+    return own or given or f"failed expression: {validation['expression'].strip()}"
+
+
+def _own_message(expression: str, names: Mapping[str, Value], budget: Budget) -> str:
+    """Return the value of a message's expression, "" if it is of no use."""
+    if not expression:
+        return ""
+    try:
+        found = evaluated(expression, names, budget)
+    except EvaluationError:
+        return ""
+    if not isinstance(found, str):
+        return ""
+    text = found.strip()
+    return "" if "\n" in text or len(text) > _MOST_CHARACTERS else text
+
+
+def _annotated(
+    annotation: JSON, names: Mapping[str, Value], budget: Budget
+) -> Iterator[Denial]:
+    """Evaluate the value of an audit annotation, which nothing keeps."""
+    expression = annotation["valueExpression"]
+    try:
+        found = evaluated(expression, names, budget)
+    except EvaluationError as error:
+        yield Denial(str(error))
+        return
+    if not isinstance(found, str) and found is not None:
+        yield Denial(
+            f"valueExpression '{expression}' resulted in unsupported return type: "
+            f"{type_of(found)}. Return type must be either string or null."
+        )

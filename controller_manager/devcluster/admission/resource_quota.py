@@ -1,0 +1,135 @@
+"""The admission plugin ResourceQuota: charges quotas for new and changed objects.
+
+Upstream: k8s.io/apiserver/pkg/admission/plugin/resourcequota. The server handles one
+request at a time, so no quota changes between its check and its update.
+"""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.quotas import ResourceQuota as Quota
+from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_CLAIMS
+from controller_manager.clock import Clock
+from controller_manager.control.quota.admission import check, handles
+from controller_manager.control.quota.amounts import printed
+from controller_manager.control.quota.counts import is_counted
+from controller_manager.control.quota.evaluators import (
+    CLAIM_EVALUATOR,
+    POD_EVALUATOR,
+    SERVICE_EVALUATOR,
+    Evaluator,
+    count_evaluator,
+    device_claim_evaluator,
+)
+from controller_manager.devcluster.admission.writes import refused
+from controller_manager.devcluster.server.admission import Plugin, Write
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.storage import Storage
+
+JSON = dict[str, Any]
+
+_QUOTAS: Final = "resourcequotas"
+_TYPED: Final = {
+    (PODS.group, PODS.plural): (POD_EVALUATOR, PODS.type),
+    (SERVICES.group, SERVICES.plural): (SERVICE_EVALUATOR, SERVICES.type),
+    (CLAIMS.group, CLAIMS.plural): (CLAIM_EVALUATOR, CLAIMS.type),
+}
+
+
+class ResourceQuota(Plugin):
+    """Refuses what would exceed a quota, and charges quotas for the rest."""
+
+    name: ClassVar = "ResourceQuota"
+    covers_own_writes: ClassVar = True
+
+    def __init__(self, storage: Storage, clock: Clock) -> None:
+        """Take the storage, which has the quotas, and the clock."""
+        self._storage = storage
+        self._clock = clock
+
+    def charge(self, write: Write) -> None:
+        """Charge for an object that is to be stored, unless it is a dry run.
+
+        All quotas are checked before one is charged. Raises Refusal.
+        """
+        kind, new, old = write.kind, write.obj, write.old
+        if new is None:
+            return
+        namespace = new["metadata"].get("namespace", "")
+        quotas = self._quotas(namespace) if namespace else []
+        if not quotas or not is_counted(kind.group, kind.plural):
+            return
+        evaluator, new_typed, old_typed = self._typed(kind, new, old)
+        if not handles(evaluator, new_typed, old_typed, write.subresource):
+            return
+        now = self._clock.now()
+        charged = []
+        for quota in quotas:
+            used, why = check(quota, evaluator, new_typed, old_typed, now)
+            if why:
+                raise refused(write, why)
+            if used is not None:
+                charged.append((quota, printed(used)))
+        if not write.is_dry_run:
+            for quota, texts in charged:
+                self._store(quota, texts)
+
+    def _quotas(self, namespace: str) -> list[Quota]:
+        """Return the quotas of a namespace, by name."""
+        stored = (
+            each.obj
+            for each in self._storage.collection(_QUOTAS)
+            if each.obj["metadata"]["namespace"] == namespace
+        )
+        found = [msgspec.convert(each, Quota) for each in stored]
+        return sorted(found, key=lambda quota: quota.metadata.name)
+
+    def _typed(
+        self, kind: Kind, new: JSON, old: JSON | None
+    ) -> tuple[Evaluator, Any, Any]:
+        """Return the evaluator of a kind, and the objects in the form that it reads."""
+        name = (kind.group, kind.plural)
+        if name == (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural):
+            evaluator = device_claim_evaluator(
+                self._extended_resources, lambda _, __: {}
+            )
+            form: Any = RESOURCE_CLAIMS.type
+        elif name in _TYPED:
+            evaluator, form = _TYPED[name]
+        else:
+            return count_evaluator(*name), new, old
+        before = None if old is None else _decoded(old, form)
+        return evaluator, _decoded(new, form), before
+
+    def _extended_resources(self) -> dict[str, str]:
+        """Return the extended resource of each device class that has one."""
+        stored: Iterable[JSON] = (
+            each.obj
+            for each in self._storage.collection(
+                f"{DEVICE_CLASSES.plural}.{DEVICE_CLASSES.group}"
+            )
+        )
+        classes = [msgspec.convert(each, DEVICE_CLASSES.type) for each in stored]
+        return {
+            each.metadata.name: each.spec.extended_resource_name
+            for each in classes
+            if each.spec.extended_resource_name
+        }
+
+    def _store(self, quota: Quota, used: dict[str, str]) -> None:
+        collection = self._storage.collection(_QUOTAS)
+        key = (quota.metadata.namespace, quota.metadata.name)
+        stored = collection.get(key)
+        if stored is not None:
+            status = {**stored.obj.get("status", {}), "used": used}
+            collection.put(key, {**stored.obj, "status": status})
+
+
+def _decoded(obj: JSON, form: Any) -> Any:
+    """Return an object in a form; only a decoder fills the fields kept as bytes."""
+    return msgspec.json.decode(msgspec.json.encode(obj), type=form)

@@ -1,0 +1,61 @@
+"""LocalSubjectAccessReview: asks whether a user may do something in a namespace."""
+
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.authorization.review_attributes import (
+    reviewed_user,
+)
+from controller_manager.devcluster.kinds.authorization.review_validation import (
+    validate_local_review,
+)
+from controller_manager.devcluster.kinds.authorization.reviewing import (
+    check_review,
+    reviewed_access,
+)
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import bad_request
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+
+class LocalSubjectAccessReviewStrategy(Strategy):
+    """Answers a review without storing it.
+
+    So an administrator of one namespace may ask about the users of that namespace.
+    """
+
+    models: ClassVar = ("V1SubjectAccess",)
+    messages: ClassVar = {
+        "LocalSubjectAccessReview": {
+            1: "metadata:ObjectMeta",
+            2: "spec:SubjectAccessReviewSpec",
+            3: "status:SubjectAccessReviewStatus",
+        },
+    }
+
+    def answer(self, call: Call, obj: JSON) -> JSON | None:
+        """Return the review with its status; raises Refusal."""
+        metadata = obj.setdefault("metadata", {})
+        if not metadata.get("namespace"):
+            metadata["namespace"] = call.namespace
+        check_review(call, validate_local_review(obj))
+        if metadata["namespace"] != call.namespace:
+            message = (
+                "spec.resourceAttributes.namespace must match namespace: "
+                f"{call.namespace}"
+            )
+            raise bad_request(message)
+        return reviewed_access(call, obj, reviewed_user(obj["spec"]))
+
+
+KIND: Final = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "LocalSubjectAccessReview",
+    "localsubjectaccessreviews",
+    model="V1LocalSubjectAccessReview",
+    verbs=("create",),
+    strategy=LocalSubjectAccessReviewStrategy(),
+)

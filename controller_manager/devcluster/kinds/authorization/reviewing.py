@@ -1,0 +1,35 @@
+"""Answers reviews of access: whether a user may do something, and why."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from controller_manager.devcluster.kinds.authorization.review_attributes import (
+    evaluation_error,
+    review_attributes,
+)
+from controller_manager.devcluster.kinds.reviews import reviewed
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.statuses import Cause, invalid_object
+
+JSON = dict[str, Any]
+
+
+def check_review(call: Call, causes: Iterable[Cause]) -> None:
+    """Raise Refusal 422 if something is wrong with a review."""
+    if found := list(causes):
+        raise invalid_object(call.kind.group, call.kind.kind, "", found)
+
+
+def reviewed_access(call: Call, obj: JSON, user: User) -> JSON:
+    """Return a review with the decision about `user` as its status."""
+    spec = obj.get("spec") or {}
+    authorizer = call.authorizer
+    decide = authorizer.decide if user is call.user else authorizer.review
+    decision = decide(user, review_attributes(spec))
+    status: JSON = {"allowed": decision.is_allowed}
+    if decision.reason:
+        status["reason"] = decision.reason
+    if error := evaluation_error(spec):
+        status["evaluationError"] = error
+    return reviewed(call, obj, status)

@@ -1,0 +1,74 @@
+"""SelfSubjectRulesReview: asks what the user of the request may do in a namespace."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.server.call import Call
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import bad_request
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+_RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
+_PATH_FIELDS: Final = ("verbs", "nonResourceURLs")
+
+
+class SelfSubjectRulesReviewStrategy(Strategy):
+    """Answers a review without storing it (``kubectl auth can-i --list``)."""
+
+    models: ClassVar = ("V1SubjectRulesReviewStatus", "V1ResourceRule")
+    messages: ClassVar = {
+        "SelfSubjectRulesReview": {
+            1: "metadata:ObjectMeta",
+            2: "spec:SelfSubjectRulesReviewSpec",
+            3: "status:SubjectRulesReviewStatus",
+        },
+        "SelfSubjectRulesReviewSpec": {1: "namespace:str"},
+        "SubjectRulesReviewStatus": {3: "incomplete:bool", 4: "evaluationError:str"},
+    }
+
+    def answer(self, call: Call, obj: JSON) -> JSON | None:
+        """Return the rules; raises Refusal without a namespace."""
+        namespace = (obj.get("spec") or {}).get("namespace")
+        if not namespace:
+            raise bad_request("no namespace on request")
+        found = call.authorizer.rules_for(call.user, namespace)
+        status: JSON = {
+            "resourceRules": [
+                _part(each, _RESOURCE_FIELDS)
+                for each in found.rules
+                if each.get("resources")
+            ],
+            "nonResourceRules": [
+                _part(each, _PATH_FIELDS)
+                for each in found.rules
+                if each.get("nonResourceURLs")
+            ],
+            "incomplete": False,
+        }
+        if found.errors:
+            status["evaluationError"] = found.error
+        return {
+            "kind": call.kind.kind,
+            "apiVersion": call.kind.api_version,
+            "metadata": {},
+            "spec": {},
+            "status": status,
+        }
+
+
+def _part(rule: Mapping[str, Any], fields: tuple[str, ...]) -> JSON:
+    return {name: rule[name] for name in fields if rule.get(name)}
+
+
+KIND: Final = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "SelfSubjectRulesReview",
+    "selfsubjectrulesreviews",
+    namespaced=False,
+    model="V1SelfSubjectRulesReview",
+    verbs=("create",),
+    strategy=SelfSubjectRulesReviewStrategy(),
+)

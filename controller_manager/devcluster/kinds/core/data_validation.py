@@ -1,0 +1,64 @@
+"""Validation of the data of config maps and secrets (core/validation)."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    shown,
+)
+
+JSON = dict[str, Any]
+
+LARGEST: Final = 1024 * 1024
+"""Bytes that the data of an object may have (MaxSecretSize)."""
+
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
+_LONGEST: Final = 253
+_WRONG_KEY: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+    "'[-._a-zA-Z0-9]+')"
+)
+_IMMUTABLE: Final = "field is immutable when `immutable` is set"
+
+
+def validate_keys(keys: Iterable[str], field: str) -> list[Cause]:
+    """Check the keys of data, which may become names of files."""
+    return [
+        invalid(f"{field}[{key}]", shown(key), why)
+        for key in keys
+        for why in _problems(key)
+    ]
+
+
+def _problems(key: str) -> list[str]:
+    problems = []
+    if len(key) > _LONGEST:
+        problems.append(f"must be no more than {_LONGEST} characters")
+    if not _KEY.fullmatch(key):
+        problems.append(_WRONG_KEY)
+    if key in (".", ".."):
+        problems.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
+
+
+def validate_immutable(old: JSON, new: JSON, *fields: str) -> list[Cause]:
+    """Check that an object that is immutable stays so, and keeps its data."""
+    if not old.get("immutable"):
+        return []
+    changed = [] if new.get("immutable") else ["immutable"]
+    changed += [
+        each for each in fields if (old.get(each) or {}) != (new.get(each) or {})
+    ]
+    return [forbidden_field(each, _IMMUTABLE) for each in changed]
+
+
+def size_of_base64(text: str) -> int:
+    """Return the number of bytes that a text in base64 stands for."""
+    return len(text) * 3 // 4 - text[-2:].count("=")

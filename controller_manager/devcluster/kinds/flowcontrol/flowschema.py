@@ -1,0 +1,138 @@
+"""FlowSchema: which requests have which priority level; nothing is limited."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
+    FLOW_SCHEMAS,
+    MANDATORY,
+    with_metadata,
+)
+from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
+    validate_schema_spec,
+    validate_types_of_conditions,
+)
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.storage import Stored
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import (
+    AGE,
+    NAME,
+    NONE,
+    Cells,
+    Column,
+    age,
+)
+
+JSON = dict[str, Any]
+
+LEVELS: Final = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
+_PRECEDENCE: Final = 1000
+_REFERENCE: Final = "This FlowSchema references the PriorityLevelConfiguration object"
+
+
+class FlowSchemaStrategy(Strategy):
+    """Tells whether the priority level exists; the mandatory schemas stay."""
+
+    counts_generations: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("PriorityLevel"),
+        Column("MatchingPrecedence"),
+        Column("DistinguisherMethod"),
+        AGE,
+        Column("MissingPL"),
+    )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the precedence, and what Go writes also when it is empty."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("priorityLevelConfiguration", {})
+        spec["matchingPrecedence"] = spec.get("matchingPrecedence") or _PRECEDENCE
+        obj.setdefault("status", {})
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec, which is given for some schemas."""
+        name, spec = obj["metadata"].get("name", ""), obj["spec"]
+        causes = list(validate_schema_spec(name, spec))
+        if name in MANDATORY and spec != FLOW_SCHEMAS[name]:
+            why = f"spec of '{name}' must equal the fixed value"
+            causes.append(invalid("spec", shown(spec), why))
+        return causes
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the types of the conditions."""
+        return list(validate_types_of_conditions(obj["status"]))
+
+    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
+        """Tell whether the priority level exists, and restore a mandatory schema."""
+        if new is not None:
+            tell_of_level(objects, new)
+        elif old is not None and (name := name_of(old)) in MANDATORY:
+            add_flow_schema(objects, name)
+
+    def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
+        """Return the schemas in the order in which requests meet them."""
+        return sorted(items, key=_precedence_of)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec = obj["spec"]
+        conditions = obj.get("status", {}).get("conditions", ())
+        missing = [each["status"] for each in conditions if each["type"] == "Dangling"]
+        return [
+            name_of(obj),
+            spec["priorityLevelConfiguration"].get("name", ""),
+            spec["matchingPrecedence"],
+            spec.get("distinguisherMethod", {}).get("type", NONE),
+            age(obj, now),
+            missing[0] if missing else "?",
+        ]
+
+
+def _precedence_of(stored: Stored) -> tuple[int, str]:
+    return stored.obj["spec"]["matchingPrecedence"], name_of(stored.obj)
+
+
+def add_flow_schema(objects: Objects, name: str) -> None:
+    """Store one of the schemas that every cluster has."""
+    obj = {**with_metadata(objects, name, "flowschemas"), "spec": FLOW_SCHEMAS[name]}
+    tell_of_level(objects, {**obj, "status": {}})
+
+
+def tell_of_level(objects: Objects, schema: JSON) -> None:
+    """Store a schema with the condition Dangling, as the API server's controller."""
+    level = schema["spec"]["priorityLevelConfiguration"].get("name", "")
+    exists = objects.storage.collection(LEVELS).get(("", level)) is not None
+    told = "and it exists" if exists else "but there is no such object"
+    condition = {
+        "type": "Dangling",
+        "status": "False" if exists else "True",
+        "reason": "Found" if exists else "NotFound",
+        "message": f'{_REFERENCE} named "{level}" {told}',
+    }
+    conditions = schema["status"].get("conditions", [])
+    known = [each for each in conditions if each.get("type") == "Dangling"]
+    if known and {**known[0], **condition} == known[0]:
+        return
+    condition["lastTransitionTime"] = format_time(objects.clock.now())
+    others = [each for each in conditions if each.get("type") != "Dangling"]
+    status = {"conditions": [*others, condition]}
+    objects.put(KIND, ("", name_of(schema)), {**schema, "status": status})
+
+
+KIND: Final = Kind(
+    "flowcontrol.apiserver.k8s.io",
+    "v1",
+    "FlowSchema",
+    "flowschemas",
+    namespaced=False,
+    model="V1FlowSchema",
+    subresources=(status_of("FlowSchema"),),
+    strategy=FlowSchemaStrategy(),
+)

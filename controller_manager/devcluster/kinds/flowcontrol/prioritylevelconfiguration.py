@@ -1,0 +1,140 @@
+"""PriorityLevelConfiguration: how many requests are served; nothing is limited here."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
+    MANDATORY,
+    PRIORITY_LEVELS,
+    with_metadata,
+)
+from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
+    validate_types_of_conditions,
+)
+from controller_manager.devcluster.kinds.flowcontrol.flowschema import (
+    KIND as FLOW_SCHEMAS,
+)
+from controller_manager.devcluster.kinds.flowcontrol.flowschema import tell_of_level
+from controller_manager.devcluster.kinds.flowcontrol.priority_level_validation import (
+    EXEMPT,
+    validate_level_spec,
+)
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import (
+    AGE,
+    NAME,
+    NONE,
+    Cells,
+    Column,
+    age,
+)
+
+JSON = dict[str, Any]
+
+_SHARES: Final = 30
+_QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
+
+
+class PriorityLevelStrategy(Strategy):
+    """The mandatory levels stay, and keep their spec."""
+
+    counts_generations: ClassVar = True
+    columns: ClassVar = (
+        NAME,
+        Column("Type"),
+        Column("NominalConcurrencyShares"),
+        Column("Queues"),
+        Column("HandSize"),
+        Column("QueueLengthLimit"),
+        AGE,
+    )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the shares and the queues."""
+        spec = obj.setdefault("spec", {})
+        obj.setdefault("status", {})
+        if spec.get("type") == EXEMPT:
+            spec.setdefault("exempt", {})
+        for name, shares in (("exempt", 0), ("limited", _SHARES)):
+            if name in spec:
+                spec[name].setdefault("nominalConcurrencyShares", shares)
+                spec[name].setdefault("lendablePercent", 0)
+        queuing = spec.get("limited", {}).get("limitResponse", {}).get("queuing")
+        if queuing is not None:
+            for name, value in _QUEUING.items():
+                queuing[name] = queuing.get(name) or value
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec, which is given for some levels."""
+        name, spec = obj["metadata"].get("name", ""), obj["spec"]
+        causes = list(validate_level_spec(name, spec))
+        if name in MANDATORY:
+            causes += _validate_fixed(name, spec)
+        return causes
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the types of the conditions."""
+        return list(validate_types_of_conditions(obj["status"]))
+
+    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
+        """Restore a mandatory level, and tell the schemas that refer to another."""
+        name = name_of(new or old or {})
+        if new is None and name in MANDATORY:
+            add_priority_level(objects, name)
+        elif new is None or old is None:
+            _tell_schemas(objects, name)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        limited = obj["spec"].get("limited", {})
+        queuing = limited.get("limitResponse", {}).get("queuing", {})
+        return [
+            name_of(obj),
+            obj["spec"].get("type", ""),
+            limited.get("nominalConcurrencyShares", NONE),
+            queuing.get("queues", NONE),
+            queuing.get("handSize", NONE),
+            queuing.get("queueLengthLimit", NONE),
+            age(obj, now),
+        ]
+
+
+def add_priority_level(objects: Objects, name: str) -> None:
+    """Store one of the levels that every cluster has."""
+    obj = with_metadata(objects, name, "prioritylevelconfigurations")
+    objects.put(KIND, ("", name), {**obj, "spec": PRIORITY_LEVELS[name], "status": {}})
+
+
+def _validate_fixed(name: str, spec: JSON) -> list[Cause]:
+    """Check the spec of a mandatory level; what is exempt may lend other shares."""
+    fixed, why = PRIORITY_LEVELS[name], f"spec of '{name}' must equal the fixed value"
+    if name == "exempt":
+        fixed = {**fixed, "exempt": spec.get("exempt")}
+        why = why.replace(" must", " except the 'spec.exempt' fields must")
+    return [] if spec == fixed else [invalid("spec", shown(spec), why)]
+
+
+def _tell_schemas(objects: Objects, level: str) -> None:
+    """Tell the schemas of a level whether it exists."""
+    schemas = objects.storage.collection(FLOW_SCHEMAS.resource)
+    for stored in list(schemas):
+        reference = stored.obj["spec"]["priorityLevelConfiguration"]
+        if reference.get("name") == level:
+            tell_of_level(objects, stored.obj)
+
+
+KIND: Final = Kind(
+    "flowcontrol.apiserver.k8s.io",
+    "v1",
+    "PriorityLevelConfiguration",
+    "prioritylevelconfigurations",
+    namespaced=False,
+    model="V1PriorityLevelConfiguration",
+    subresources=(status_of("PriorityLevelConfiguration"),),
+    strategy=PriorityLevelStrategy(),
+)

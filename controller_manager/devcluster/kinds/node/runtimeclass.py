@@ -1,0 +1,69 @@
+"""RuntimeClass: names what runs the containers of pods; kubelets here ignore it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.field_values import (
+    IMMUTABLE,
+    validate_quantity,
+)
+from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.names import validate_label, validate_labels
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class RuntimeClassStrategy(Strategy):
+    """The handler is immutable (pkg/apis/node/validation)."""
+
+    messages: ClassVar = {
+        "RuntimeClass": {
+            1: "metadata:ObjectMeta",
+            2: "handler:str",
+            3: "overhead:Overhead",
+            4: "scheduling:Scheduling",
+        },
+        "Overhead": {1: "podFixed:{}Quantity"},
+        "Scheduling": {1: "nodeSelector:{}str", 2: "tolerations:[]Toleration"},
+    }
+    columns: ClassVar = (NAME, Column("Handler"), AGE)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the handler, the overhead and the scheduling."""
+        causes = validate_label(obj.get("handler", ""), "handler")
+        fixed = obj.get("overhead", {}).get("podFixed", {})
+        for resource, amount in fixed.items():
+            causes += validate_quantity(amount, f"overhead.limits[{resource}]")
+        scheduling = obj.get("scheduling", {})
+        selector = scheduling.get("nodeSelector", {})
+        causes += validate_labels(selector, "scheduling.nodeSelector")
+        tolerations = scheduling.get("tolerations", ())
+        return [*causes, *validate_tolerations(tolerations, "scheduling.tolerations")]
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the handler is the same."""
+        before, after = old.get("handler"), new.get("handler")
+        if before == after:
+            return ()
+        return (invalid("handler", shown(after), IMMUTABLE),)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), obj.get("handler", ""), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "node.k8s.io",
+    "v1",
+    "RuntimeClass",
+    "runtimeclasses",
+    namespaced=False,
+    model="V1RuntimeClass",
+    strategy=RuntimeClassStrategy(),
+)

@@ -1,0 +1,200 @@
+"""The fields of a value, and those in which two values differ."""
+
+from typing import Any, Final, NamedTuple
+
+from controller_manager.devcluster.server.fields.field_set import (
+    EMPTY,
+    ITSELF,
+    FieldSet,
+    outside_of,
+    union,
+    with_itself,
+)
+from controller_manager.devcluster.server.fields.field_type import (
+    FieldType,
+    ListType,
+    MapType,
+    indexed,
+)
+
+JSON = dict[str, Any]
+
+_SCALARS: Final = frozenset((str, int, bool, float, type(None)))
+
+
+class Comparison(NamedTuple):
+    """In which fields a value differs from an older one."""
+
+    removed: FieldSet
+    modified: FieldSet
+    added: FieldSet
+
+    @property
+    def changed(self) -> FieldSet:
+        """The fields that have another value now, or are new."""
+        return union(self.modified, self.added)
+
+    def outside_of(self, fields: FieldSet) -> "Comparison":
+        """Return the comparison without these fields, and all inside of them."""
+        return Comparison(*(outside_of(each, fields) for each in self))
+
+
+SAME: Final = Comparison(EMPTY, EMPTY, EMPTY)
+
+
+def fields_of(value: JSON, type_: FieldType) -> FieldSet:
+    """Return the fields that a configuration names (ToFieldSet).
+
+    Maps and lists that are merged do not belong to the set themselves, unless they are
+    empty maps or no field declares them.
+    """
+    return _fields(value, type_) or {}
+
+
+def _fields(value: Any, type_: FieldType) -> FieldSet | None:
+    """Return what belongs to the set at a value and inside, `None` for nothing."""
+    if map_ := type_.map_of(value):
+        return _fields_of_map(value, map_) or None
+    if list_ := type_.list_of(value):
+        return _fields_of_list(value, list_) or None
+    return {}
+
+
+def _fields_of_map(value: JSON, type_: MapType) -> FieldSet:
+    found: FieldSet = {}
+    for name, each in value.items():
+        declared = type_.fields.get(name)
+        inner = _fields(each, declared or type_.of(name))
+        if declared is None or each == {}:
+            inner = with_itself(inner)
+        if inner is not None:
+            found[f"f:{name}"] = inner
+    return found
+
+
+def _fields_of_list(value: list[Any], type_: ListType) -> FieldSet:
+    found: FieldSet = {}
+    for step, items in indexed(value, type_).items():
+        # Of several items with one key only the key is owned.
+        inner = _fields(items[0], type_.items) if len(items) == 1 else None
+        found[step] = with_itself(inner)
+    return found
+
+
+def whole(value: Any, type_: FieldType) -> FieldSet:
+    """Return all that is inside of a value which is new or gone, itself included."""
+    if value and (map_ := type_.map_of(value)):
+        found: FieldSet = {ITSELF: EMPTY}
+        for name, each in value.items():
+            is_leaf = each.__class__ in _SCALARS
+            found[f"f:{name}"] = EMPTY if is_leaf else whole(each, map_.of(name))
+        return found
+    if value and (list_ := type_.list_of(value)):
+        return {
+            ITSELF: EMPTY,
+            **{
+                step: whole(items[0], list_.items) if len(items) == 1 else {}
+                for step, items in indexed(value, list_).items()
+            },
+        }
+    return {}
+
+
+class _Differences:
+    """Collects the differences inside of one value."""
+
+    __slots__ = ("added", "modified", "removed")
+
+    def __init__(self) -> None:
+        self.removed: FieldSet = {}
+        self.modified: FieldSet = {}
+        self.added: FieldSet = {}
+
+    def descend(self, step: str, old: Any, new: Any, type_: FieldType) -> None:
+        """Compare what both values have at a step."""
+        if old == new and type(old) is type(new):
+            return
+        inner = _compared(old, new, type_)
+        if inner is None:
+            self.modified[step] = {}
+            return
+        if inner.removed:
+            self.removed[step] = inner.removed
+        if inner.modified:
+            self.modified[step] = inner.modified
+        if inner.added:
+            self.added[step] = inner.added
+
+
+def compare(old: JSON, new: JSON, type_: FieldType) -> Comparison:
+    """Return the differences of two objects (Compare)."""
+    found = _compared(old, new, type_)
+    if found is None:
+        return SAME
+    return Comparison(found.removed, found.modified, found.added)
+
+
+def _compared(old: Any, new: Any, type_: FieldType) -> _Differences | None:
+    """Return the differences inside of a value, `None` if it is one field."""
+    if not old and not new:
+        return None
+    some = old if new is None else new
+    if (map_ := type_.map_of(some)) and isinstance(old, dict | None):
+        return _compare_maps(old or {}, new or {}, map_)
+    if (list_ := type_.list_of(some)) and isinstance(old, list | None):
+        return _compare_lists(old or [], new or [], list_)
+    return None
+
+
+def _compare_maps(old: JSON, new: JSON, type_: MapType) -> _Differences:
+    found = _Differences()
+    for name, after in new.items():
+        if name in old:
+            if (before := old[name]) is not after:
+                found.descend(f"f:{name}", before, after, type_.of(name))
+        elif name in type_.always:
+            nothing: Any = [] if isinstance(after, list) else {}
+            found.descend(f"f:{name}", nothing, after, type_.of(name))
+        else:
+            found.added[f"f:{name}"] = whole(after, type_.of(name))
+    for name, before in old.items():
+        if name not in new:
+            if name in type_.always:
+                rest: Any = [] if isinstance(before, list) else {}
+                found.descend(f"f:{name}", before, rest, type_.of(name))
+            else:
+                found.removed[f"f:{name}"] = whole(before, type_.of(name))
+    return found
+
+
+def _compare_lists(old: list[Any], new: list[Any], type_: ListType) -> _Differences:
+    found = _Differences()
+    before, after = indexed(old, type_), indexed(new, type_)
+    for step, items in after.items():
+        known = before.get(step, [])
+        if len(items) == 1 and len(known) == 1:
+            found.descend(step, known[0], items[0], type_.items)
+        elif not known:
+            found.added[step] = whole(items[0], type_.items) if len(items) == 1 else {}
+        else:
+            _compare_duplicates(found, step, known, items, type_.items)
+    for step, items in before.items():
+        if step not in after:
+            one = len(items) == 1
+            found.removed[step] = whole(items[0], type_.items) if one else {}
+    return found
+
+
+def _compare_duplicates(
+    found: _Differences, step: str, old: list[Any], new: list[Any], type_: FieldType
+) -> None:
+    """Compare items with one key, of which at least one side has several."""
+    if len(old) > 1 and len(new) > 1:
+        if old != new:
+            found.modified[step] = {}
+    elif len(old) > 1:
+        found.added[step] = whole(new[0], type_)
+        found.removed[step] = {}
+    else:
+        found.removed[step] = whole(old[0], type_)
+        found.added[step] = {}

@@ -1,0 +1,224 @@
+"""What a write makes of the managers of an object's fields.
+
+Upstream: the chain of apimachinery/pkg/util/managedfields/internal/fieldmanager.go,
+and structured-merge-diff, merge/update.go.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from controller_manager.devcluster.server.fields.comparison import (
+    Comparison,
+    compare,
+    fields_of,
+)
+from controller_manager.devcluster.server.fields.conflicts import conflict_of
+from controller_manager.devcluster.server.fields.entries import (
+    Manager,
+    Owned,
+    Owners,
+    capped,
+    entries_of,
+    is_reset,
+    owners_given,
+    owners_in,
+)
+from controller_manager.devcluster.server.fields.field_set import (
+    FieldSet,
+    difference,
+    intersection,
+    outside_of,
+    union,
+)
+from controller_manager.devcluster.server.fields.last_applied import (
+    KUBECTL,
+    given_up,
+    with_last_applied,
+)
+from controller_manager.devcluster.server.fields.merging import merged
+from controller_manager.devcluster.server.fields.pruning import Pruning, Version
+
+JSON = dict[str, Any]
+
+_BEFORE: Final = "before-first-apply"
+_STRIPPED: Final[FieldSet] = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {
+        ".": {},
+        **{
+            f"f:{name}": {}
+            for name in (
+                "name",
+                "namespace",
+                "creationTimestamp",
+                "selfLink",
+                "uid",
+                "clusterName",
+                "generation",
+                "managedFields",
+                "resourceVersion",
+            )
+        },
+    },
+}
+"""Fields that nobody owns (stripmeta.go)."""
+
+
+@dataclass(frozen=True)
+class FieldManager:
+    """A request's manager of fields, in the version of the request.
+
+    `find` returns a version of the kind by its apiVersion, `None` if it is not served.
+    `reset` are the fields that the endpoint does not write: nobody gets them by it.
+    `time` is that of the request.
+    """
+
+    manager: Manager
+    version: Version
+    find: Callable[[str], Version | None]
+    reset: FieldSet
+    time: str
+
+    def created(self, obj: JSON) -> list[JSON]:
+        """Return the managers of an object, as it is stored, that a request creates."""
+        return self._with_mine({}, self._all_of(self.version.shown(obj)))
+
+    def updated(self, old: JSON, new: JSON, given: Any = None) -> list[JSON]:
+        """Return the managers of an object that a request replaces.
+
+        Both objects are as they are stored. `given` are the managedFields of the
+        request, `None` for none. It may change them, except through a subresource;
+        those that are not valid count for nothing.
+        """
+        entries: list[JSON] = old["metadata"].get("managedFields") or []
+        owners: Owners = {}
+        if not self.manager.subresource and given is not None and given != entries:
+            if is_reset(given):
+                return []
+            owners = owners_given(given)
+        is_given = bool(owners)
+        owners = owners or owners_in(entries)
+        if not owners:
+            return []
+        shown = self.version.shown
+        found = self._compared(shown(old), shown(new), owners)
+        mine = self._mine(found[self.version.api_version].changed)
+        left = _less(owners, found)
+        if not mine and left == owners and not is_given:
+            return entries
+        return self._with_mine(left, mine)
+
+    def applied(
+        self, live: JSON, config: JSON, *, force: bool
+    ) -> tuple[JSON, list[JSON]]:
+        """Return an object to which a configuration is applied, and its managers.
+
+        All are in the version of the request. Fields that this manager applied before,
+        and that nobody else owns, go if the configuration lacks them. Raises Refusal
+        409 if somebody else owns a field with another value, unless `force` is given.
+        """
+        owners = self._owners_before(live)
+        last, type_ = owners.get(self.manager), self.version.type
+        fields = self._mine(fields_of(config, type_))
+        wanted = Owned(fields, self.version.api_version, last.time if last else "")
+        others = {each: one for each, one in owners.items() if each != self.manager}
+        result = merged(live, config, type_)
+        if last:
+            everybody = (*others.values(), wanted)
+            result = Pruning(self.version, self.find).pruned(result, last, everybody)
+            # A map that lost all its fields stays if the configuration has it.
+            result = merged(result, config, type_)
+        found = self._compared(live, result, others)
+        if not force:
+            self._check_conflicts(_taken(others, found), live)
+        if live != result:
+            wanted = replace(wanted, time=self.time)
+        if self.manager.name == KUBECTL:
+            result = with_last_applied(result, config)
+        return result, entries_of({**_less(others, found), self.manager: wanted})
+
+    def _owners_before(self, live: JSON) -> Owners:
+        """Return the owners of an object.
+
+        If nobody owns a field of an object that exists, its fields belong to
+        ``before-first-apply`` (skipnonapplied.go).
+        """
+        owners = owners_in(live["metadata"].get("managedFields"))
+        if owners or not live["metadata"].get("uid"):
+            return owners
+        api_version = self.version.api_version
+        before = Manager(_BEFORE, "Update", self.manager.subresource, api_version)
+        return {before: Owned(self._all_of(live), api_version, self.time)}
+
+    def _check_conflicts(
+        self, conflicts: Mapping[Manager, FieldSet], live: JSON
+    ) -> None:
+        """Raise the conflicts; kubectl may take what it has applied as a client."""
+        if conflicts and self.manager.name == KUBECTL:
+            allowed = given_up(live, self.version.api_version, self.version.type)
+            conflicts = {
+                each: left
+                for each, fields in conflicts.items()
+                if (left := difference(fields, allowed))
+            }
+        if conflicts:
+            raise conflict_of(conflicts)
+
+    def _all_of(self, obj: JSON) -> FieldSet:
+        """Return all fields of an object that was not there before."""
+        return self._mine(compare({}, obj, self.version.type).changed)
+
+    def _mine(self, fields: FieldSet) -> FieldSet:
+        """Return those of the fields that the request's manager can own."""
+        return difference(outside_of(fields, self.reset), _STRIPPED)
+
+    def _with_mine(self, owners: Owners, mine: FieldSet) -> list[JSON]:
+        """Return the entries of owners to which the request adds its fields."""
+        if mine:
+            known = owners.get(self.manager)
+            fields = union(known.fields, mine) if known else mine
+            owned = Owned(fields, self.version.api_version, self.time)
+            owners = {**owners, self.manager: owned}
+        return entries_of(capped(owners))
+
+    def _compared(self, old: JSON, new: JSON, owners: Owners) -> dict[str, Comparison]:
+        """Compare two objects in each version in which somebody owns fields."""
+        own, type_ = self.version.api_version, self.version.type
+        found = {own: compare(old, new, type_).outside_of(self.reset)}
+        for owned in owners.values():
+            if owned.api_version in found:
+                continue
+            if (version := self.find(owned.api_version)) is not None:
+                stored = self.version.stored
+                before, after = (version.shown(stored(each)) for each in (old, new))
+                found[owned.api_version] = compare(before, after, version.type)
+        return found
+
+
+def _taken(owners: Owners, found: Mapping[str, Comparison]) -> dict[Manager, FieldSet]:
+    """Return the fields of others that have another value now."""
+    return {
+        each: fields
+        for each, owned in owners.items()
+        if owned.api_version in found
+        and (fields := intersection(owned.fields, found[owned.api_version].changed))
+    }
+
+
+def _less(owners: Owners, found: Mapping[str, Comparison]) -> Owners:
+    """Return owners without fields that have changed; who has none left goes.
+
+    So do the owners in versions that are not served any more.
+    """
+    result = {}
+    for each, owned in owners.items():
+        if (changes := found.get(owned.api_version)) is None:
+            continue
+        left = difference(difference(owned.fields, changes.changed), changes.removed)
+        if left is owned.fields:
+            result[each] = owned
+        elif left:
+            result[each] = replace(owned, fields=left, entry=None)
+    return result

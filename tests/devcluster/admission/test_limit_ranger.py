@@ -1,0 +1,374 @@
+"""Limit ranges: defaults for containers, and bounds for pods and claims."""
+
+from typing import Any
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.devcluster.admission.requests import PODS, container, pod, post
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+LIMITS = "/api/v1/namespaces/default/limitranges"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+async def limit(cluster: Cluster, *items: JSON, name: str = "l") -> JSON:
+    """Create a limit range; return the answer."""
+    obj = {"metadata": {"name": name}, "spec": {"limits": list(items)}}
+    return await post(cluster, LIMITS, obj)
+
+
+def uses(**resources: JSON) -> JSON:
+    """Return the change of a spec whose one container has these resources."""
+    return {"containers": [container(resources=resources)]}
+
+
+async def test_defaults_follow_from_other_fields(cluster: Cluster) -> None:
+    """Of containers only: a limit from max, a request from the limit or from min."""
+    made = await limit(
+        cluster,
+        {
+            "type": "Container",
+            "max": {"cpu": "2"},
+            "min": {"cpu": "100m", "memory": "0.5Gi"},
+        },
+        {"type": "Pod", "max": {"cpu": "3"}},
+    )
+    assert made["spec"]["limits"] == [
+        {
+            "type": "Container",
+            "max": {"cpu": "2"},
+            "min": {"cpu": "100m", "memory": "512Mi"},
+            "default": {"cpu": "2"},
+            "defaultRequest": {"cpu": "2", "memory": "512Mi"},
+        },
+        {"type": "Pod", "max": {"cpu": "3"}},
+    ]
+
+
+async def test_containers_get_what_they_do_not_say(cluster: Cluster) -> None:
+    """And an annotation says what they got; the class of service follows."""
+    await limit(
+        cluster,
+        {
+            "type": "Container",
+            "default": {"cpu": "1", "memory": "1Gi"},
+            "defaultRequest": {"cpu": "500m", "memory": "1Gi"},
+        },
+    )
+    made = await post(
+        cluster,
+        PODS,
+        pod(
+            initContainers=[container("i", resources={"limits": {"cpu": "2"}})],
+            containers=[container("a"), container("b", resources={})],
+        ),
+    )
+    both = {
+        "limits": {"cpu": "1", "memory": "1Gi"},
+        "requests": {"cpu": "500m", "memory": "1Gi"},
+    }
+    spec = made["spec"]
+    assert [each["resources"] for each in spec["containers"]] == [both, both]
+    assert spec["initContainers"][0]["resources"] == {
+        "limits": {"cpu": "2", "memory": "1Gi"},
+        "requests": {"cpu": "2", "memory": "1Gi"},
+    }
+    assert made["status"]["qosClass"] == "Burstable"
+    assert made["metadata"]["annotations"] == {
+        "kubernetes.io/limit-ranger": (
+            "LimitRanger plugin set: cpu, memory request for container a; cpu, memory "
+            "limit for container a; cpu, memory request for container b; cpu, memory "
+            "limit for container b; memory request for init container i; memory limit "
+            "for init container i"
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("item", "spec", "problem"),
+    [
+        (
+            {"type": "Container", "min": {"cpu": "200m"}},
+            uses(requests={"cpu": "100m"}),
+            "minimum cpu usage per Container is 200m, but request is 100m",
+        ),
+        (
+            {"type": "Container", "max": {"memory": "1Gi"}},
+            uses(limits={"memory": "1536Mi"}),
+            "maximum memory usage per Container is 1Gi, but limit is 1536Mi",
+        ),
+        (
+            {"type": "Container", "max": {"cpu": "1"}, "min": {"cpu": "500m"}},
+            uses(limits={"cpu": "2"}, requests={"cpu": "100m"}),
+            (
+                "[minimum cpu usage per Container is 500m, but request is 100m, "
+                "maximum cpu usage per Container is 1, but limit is 2]"
+            ),
+        ),
+        (
+            {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
+            uses(limits={"cpu": "1"}, requests={"cpu": "300m"}),
+            (
+                "cpu max limit to request ratio per Container is 2, but provided "
+                "ratio is "
+                "3.333333"
+            ),
+        ),
+        (
+            {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
+            uses(),
+            (
+                "cpu max limit to request ratio per Container is 2, but no request is "
+                "specified or request is 0"
+            ),
+        ),
+        (
+            {"type": "Pod", "min": {"cpu": "500m"}, "max": {"cpu": "1"}},
+            uses(),
+            (
+                "[minimum cpu usage per Pod is 500m.  No request is specified, "
+                "maximum cpu usage per Pod is 1.  No limit is specified]"
+            ),
+        ),
+        (
+            {"type": "Pod", "max": {"memory": "1Gi"}},
+            {
+                "containers": [
+                    container(name, resources={"limits": {"memory": "600Mi"}})
+                    for name in "ab"
+                ]
+            },
+            "maximum memory usage per Pod is 1Gi, but limit is 1200Mi",
+        ),
+        (
+            {"type": "Pod", "max": {"memory": "1Gi"}},
+            {
+                "initContainers": [
+                    container(
+                        "i",
+                        restartPolicy="Always",
+                        resources={"limits": {"memory": "600Mi"}},
+                    )
+                ],
+                "containers": [container(resources={"limits": {"memory": "600Mi"}})],
+            },
+            "maximum memory usage per Pod is 1Gi, but limit is 1200Mi",
+        ),
+    ],
+)
+async def test_a_pod_that_does_not_keep_the_limits_is_refused(
+    cluster: Cluster, item: JSON, spec: JSON, problem: str
+) -> None:
+    """With upstream's words."""
+    await limit(cluster, item)
+    answer = await post(cluster, PODS, pod(**spec))
+    assert answer["message"] == f'pods "p" is forbidden: {problem}'
+    assert (answer["code"], answer["reason"]) == (403, "Forbidden")
+
+
+@pytest.mark.parametrize(
+    ("size", "problem"),
+    [
+        (
+            "500Mi",
+            (
+                "minimum storage usage per PersistentVolumeClaim is 1Gi, but request "
+                "is 500Mi"
+            ),
+        ),
+        (
+            "3Gi",
+            (
+                "maximum storage usage per PersistentVolumeClaim is 2Gi, but request "
+                "is 3Gi"
+            ),
+        ),
+        ("1Gi", ""),
+    ],
+)
+async def test_claims_keep_the_limits(
+    cluster: Cluster, size: str, problem: str
+) -> None:
+    """By what they request."""
+    kind = "PersistentVolumeClaim"
+    await limit(
+        cluster, {"type": kind, "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}}
+    )
+    claim = {
+        "metadata": {"name": "c"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+        },
+    }
+    answer = await post(cluster, CLAIMS, claim)
+    said = f'persistentvolumeclaims "c" is forbidden: {problem}' if problem else ""
+    assert answer.get("message", "") == said
+
+
+async def test_the_defaults_of_the_first_range_count(cluster: Cluster) -> None:
+    """By the names of the ranges."""
+    for name, cpu in (("b", "2"), ("a", "1")):
+        await limit(cluster, {"type": "Container", "default": {"cpu": cpu}}, name=name)
+    made = await post(cluster, PODS, pod())
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
+
+
+ITEM = "spec.limits[0]"
+
+
+@pytest.mark.parametrize(
+    ("items", "problems"),
+    [
+        (
+            [{"type": "Pod", "max": {"cpu": "1"}}, {"type": "Pod"}],
+            ['spec.limits[1].type: Duplicate value: "Pod"'],
+        ),
+        (
+            [{"type": "Rack"}],
+            [
+                (
+                    f'{ITEM}.type: Invalid value: "Rack": must be a standard limit '
+                    "type or "
+                    "fully qualified"
+                )
+            ],
+        ),
+        (
+            [{"type": "Pod", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}],
+            [
+                f"{ITEM}.default: Forbidden: may not be specified when `type` is 'Pod'",
+                (
+                    f"{ITEM}.defaultRequest: Forbidden: may not be specified when "
+                    "`type` is "
+                    "'Pod'"
+                ),
+            ],
+        ),
+        (
+            [{"type": "PersistentVolumeClaim"}],
+            [
+                (
+                    f"{ITEM}.limits: Required value: either minimum or maximum storage "
+                    "value is required, but neither was provided"
+                )
+            ],
+        ),
+        (
+            [{"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1"}}],
+            [
+                (
+                    f'{ITEM}.min[cpu]: Invalid value: "2": min value 2 is greater '
+                    "than max "
+                    "value 1"
+                ),
+                (
+                    f'{ITEM}.defaultRequest[cpu]: Invalid value: "1": min value 2 is '
+                    "greater than default request value 1"
+                ),
+                (
+                    f'{ITEM}.default[cpu]: Invalid value: "2": min value 2 is '
+                    "greater than "
+                    "default value 1"
+                ),
+            ],
+        ),
+        (
+            [{"type": "Container", "default": {"cpu": "2"}, "max": {"cpu": "1"}}],
+            [
+                (
+                    f'{ITEM}.defaultRequest[cpu]: Invalid value: "2": default '
+                    "request value "
+                    "2 is greater than max value 1"
+                ),
+                (
+                    f'{ITEM}.default[cpu]: Invalid value: "1": default value 2 is '
+                    "greater "
+                    "than max value 1"
+                ),
+            ],
+        ),
+        (
+            [{"type": "Container", "maxLimitRequestRatio": {"cpu": "500m"}}],
+            [
+                (
+                    f'{ITEM}.maxLimitRequestRatio[cpu]: Invalid value: "500m": '
+                    "ratio 500m "
+                    "is less than 1"
+                )
+            ],
+        ),
+        (
+            [
+                {
+                    "type": "Container",
+                    "min": {"cpu": "1"},
+                    "max": {"cpu": "2"},
+                    "maxLimitRequestRatio": {"cpu": "3"},
+                }
+            ],
+            [
+                (
+                    f'{ITEM}.maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is '
+                    "greater than max/min = 2.000000"
+                )
+            ],
+        ),
+        (
+            [{"type": "Container", "max": {"storage": "1"}}],
+            [
+                f'{ITEM}.{field}[storage]: Invalid value: "storage": must be a '
+                "standard "
+                "resource for containers"
+                for field in ("max", "default", "defaultRequest")
+            ],
+        ),
+        (
+            [
+                {
+                    "type": "Container",
+                    "default": {"example.com/gpu": "2"},
+                    "defaultRequest": {"example.com/gpu": "1"},
+                }
+            ],
+            [
+                (
+                    f'{ITEM}.defaultRequest[example.com/gpu]: Invalid value: "1": '
+                    "default "
+                    "value 2 must equal to defaultRequest value 1 in example.com/gpu"
+                )
+            ],
+        ),
+    ],
+)
+async def test_a_wrong_limit_range_is_refused(
+    cluster: Cluster, items: list[JSON], problems: list[str]
+) -> None:
+    """With upstream's words."""
+    answer = await limit(cluster, *items)
+    found = [
+        f"{each['field']}: {each['message']}" for each in answer["details"]["causes"]
+    ]
+    assert found == problems
+
+
+async def test_huge_amounts_do_no_harm(cluster: Cluster) -> None:
+    """A ratio of numbers with a thousand digits is computed, or refused."""
+    many, few = {"cpu": "1e900"}, {"cpu": "1n"}
+    answer = await limit(
+        cluster,
+        {
+            "type": "Container",
+            "min": few,
+            "max": many,
+            "maxLimitRequestRatio": {"cpu": "1e950"},
+        },
+    )
+    assert answer["code"] == 422
+    await limit(cluster, {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}})
+    answer = await post(cluster, PODS, pod(**uses(limits=many, requests=few)))
+    assert answer["code"] == 403

@@ -1,0 +1,378 @@
+"""Pod Security Standards, by the labels of a namespace."""
+
+import json
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.admission.pod_security.evaluation import violations
+from controller_manager.devcluster.admission.pod_security.levels import LevelVersion
+from tests.clusters import Cluster
+from tests.devcluster.admission.requests import (
+    PODS,
+    container,
+    decoded,
+    patch,
+    pod,
+    post,
+    warnings,
+)
+from tests.devcluster.requests import call
+
+JSON = dict[str, Any]
+
+NAMESPACE = "/api/v1/namespaces/default"
+PREFIX = "pod-security.kubernetes.io/"
+GOOD: JSON = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""What a container must say at the level ``restricted``."""
+
+UNRESTRICTED = (
+    'allowPrivilegeEscalation != false (container "c" must set '
+    "securityContext.allowPrivilegeEscalation=false), unrestricted capabilities "
+    '(container "c" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot '
+    '!= true (pod or container "c" must set securityContext.runAsNonRoot=true), '
+    'seccompProfile (pod or container "c" must set '
+    'securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
+)
+
+
+async def label(cluster: Cluster, **labels: str) -> JSON:
+    """Label the namespace ``default``; ``_`` stands for ``-``."""
+    named = {PREFIX + name.replace("_", "-"): text for name, text in labels.items()}
+    return await patch(cluster, NAMESPACE, {"metadata": {"labels": named}})
+
+
+def secured(*containers: JSON, **security: Any) -> JSON:
+    """Return a spec that is allowed at all levels, but for what is given."""
+    return {"containers": [container(securityContext=GOOD | security), *containers]}
+
+
+SELINUX = "securityContext.seLinuxOptions"
+BASELINE: list[tuple[JSON, str]] = [
+    (
+        {"hostNetwork": True, "hostPID": True},
+        "host namespaces (hostNetwork=true, hostPID=true)",
+    ),
+    (
+        {"volumes": [{"name": "a", "hostPath": {"path": "/"}}]},
+        'hostPath volumes (volume "a")',
+    ),
+    (
+        {
+            "containers": [
+                container("a", ports=[{"hostPort": 80}, {"hostPort": 443}]),
+                container("b", ports=[{"hostPort": 80}]),
+            ]
+        },
+        'hostPort (containers "a", "b" use hostPorts 443, 80)',
+    ),
+    (
+        {
+            "containers": [
+                container(
+                    livenessProbe={"httpGet": {"host": "h"}},
+                    lifecycle={"preStop": {"tcpSocket": {"host": "g"}}},
+                )
+            ]
+        },
+        (
+            'probe or lifecycle host (container "c" uses probe or lifecycle hosts "g", '
+            '"h")'
+        ),
+    ),
+    (
+        {"containers": [container(securityContext={"privileged": True})]},
+        'privileged (container "c" must not set securityContext.privileged=true)',
+    ),
+    (
+        {
+            "ephemeralContainers": [
+                container(
+                    "e",
+                    securityContext={"capabilities": {"add": ["NET_ADMIN", "KILL"]}},
+                )
+            ]
+        },
+        (
+            'non-default capabilities (container "e" must not include "NET_ADMIN" in '
+            "securityContext.capabilities.add)"
+        ),
+    ),
+    (
+        {"containers": [container(securityContext={"procMount": "Unmasked"})]},
+        (
+            'procMount (container "c" must not set securityContext.procMount to '
+            '"Unmasked")'
+        ),
+    ),
+    (
+        {
+            "securityContext": {"seLinuxOptions": {"type": "t", "user": "u"}},
+            "containers": [
+                container(securityContext={"seLinuxOptions": {"type": "s"}})
+            ],
+        },
+        (
+            f'seLinuxOptions (pod and container "c" set forbidden {SELINUX}: types '
+            '"s", '
+            '"t"; user may not be set)'
+        ),
+    ),
+    (
+        {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+        (
+            "seccompProfile (pod must not set securityContext.seccompProfile.type to "
+            '"Unconfined")'
+        ),
+    ),
+    (
+        {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}},
+        (
+            "forbidden AppArmor profile (pod must not set AppArmor profile type to "
+            '"Unconfined")'
+        ),
+    ),
+    (
+        {
+            "securityContext": {
+                "sysctls": [{"name": "a.b"}, {"name": "net.ipv4.tcp_rmem"}]
+            }
+        },
+        "forbidden sysctls (a.b)",
+    ),
+    (
+        {"securityContext": {"windowsOptions": {"hostProcess": True}}},
+        (
+            "hostProcess (pod must not set "
+            "securityContext.windowsOptions.hostProcess=true)"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "problem"), BASELINE)
+def test_a_pod_may_not_take_what_baseline_forbids(spec: JSON, problem: str) -> None:
+    """With upstream's words."""
+    found = violations(LevelVersion("baseline"), {}, {"containers": [], **spec})
+    assert [*map(str, found)] == [problem]
+
+
+RESTRICTED: list[tuple[JSON, str]] = [
+    ({"containers": [container()]}, UNRESTRICTED),
+    (
+        secured(container("d", securityContext=GOOD), runAsNonRoot=False),
+        (
+            'runAsNonRoot != true (container "c" must not set '
+            "securityContext.runAsNonRoot=false)"
+        ),
+    ),
+    (
+        {"securityContext": {"runAsUser": 0}, **secured(runAsUser=0)},
+        'runAsUser=0 (pod and container "c" must not set runAsUser=0)',
+    ),
+    (
+        secured(capabilities={"drop": ["ALL"], "add": ["CHOWN"]}),
+        (
+            'unrestricted capabilities (container "c" must not include "CHOWN" in '
+            "securityContext.capabilities.add)"
+        ),
+    ),
+    (
+        {
+            **secured(),
+            "volumes": [{"name": "a", "nfs": {}}, {"name": "b", "image": {}}],
+        },
+        'restricted volume types (volume "a" uses restricted volume type "nfs")',
+    ),
+    (
+        {**secured(), "volumes": [{"name": "a", "hostPath": {}}]},
+        'restricted volume types (volume "a" uses restricted volume type "hostPath")',
+    ),
+    (
+        {**secured(procMount="Unmasked"), "hostUsers": False},
+        (
+            'procMount (container "c" must not set securityContext.procMount to '
+            '"Unmasked")'
+        ),
+    ),
+    (secured(), ""),
+    ({**secured(runAsUser=0, runAsNonRoot=False), "hostUsers": False}, ""),
+    (
+        {
+            "os": {"name": "windows"},
+            "securityContext": {"runAsNonRoot": True},
+            "containers": [container()],
+        },
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "problem"), RESTRICTED)
+def test_a_pod_must_say_what_restricted_asks_for(spec: JSON, problem: str) -> None:
+    """With upstream's words."""
+    found = violations(LevelVersion("restricted"), {}, spec)
+    assert ", ".join(map(str, found)) == problem
+
+
+@pytest.mark.parametrize(
+    ("level", "minor", "spec", "reasons"),
+    [
+        ("baseline", 33, BASELINE[3][0], []),
+        ("baseline", 31, BASELINE[10][0], ["forbidden sysctls"]),
+        ("baseline", 18, BASELINE[8][0], []),
+        (
+            "baseline",
+            30,
+            {"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}},
+            ["seLinuxOptions"],
+        ),
+        (
+            "baseline",
+            31,
+            {"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}},
+            [],
+        ),
+        ("restricted", 7, {"containers": [container()]}, ["runAsNonRoot != true"]),
+        (
+            "restricted",
+            21,
+            BASELINE[5][0],
+            [
+                "non-default capabilities",
+                "allowPrivilegeEscalation != false",
+                "runAsNonRoot != true",
+                "seccompProfile",
+            ],
+        ),
+        ("privileged", 36, BASELINE[0][0], []),
+    ],
+)
+def test_a_level_is_as_it_was_in_its_version(
+    level: str, minor: int, spec: JSON, reasons: list[str]
+) -> None:
+    """A version that is newer than all changes counts as the latest."""
+    found = violations(LevelVersion(level, minor), {}, {"containers": [], **spec})
+    assert [each.reason for each in found] == reasons
+
+
+def test_annotations_count_where_fields_did_not_exist() -> None:
+    """Those of AppArmor still count."""
+    metadata = {
+        "annotations": {
+            "container.apparmor.security.beta.kubernetes.io/c": "unconfined",
+            "container.seccomp.security.alpha.kubernetes.io/c": "unconfined",
+        }
+    }
+    spec = {"containers": [container()]}
+    found = violations(LevelVersion("baseline", 18), metadata, spec)
+    assert [*map(str, found)] == [
+        (
+            "forbidden AppArmor profile (annotation must not set AppArmor profile "
+            "type to "
+            '"container.apparmor.security.beta.kubernetes.io/c="unconfined"")'
+        ),
+        (
+            "seccompProfile (forbidden annotation "
+            'container.seccomp.security.alpha.kubernetes.io/c="unconfined")'
+        ),
+    ]
+
+
+@pytest.mark.looptime
+async def test_a_namespace_enforces_its_level(cluster: Cluster) -> None:
+    """As kubectl shows it."""
+    await label(cluster, enforce="restricted")
+    answer = await post(cluster, PODS, pod())
+    assert (answer["code"], answer["message"]) == (
+        403,
+        (
+            'pods "p" is forbidden: violates PodSecurity "restricted:latest": '
+            f"{UNRESTRICTED}"
+        ),
+    )
+    made = await post(cluster, PODS, pod(**secured()))
+    assert made["kind"] == "Pod"
+
+
+@pytest.mark.looptime
+async def test_a_namespace_warns_of_pods_and_templates(cluster: Cluster) -> None:
+    """They are created all the same."""
+    await label(cluster, warn="restricted", warn_version="v1.30", enforce="baseline")
+    text = f'would violate PodSecurity "restricted:v1.30": {UNRESTRICTED}'
+    answer = await call(cluster, "POST", PODS, json.dumps(pod()).encode())
+    assert (answer.status, warnings(answer)) == (201, [text])
+    labels = {"app": "a"}
+    deployment = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod()["spec"]},
+        },
+    }
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    answer = await call(cluster, "POST", path, json.dumps(deployment).encode())
+    assert (answer.status, warnings(answer)) == (201, [text])
+
+
+@pytest.mark.looptime
+async def test_updates_of_labels_and_statuses_are_not_checked(cluster: Cluster) -> None:
+    """A pod that was there before stays; with another image it is checked."""
+    await post(cluster, PODS, pod())
+    await label(cluster, enforce="restricted")
+    changed = await patch(cluster, f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}})
+    assert changed["metadata"]["labels"] == {"a": "b"}
+    image = {"spec": {"containers": [container(image="app:v2")]}}
+    merge = "application/strategic-merge-patch+json"
+    body = json.dumps(image).encode()
+    answer = await call(cluster, "PATCH", f"{PODS}/p", body, content_type=merge)
+    assert 'violates PodSecurity "restricted:latest"' in decoded(answer)["message"]
+
+
+@pytest.mark.looptime
+async def test_a_stricter_namespace_warns_of_its_pods(cluster: Cluster) -> None:
+    """In groups by what is wrong with them."""
+    for name in ("b", "a", "c"):
+        await post(cluster, PODS, pod(name))
+    await post(cluster, PODS, pod("h", hostNetwork=True, **secured()))
+    body = json.dumps({"metadata": {"labels": {f"{PREFIX}enforce": "restricted"}}})
+    merge = "application/merge-patch+json"
+    answer = await call(cluster, "PATCH", NAMESPACE, body.encode(), content_type=merge)
+    assert warnings(answer) == [
+        (
+            'existing pods in namespace "default" violate the new PodSecurity '
+            "enforce level "
+            '"restricted:latest"'
+        ),
+        (
+            "a (and 2 other pods): allowPrivilegeEscalation != false, unrestricted "
+            "capabilities, runAsNonRoot != true, seccompProfile"
+        ),
+        "h: host namespaces",
+    ]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("enforce", "strict", "must be one of privileged, baseline, restricted"),
+        ("warn-version", "1.30", 'must be "latest" or "v1.x"'),
+        ("audit-version", "v1.x", 'must be "latest" or "v1.x"'),
+    ],
+)
+async def test_wrong_labels_are_refused(
+    cluster: Cluster, name: str, value: str, problem: str
+) -> None:
+    """With upstream's words."""
+    answer = await label(cluster, **{name: value})
+    field = f"metadata.labels[{PREFIX}{name}]"
+    assert (answer["code"], answer["message"]) == (
+        422,
+        f'Namespace "default" is invalid: {field}: Invalid value: "{value}": {problem}',
+    )

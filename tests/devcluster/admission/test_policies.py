@@ -1,0 +1,311 @@
+"""Validating admission policies refuse and warn as upstream's."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
+from tests.devcluster.kinds.apiextensions.test_definitions import define
+from tests.devcluster.kinds.apiextensions.test_objects import widgets
+from tests.devcluster.requests import call
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+POLICIES = f"{GROUP}/validatingadmissionpolicies"
+BINDINGS = f"{GROUP}/validatingadmissionpolicybindings"
+DENIED = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
+
+
+def spec_of(*expressions: str, **parts: Any) -> JSON:
+    rules = [{**EVERYTHING, "resources": ["configmaps"]}]
+    return {
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": each} for each in expressions],
+        **parts,
+    }
+
+
+async def bind(cluster: Cluster, spec: JSON, **binding: Any) -> None:
+    """Create a policy and a binding of it."""
+    policy = {"metadata": {"name": "p"}, "spec": spec}
+    await request(cluster, "POST", POLICIES, policy)
+    actions = {"policyName": "p", "validationActions": ["Deny"], **binding}
+    body = {"metadata": {"name": "b"}, "spec": actions}
+    await request(cluster, "POST", BINDINGS, body)
+
+
+async def write(cluster: Cluster, **parts: Any) -> tuple[int, str, str]:
+    """Create a config map; return the code, the reason and the message."""
+    body = {"metadata": {"name": "a", **parts.pop("metadata", {})}, **parts}
+    answer = await call(cluster, "POST", MAPS, json.dumps(body).encode())
+    said = json.loads(answer.body)
+    return answer.status, said.get("reason", ""), said.get("message", "")
+
+
+async def test_a_policy_refuses(cluster: Cluster) -> None:
+    """The answer names the policy and the binding, also among the causes."""
+    await bind(cluster, spec_of("object.data.x == 'y'"))
+    body = {"metadata": {"name": "a"}, "data": {"x": "z"}}
+    answer = await call(cluster, "POST", MAPS, json.dumps(body).encode())
+    message = f"{DENIED}failed expression: object.data.x == 'y'"
+    assert json.loads(answer.body) == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": f'configmaps "a" is forbidden: {message}',
+        "reason": "Invalid",
+        "details": {
+            "name": "a",
+            "kind": "configmaps",
+            "causes": [{"message": message}],
+        },
+        "code": 422,
+    }
+    assert (await write(cluster, data={"x": "y"}))[0] == 201
+
+
+def _told(expression: str, **parts: Any) -> JSON:
+    return spec_of(validations=[{"expression": expression, **parts}])
+
+
+def nested(depth: int) -> str:
+    """Return an expression that takes ten times as many steps with each level."""
+    expression = "v0 >= 0"
+    for number in range(depth):
+        expression = f"[1, 2, 3, 4, 5, 6, 7, 8, 9, 0].all(v{number}, {expression})"
+    return expression
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (spec_of("request.operation == 'CREATE'", "oldObject == null"), ""),
+        (spec_of("namespaceObject.metadata.name == 'default'"), ""),
+        (spec_of("has(object.data) && object.data.all(k, k == 'x')"), ""),
+        (spec_of("authorizer.group('').resource('pods').check('get').allowed()"), ""),
+        (_told("false", message=" no "), "no"),
+        (_told("false", messageExpression="'x is ' + object.data.x"), "x is z"),
+        (_told("false", message="m", messageExpression="string(object.data.y)"), "m"),
+        (
+            spec_of("object.data.y == 'z'"),
+            "expression 'object.data.y == 'z'' resulted in error: no such key: y",
+        ),
+        (spec_of("object.data.y == 'z'", failurePolicy="Ignore"), ""),
+        (
+            spec_of(
+                "variables.two == 'zz'",
+                "variables.two == 'z'",
+                variables=[
+                    {"name": "one", "expression": "object.data.x"},
+                    {"name": "two", "expression": "variables.one + variables.one"},
+                ],
+            ),
+            "failed expression: variables.two == 'z'",
+        ),
+        (
+            spec_of(
+                "variables.v == 1",
+                variables=[{"name": "v", "expression": "object.data.y"}],
+            ),
+            (
+                "expression 'variables.v == 1' resulted in error: composited variable "
+                '"v" fails to evaluate: no such key: y'
+            ),
+        ),
+        (
+            spec_of(
+                "false",
+                matchConditions=[{"name": "c", "expression": "object.data.x == 'y'"}],
+            ),
+            "",
+        ),
+        (
+            spec_of(
+                "true",
+                matchConditions=[{"name": "c", "expression": "object.data.y == 'y'"}],
+            ),
+            "expression 'object.data.y == 'y'' resulted in error: no such key: y",
+        ),
+        (
+            spec_of(nested(6)),
+            (
+                "validation failed due to running out of cost budget, no further "
+                "validation rules will be run"
+            ),
+        ),
+    ],
+)
+async def test_a_policy_is_evaluated(
+    cluster: Cluster, spec: JSON, expected: str
+) -> None:
+    """For a new config map with data.x = "z"."""
+    await bind(cluster, spec)
+    code, _, message = await write(cluster, data={"x": "z"})
+    prefix = f'configmaps "a" is forbidden: {DENIED}'
+    assert (code, message) == ((422, prefix + expected) if expected else (201, ""))
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [("Unauthorized", 401), ("Forbidden", 403), ("RequestEntityTooLarge", 413)],
+)
+async def test_a_reason_has_its_code(cluster: Cluster, reason: str, code: int) -> None:
+    """As HTTP has it."""
+    await bind(cluster, _told("false", reason=reason))
+    assert (await write(cluster))[:2] == (code, reason)
+
+
+async def test_a_binding_may_only_warn(cluster: Cluster) -> None:
+    """Also about an expression without a value."""
+    spec = spec_of("false", "object.x")
+    spec["validations"][1]["expression"] = "object.x == 1"
+    await bind(cluster, spec, validationActions=["Warn", "Audit"])
+    body = json.dumps({"metadata": {"name": "a"}}).encode()
+    answer = await call(cluster, "POST", MAPS, body)
+    who = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': "
+    assert (answer.status, answer.headers["warning"]) == (
+        201,
+        (
+            f'299 - "{who}failed expression: false", '
+            f"299 - \"{who}expression 'object.x == 1' resulted in error: no such key: "
+            'x"'
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("match", "binding", "is_evaluated"),
+    [
+        ({}, {}, True),
+        ({"excludeResourceRules": [EVERYTHING]}, {}, False),
+        ({"namespaceSelector": {"matchLabels": {"a": "b"}}}, {}, False),
+        ({"objectSelector": {"matchLabels": {"a": "b"}}}, {}, True),
+        ({}, {"objectSelector": {"matchLabels": {"a": "c"}}}, False),
+        ({}, {"resourceRules": [{**EVERYTHING, "resources": ["pods"]}]}, False),
+        ({}, {"resourceRules": [{**EVERYTHING, "resourceNames": ["b"]}]}, False),
+        ({}, {"resourceRules": [{**EVERYTHING, "resourceNames": ["a"]}]}, True),
+    ],
+)
+async def test_a_policy_is_about_what_it_matches(
+    cluster: Cluster, match: JSON, binding: JSON, is_evaluated: bool
+) -> None:
+    """And the binding narrows it."""
+    spec = spec_of("false")
+    spec["matchConstraints"] |= match
+    await bind(cluster, spec, matchResources=binding)
+    code, *_ = await write(cluster, metadata={"labels": {"a": "b"}})
+    assert code == (422 if is_evaluated else 201)
+
+
+MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
+OTHER = {"apiVersion": "x.io/v1", "kind": "Y"}
+BY_LABEL = {"selector": {"matchLabels": {"is": "limits"}}}
+FALSE = "failed expression: params.data.x == object.data.x"
+NONE = (
+    "failed to configure binding: no params found for policy binding with `Deny` "
+    "parameterNotFoundAction"
+)
+UNKNOWN = (
+    "failed to configure policy: failed to find resource referenced by paramKind: "
+    "'x.io/v1, Kind=Y'"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference", "expected"),
+    [
+        (MAP, {"name": "limits"}, FALSE),
+        (MAP, {"name": "limits", "namespace": "kube-system"}, NONE),
+        (MAP, BY_LABEL, FALSE),
+        (MAP, {"name": "no", "parameterNotFoundAction": "Allow"}, ""),
+        (OTHER, {"name": "a"}, UNKNOWN),
+    ],
+)
+async def test_parameters_are_found(
+    cluster: Cluster, kind: JSON, reference: JSON, expected: str
+) -> None:
+    """By name or by selector, in the namespace of the write by default."""
+    metadata = {"name": "limits", "labels": {"is": "limits"}}
+    body = {"metadata": metadata, "data": {"x": "1"}}
+    await request(cluster, "POST", MAPS, body)
+    spec = spec_of("params.data.x == object.data.x", paramKind=kind)
+    await bind(cluster, spec, paramRef={"parameterNotFoundAction": "Deny", **reference})
+    code, _, message = await write(cluster, data={"x": "2"})
+    assert code == (422 if expected else 201)
+    assert message.endswith(f"denied request: {expected}" if expected else "")
+
+
+async def test_parameters_may_be_custom_resources(cluster: Cluster) -> None:
+    """In the version that the policy names."""
+    await define(cluster, widgets())
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+    await request(cluster, "POST", path, {**body, "spec": {"color": "red", "size": 3}})
+    kind = {"apiVersion": "example.com/v1", "kind": "Widget"}
+    spec = spec_of("size(object.data.x) <= params.spec.size", paramKind=kind)
+    reference = {"name": "w", "parameterNotFoundAction": "Deny"}
+    await bind(cluster, spec, paramRef=reference)
+    assert (await write(cluster, data={"x": "four"}))[0] == 422
+    assert (await write(cluster, data={"x": "one"}))[0] == 201
+
+
+def _undeclared(expression: str, name: str) -> str:
+    return (
+        "compilation failed: ERROR: <input>:1:1: undeclared reference to "
+        f"'{name}' (in container '')\n | {expression}\n | ^"
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "detail"),
+    [
+        ("object.x +", "compilation failed: the end is not expected at offset 10"),
+        ("params.x == 1", _undeclared("params.x == 1", "params")),
+        ("variables.x == 1", _undeclared("variables.x == 1", "variables")),
+        (
+            "request.user == ''",
+            (
+                "compilation failed: ERROR: <input>:1:8: undefined field 'user'\n | "
+                "request.user == ''\n | .......^"
+            ),
+        ),
+        ("'a'", "must evaluate to bool but got string"),
+        ("object.spec.paused", "must evaluate to bool but got dyn"),
+    ],
+)
+@pytest.mark.parametrize("field", ["validations", "matchConditions"])
+async def test_an_expression_that_does_not_compile_is_refused(
+    cluster: Cluster, field: str, expression: str, detail: str
+) -> None:
+    """When the policy is stored."""
+    condition = {"expression": expression}
+    if field == "matchConditions":
+        condition["name"] = "a"
+    spec = {**spec_of("true"), field: [condition]}
+    body = {"metadata": {"name": "p"}, "spec": spec}
+    answer = await call(cluster, "POST", POLICIES, json.dumps(body).encode())
+    assert answer.status == 422
+    causes = json.loads(answer.body)["details"]["causes"]
+    assert causes == [
+        {
+            "reason": "FieldValueInvalid",
+            "message": f"Invalid value: {json.dumps(expression)}: {detail}",
+            "field": f"spec.{field}[0].expression",
+        }
+    ]
+
+
+async def test_policies_are_exempt_from_policies(cluster: Cluster) -> None:
+    """One that refuses everything can be removed."""
+    spec = spec_of("false")
+    spec["matchConstraints"]["resourceRules"] = [EVERYTHING]
+    await bind(cluster, spec)
+    assert (await write(cluster))[0] == 422
+    await request(cluster, "DELETE", f"{BINDINGS}/b")
+    assert (await write(cluster))[0] == 201

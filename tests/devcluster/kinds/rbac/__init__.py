@@ -1,0 +1,1 @@
+"""Tests of roles, bindings, and what they allow."""

@@ -1,0 +1,103 @@
+"""Rules: what they permit, and which part of them others do not cover."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.kinds.rbac.rules import (
+    compact,
+    description,
+    missing,
+    permits,
+)
+from controller_manager.devcluster.server.authorization import Attributes
+from tests.devcluster.kinds.rbac.asking import rule
+
+JSON = dict[str, Any]
+
+
+def paths(verbs: str, urls: str) -> JSON:
+    return {"verbs": verbs.split(), "nonResourceURLs": urls.split()}
+
+
+GET_POD = Attributes("get", resource="pods", namespace="a", name="x")
+GET_LOG = Attributes("get", resource="pods", subresource="log", namespace="a", name="x")
+LIST = Attributes("list", group="apps", resource="deployments")
+
+
+@pytest.mark.parametrize(
+    ("given", "attributes", "expected"),
+    [
+        (rule("get", "pods"), GET_POD, True),
+        (rule("*", "*", "*"), GET_POD, True),
+        (rule("list", "pods"), GET_POD, False),
+        (rule("get", "pods", "apps"), GET_POD, False),
+        (rule("get", "pods"), GET_LOG, False),
+        (rule("get", "pods/log"), GET_LOG, True),
+        (rule("get", "*/log"), GET_LOG, True),
+        (rule("get", "*/og"), GET_LOG, False),
+        (rule("get", "pods/*"), GET_LOG, False),
+        (rule("get", "*"), GET_LOG, True),
+        (rule("get", "pods", resourceNames=["x", "y"]), GET_POD, True),
+        (rule("get", "pods", resourceNames=["y"]), GET_POD, False),
+        (rule("list", "deployments", "apps", resourceNames=["y"]), LIST, False),
+        (rule("get", "*", "*"), Attributes("get", path="/metrics"), False),
+        (paths("get", "*"), GET_POD, False),
+        (paths("get", "/metrics"), Attributes("get", path="/metrics"), True),
+        (paths("get", "/metrics"), Attributes("get", path="/metrics/x"), False),
+        (paths("get", "/metrics/*"), Attributes("get", path="/metrics/x/y"), True),
+        (paths("get", "/metrics*"), Attributes("get", path="/metrics"), True),
+        (paths("post", "*"), Attributes("get", path="/metrics"), False),
+    ],
+)
+def test_a_rule_permits_what_it_names(
+    given: JSON, attributes: Attributes, *, expected: bool
+) -> None:
+    """As upstream's evaluation helpers."""
+    assert permits(given, attributes) is expected
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "expected"),
+    [
+        ([rule("*", "*", "*")], [rule("get list", "pods secrets")], []),
+        ([rule("get", "pods")], [rule("get", "pods", resourceNames=["x"])], []),
+        (
+            [rule("get", "pods", resourceNames=["x"])],
+            [rule("get", "pods")],
+            ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
+        ),
+        (
+            [rule("get", "pods", resourceNames=["x"])],
+            [rule("get", "pods", resourceNames=["x", "y"])],
+            [
+                (
+                    '{APIGroups:[""], Resources:["pods"], ResourceNames:["y"], '
+                    'Verbs:["get"]}'
+                )
+            ],
+        ),
+        ([rule("get", "*/scale", "*")], [rule("get", "x/scale", "apps")], []),
+        (
+            [rule("get", "*/scale", "*")],
+            [rule("get", "x/status", "apps")],
+            ['{APIGroups:["apps"], Resources:["x/status"], Verbs:["get"]}'],
+        ),
+        (
+            [rule("get list", "pods")],
+            [rule("*", "pods"), rule("get delete watch", "pods")],
+            ['{APIGroups:[""], Resources:["pods"], Verbs:["*" "delete" "watch"]}'],
+        ),
+        ([paths("get", "/a*")], [paths("get", "/ab /a/*")], []),
+        (
+            [paths("get", "/a")],
+            [paths("get", "/b")],
+            ['{NonResourceURLs:["/b"], Verbs:["get"]}'],
+        ),
+    ],
+)
+def test_what_others_do_not_cover_is_missing(
+    held: list[JSON], wanted: list[JSON], expected: list[str]
+) -> None:
+    """In the words of upstream's messages."""
+    assert [description(each) for each in compact(missing(held, wanted))] == expected

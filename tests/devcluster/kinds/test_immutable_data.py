@@ -1,0 +1,126 @@
+"""Config maps and secrets: their keys, and what may not change."""
+
+from typing import Any
+
+import pytest
+
+from controller_manager.devcluster.server.statuses import Refusal
+from tests.clusters import Cluster
+from tests.devcluster.kinds.requests import causes, create, update
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
+WRONG_KEY = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+    "'[-._a-zA-Z0-9]+')"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "problems"),
+    [
+        ("ConfigMap", {"data": {"a": "2"}}, [f"data: {IMMUTABLE}"]),
+        ("ConfigMap", {"binaryData": {"b": "Yg=="}}, [f"binaryData: {IMMUTABLE}"]),
+        ("ConfigMap", {"immutable": None}, [f"immutable: {IMMUTABLE}"]),
+        (
+            "Secret",
+            {"immutable": False, "stringData": {"a": "2"}},
+            [f"immutable: {IMMUTABLE}", f"data: {IMMUTABLE}"],
+        ),
+        ("Secret", {"metadata": {"labels": {"a": "b"}}}, []),
+    ],
+)
+async def test_an_immutable_object_keeps_its_data(
+    cluster: Cluster, kind: str, change: JSON, problems: list[str]
+) -> None:
+    """And stays immutable; its metadata may change."""
+    field = "data" if kind == "ConfigMap" else "stringData"
+    made = create(cluster, kind, {"immutable": True, field: {"a": "1"}})
+    if not problems:
+        assert update(cluster, made, change)["metadata"]["labels"] == {"a": "b"}
+        return
+    with pytest.raises(Refusal) as raised:
+        update(cluster, made, change)
+    assert causes(raised.value) == problems
+
+
+async def test_the_type_of_a_secret_stays(cluster: Cluster) -> None:
+    """As upstream, also where the update names none."""
+    made = create(cluster, "Secret", {"type": "example.com/token"})
+    for change in ({"type": "Opaque"}, {"type": None}):
+        with pytest.raises(Refusal) as raised:
+            update(cluster, made, change)
+        assert causes(raised.value) == [
+            'type: Invalid value: "Opaque": field is immutable'
+        ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "problems"),
+    [
+        (
+            "ConfigMap",
+            {"data": {"a b": "", "..": "", "..c": ""}},
+            [
+                f'data[a b]: Invalid value: "a b": {WRONG_KEY}',
+                "data[..]: Invalid value: \"..\": must not be '..'",
+                "data[..c]: Invalid value: \"..c\": must not start with '..'",
+            ],
+        ),
+        (
+            "ConfigMap",
+            {"data": {"a": "1"}, "binaryData": {"a": "MQ=="}},
+            ['data[a]: Invalid value: "a": duplicate of key present in binaryData'],
+        ),
+        (
+            "ConfigMap",
+            {"data": {"a": "x" * 1024 * 1024 + "x"}},
+            ["[]: Too long: may not be more than 1048576 bytes"],
+        ),
+        (
+            "Secret",
+            {"type": "kubernetes.io/tls"},
+            ["data[tls.crt]: Required value", "data[tls.key]: Required value"],
+        ),
+        (
+            "Secret",
+            {"type": "kubernetes.io/basic-auth"},
+            ["data[username]: Required value", "data[password]: Required value"],
+        ),
+        (
+            "Secret",
+            {
+                "type": "kubernetes.io/dockerconfigjson",
+                "stringData": {".dockerconfigjson": "{a"},
+            },
+            [
+                (
+                    'data[.dockerconfigjson]: Invalid value: "<secret contents '
+                    'redacted>": '
+                    "invalid character 'a' looking for beginning of object key string"
+                )
+            ],
+        ),
+        (
+            "Secret",
+            {"type": "kubernetes.io/service-account-token"},
+            [
+                (
+                    "metadata.annotations[kubernetes.io/service-account.name]: "
+                    "Required value"
+                )
+            ],
+        ),
+    ],
+)
+async def test_wrong_data_is_refused(
+    cluster: Cluster, kind: str, change: JSON, problems: list[str]
+) -> None:
+    """With upstream's words."""
+    with pytest.raises(Refusal) as raised:
+        create(cluster, kind, change)
+    assert causes(raised.value) == problems

@@ -1,0 +1,69 @@
+"""Mistakes that manifests often have, and what a real API server says of them."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from controller_manager.devcluster.server.statuses import Refusal
+from tests.clusters import Cluster
+from tests.devcluster.kinds.requests import causes, create, update
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+FILE: Final = Path(__file__).parents[2] / "data" / "wrong-manifests.yaml"
+MISTAKES: Final = yaml.load(FILE.read_text(), yaml.CSafeLoader)
+IMMUTABLE: Final = "field is immutable"
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: str(each["kind"]))
+async def test_a_wrong_object_is_refused(cluster: Cluster, mistake: JSON) -> None:
+    """With all that is wrong with it, and where."""
+    with pytest.raises(Refusal) as raised:
+        create(cluster, mistake["kind"], mistake["change"])
+    assert causes(raised.value) == mistake["says"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "expected"),
+    [
+        (
+            "IngressClass",
+            {"spec": {"controller": "example.com/other"}},
+            f'spec.controller: Invalid value: "example.com/other": {IMMUTABLE}',
+        ),
+        (
+            "RuntimeClass",
+            {"handler": "other"},
+            f'handler: Invalid value: "other": {IMMUTABLE}',
+        ),
+        (
+            "PriorityClass",
+            {"value": 7},
+            "value: Forbidden: may not be changed in an update.",
+        ),
+    ],
+)
+async def test_what_is_immutable_stays(
+    cluster: Cluster, kind: str, change: JSON, expected: str
+) -> None:
+    """And the server says so."""
+    created = create(cluster, kind)
+    with pytest.raises(Refusal) as raised:
+        update(cluster, created, change)
+    assert causes(raised.value) == [expected]
+
+
+async def test_a_range_that_a_policy_has_may_stay(cluster: Cluster) -> None:
+    """Though it is wrong, as in clusters that are older than the check."""
+    wrong = {"ipBlock": {"cidr": "10.0.0.0"}}
+    created = create(cluster, "NetworkPolicy")
+    kind = cluster.server.catalogue.find("networking.k8s.io", "v1", "networkpolicies")
+    assert kind is not None
+    old = {**created, "spec": {**created["spec"], "ingress": [{"from": [wrong]}]}}
+    stored = cluster.server.objects.put(kind, ("default", "a"), old).obj
+    labelled = update(cluster, stored, {"metadata": {"labels": {"a": "b"}}})
+    assert labelled["spec"] == old["spec"]
