@@ -383,9 +383,19 @@ def _again(run: PodRun, container: ContainerRun) -> bool:
         return False
     if container.role is Role.SIDECAR:
         return True
-    if container.role is Role.MAIN and run.policy == "Always":
+    policy = container.spec.get("restartPolicy") or run.policy
+    for rule in container.spec.get("restartPolicyRules") or ():
+        if _applies(rule.get("exitCodes") or {}, container.code):
+            return True  # Restart is the only action that rules have
+    if container.role is Role.MAIN and policy == "Always":
         return True
-    return container.code != 0 and run.policy != "Never"
+    return container.code != 0 and policy != "Never"
+
+
+def _applies(exit_codes: JSON, code: int) -> bool:
+    """Tell whether a rule about restarts is about an exit code."""
+    is_listed = code in (exit_codes.get("values") or ())
+    return is_listed is (exit_codes.get("operator") == "In")
 
 
 def _killed(container: ContainerRun, now: Moment) -> ContainerRun:

@@ -5,6 +5,7 @@ one, its command does, as far as a short list of commands goes (`commands`). The
 table in docs/devcluster.md shows both.
 """
 
+import re
 from enum import StrEnum
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ OUT_OF_MEMORY: Final = -1
 """In place of an exit code: the kernel killed the container for its use of memory."""
 
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_INDEX_NUMBER: Final = re.compile("[0-9]{1,10}")
 _OUT_OF_MEMORY_TEXT: Final = "OOMKilled"
 
 _BRIEFLY: Final = 1.0
@@ -159,7 +161,7 @@ def _indexes(text: str) -> list[range]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         last = last if dash else first
-        if not first.isdecimal() or not last.isdecimal():
+        if not _INDEX_NUMBER.fullmatch(first) or not _INDEX_NUMBER.fullmatch(last):
             raise AnnotationError.of(FAILING_INDEXES, text, 'indexes as "1,3-5"')
         found.append(range(int(first), int(last) + 1))
     return found

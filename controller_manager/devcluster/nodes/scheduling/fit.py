@@ -79,6 +79,7 @@ class Fit:
         self._plugins = plugins
         self._labels_of = labels_of
         self._nominated = nominated
+        self._found: dict[str, Misfit | None] = {}
 
     def again(self) -> "Fit":
         """Return it for the same pod, after other pods came or went."""
@@ -87,7 +88,13 @@ class Fit:
         )
 
     def misfit(self, node: NodeInfo) -> Misfit | None:
-        """Return why a node does not fit, `None` if it does."""
+        """Return why a node does not fit, `None` if it does; each is seen once."""
+        name = node.facts.name
+        if name not in self._found:
+            self._found[name] = self._misfit(node)
+        return self._found[name]
+
+    def _misfit(self, node: NodeInfo) -> Misfit | None:
         if why := why_not(self.pod, node.facts):
             return Misfit((why,))
         others = list(self._nominated(node.facts.name, self.info))

@@ -50,6 +50,10 @@ JSON = dict[str, Any]
 _RETRY_DELAY: Final = 1.0
 """Seconds after which waiting pods are tried again when pods have left nodes."""
 
+_RETRY_BATCH: Final = 100
+_RETRY_PAUSE: Final = 0.01
+"""Seconds between two batches: many waiting pods must not keep others waiting."""
+
 _BIND_TIMEOUT: Final = 600.0
 """Seconds after which the scheduler gives up waiting for claims to be bound."""
 
@@ -99,6 +103,8 @@ class Scheduler:
         """The nodes on which room is kept for waiting pods."""
         self._assumed: dict[Key, _Assumed] = {}
         self._retry: asyncio.TimerHandle | None = None
+        self._to_retry: list[Key] = []
+        """The pods of this retry, the last one first."""
 
     def close(self) -> None:
         """Try no waiting pods again."""
@@ -142,9 +148,18 @@ class Scheduler:
             self._retry = loop.call_later(_RETRY_DELAY, self._retry_waiting)
 
     def _retry_waiting(self) -> None:
-        """Try the waiting pods again, those of the highest priority first."""
+        """Try some waiting pods again; the others have to wait for a moment."""
         self._retry = None
-        self.retry_all()
+        if not self._to_retry:
+            # Those that have waited longest go first among equal ones.
+            self._to_retry = sorted(reversed(self._waiting), key=self._priority)
+        for _ in range(min(_RETRY_BATCH, len(self._to_retry))):
+            key = self._to_retry.pop()
+            if key in self._waiting:
+                self.sync(key)
+        if self._to_retry:
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(_RETRY_PAUSE, self._retry_waiting)
 
     def claim_changed(self, key: Key) -> None:
         """React to a claim that is new, has changed, or is gone."""
@@ -152,9 +167,12 @@ class Scheduler:
             self.sync(pod)
 
     def retry_all(self) -> None:
-        """Try all waiting pods again, so that what is reported of them stays true."""
-        for key in sorted(self._waiting, key=self._priority, reverse=True):
-            self.sync(key)
+        """Try all waiting pods again, so that what is reported of them stays true.
+
+        Those of the highest priority go first.
+        """
+        if self._retry is None:
+            self._retry_waiting()
 
     def _priority(self, key: Key) -> int:
         stored = self._pods.get(key)
