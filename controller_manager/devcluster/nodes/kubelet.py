@@ -20,6 +20,7 @@ from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     adopted_run,
     advanced,
+    killed,
     new_run,
     reported,
     stopping,
@@ -150,6 +151,28 @@ class Kubelet:
             if stored is not None and not _has_begun(stored.obj):
                 self._sources.forget(key)
                 self.sync(key)
+
+    def evict(self, key: Key, message: str) -> None:
+        """End a pod because its node is short of something."""
+        stored = self._pods.get(key)
+        if stored is None or self._is_stopped(stored.obj):
+            return
+        pod, held, now = stored.obj, self._held.get(key), self._now()
+        run = held.run if held is not None else self._adopted(pod, now)
+        condition = {
+            "type": "DisruptionTarget",
+            "observedGeneration": pod["metadata"].get("generation", 1),
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": now.text,
+            "reason": "TerminationByKubelet",
+            "message": message,
+        }
+        conditions = [*pod["status"].get("conditions", ()), condition]
+        self.forget(key)
+        failed = stopping(replace(run, failure=("Evicted", message)), now)
+        shown = {**pod, "status": {**pod["status"], "conditions": conditions}}
+        self._finish(shown, None, killed(failed, now), now)
 
     def forget(self, key: Key) -> None:
         """Stop waiting for a pod that is gone or has ended."""

@@ -31,11 +31,16 @@ from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.logs import PodLogs
-from controller_manager.devcluster.nodes.node_status import is_stopped
+from controller_manager.devcluster.nodes.node_status import (
+    CAPACITY,
+    PRESSURE,
+    is_stopped,
+)
 from controller_manager.devcluster.nodes.pod_connections import (
     CONNECTIONS,
     PodConnections,
 )
+from controller_manager.devcluster.nodes.pressure import Evictions
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
 from controller_manager.devcluster.nodes.volumes.attacher import Attacher
@@ -95,7 +100,6 @@ class Nodes:
         self._storage = server.storage
         self._clock = clock
         self._count = count
-        self._heartbeats = Heartbeats(objects, count)
         report = self._report = Reporter(objects, details=details)
         storage = StorageObjects(objects)
         self._binding = VolumeBinding(storage)
@@ -109,6 +113,10 @@ class Nodes:
             grace_scale=grace_scale,
             families=_families(objects),
         )
+        evictions = Evictions(
+            objects, report, self._scheduler.pods_on, self._kubelet.evict
+        )
+        self._heartbeats = Heartbeats(objects, count, evictions.relieve)
         self._provisioner = Provisioner(storage, report) if provisioner else None
         self._attacher = Attacher(storage) if attacher else None
         self._resizer = Resizer(storage, report) if resizer else None
@@ -175,6 +183,8 @@ class Nodes:
             node = change.after.obj
             if is_stopped(change.before.obj) and not is_stopped(node):
                 self._start(node)
+            elif _says_other(change.before.obj, node):
+                self._heartbeats.beat(change.key[1])
 
     def _start(self, node: JSON) -> None:
         """Let the kubelet of a node work again, which was stopped."""
@@ -243,6 +253,12 @@ def _families(objects: Objects) -> tuple[str, ...]:
         return (IPV4,)
     spec = objects.find(SERVICE_CIDR, "", "kubernetes").obj["spec"]
     return families_of(spec["cidrs"])
+
+
+def _says_other(before: JSON, after: JSON) -> bool:
+    """Tell whether a user says something else about a node."""
+    old, new = (each["metadata"].get("annotations") or {} for each in (before, after))
+    return any(old.get(each) != new.get(each) for each in (CAPACITY, PRESSURE))
 
 
 def _is_same_for_others(change: Change) -> bool:

@@ -503,3 +503,45 @@ async def test_a_restarted_program_takes_over_what_runs(cluster: Cluster) -> Non
         assert (await container_of(cluster, "crash"))["restartCount"] == 3
         assert (await status_of(cluster, "job"))["phase"] == "Succeeded"
         assert await ready(cluster, "late") == (True, True, "True", 0)
+
+
+async def test_a_node_under_pressure_evicts_pods(cluster: Cluster) -> None:
+    """One after the other, those first that request nothing."""
+    requests = {"resources": {"requests": {"memory": "1Gi"}}}
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        await create_pod(
+            cluster, "large", containers=[{"name": "c", "image": "i", **requests}]
+        )
+        await create_pod(cluster, "small")
+        await asyncio.sleep(5)
+        patch = {"metadata": {"annotations": {"devcluster/pressure": "memory"}}}
+        await send(cluster, "PATCH", "/api/v1/nodes/node-0", patch)
+        await asyncio.sleep(0.1)
+        node = await send(cluster, "GET", "/api/v1/nodes/node-0")
+        assert condition(node["status"], "MemoryPressure") == (
+            "True",
+            "KubeletHasInsufficientMemory",
+            "kubelet has insufficient memory available",
+        )
+        status = await status_of(cluster, "small")
+        message = (
+            "The node was low on resource: memory. Threshold quantity: 100Mi, "
+            "available: 50Mi. "
+        )
+        assert (status["phase"], status["reason"], status["message"]) == (
+            "Failed",
+            "Evicted",
+            message,
+        )
+        assert condition(status, "DisruptionTarget") == (
+            "True",
+            "TerminationByKubelet",
+            message,
+        )
+        assert (await told(cluster, "small"))[-2:] == [
+            f"Warning Evicted kubelet - {message}",
+            "Normal Killing kubelet spec.containers{c} Stopping container c",
+        ]
+        assert (await status_of(cluster, "large"))["phase"] == "Running"
+        await asyncio.sleep(11)
+        assert (await status_of(cluster, "large"))["reason"] == "Evicted"

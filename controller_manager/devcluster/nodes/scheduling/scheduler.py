@@ -151,8 +151,9 @@ class Scheduler:
         """Try some waiting pods again; the others have to wait for a moment."""
         self._retry = None
         if not self._to_retry:
-            # Those that have waited longest go first among equal ones.
-            self._to_retry = sorted(reversed(self._waiting), key=self._priority)
+            # The last one goes first: that of the highest priority, or the oldest.
+            self._to_retry = list(reversed(self._waiting))
+            self._to_retry.sort(key=self._priority)
         for _ in range(min(_RETRY_BATCH, len(self._to_retry))):
             key = self._to_retry.pop()
             if key in self._waiting:
@@ -160,6 +161,11 @@ class Scheduler:
         if self._to_retry:
             loop = asyncio.get_running_loop()
             self._retry = loop.call_later(_RETRY_PAUSE, self._retry_waiting)
+
+    def pods_on(self, node: str) -> Sequence[Key]:
+        """Return the pods on a node that have not ended."""
+        info = self._infos.nodes.get(node)
+        return list(info.pods) if info is not None else ()
 
     def claim_changed(self, key: Key) -> None:
         """React to a claim that is new, has changed, or is gone."""
