@@ -21,6 +21,7 @@ from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors, InformerMetrics
@@ -128,7 +129,7 @@ class Cluster:
             clock=self.clock,
             rng=self.rng,
             users={TOKEN: User("admin", groups=("system:masters",))},
-            history=history,
+            storage=Storage(HISTORY if history is None else history),
             rbac=rbac,
             features=features,
             admission_plugins=admission_plugins,

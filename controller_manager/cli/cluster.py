@@ -8,15 +8,22 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from controller_manager.cli.daemon import ResultT, run
 from controller_manager.cli.failure import CommandNotRun, Failure
 from controller_manager.cli.help import NAME
+from controller_manager.cli.snapshots import (
+    data_failures,
+    restore_command,
+    snapshot_command,
+)
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.durations import parse_duration
 from controller_manager.options.parsing import OptionsError
 
 if TYPE_CHECKING:
+    from controller_manager.devcluster.data.data_file import DataFile
     from controller_manager.devcluster.keys import ClusterKeys
     from controller_manager.options.config import Config
 
@@ -57,31 +64,58 @@ def _needs_extra(error: ImportError) -> NoReturn:
     raise Failure([message])
 
 
-class _CommandLine(click.Command):
-    """Takes a command after ``--``, and does not parse it."""
+class _CommandLine(click.Group):
+    """Takes a command after ``--``, and does not parse it; or has a subcommand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Split the arguments at the first ``--``."""
         position = args.index("--") if "--" in args else len(args)
         ctx.meta[_COMMAND] = args[position + 1 :]
         rest = super().parse_args(ctx, args[:position])
-        if rest:
-            message = (
-                f"devcluster: unexpected argument {rest[0]!r}; write a command after "
-                f"--, as in: {NAME} devcluster -- {shlex.join(rest)}"
-            )
-            raise Failure([message])
         if args[position:] == ["--"]:
             raise Failure(["devcluster: there is no command after --"])
         return rest
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the subcommand; a command needs ``--`` before it."""
+        if args[0] not in self.commands:
+            message = (
+                f"devcluster: unexpected argument {args[0]!r}; write a command after "
+                f"--, as in: {NAME} devcluster -- {shlex.join(args)}"
+            )
+            raise Failure([message])
+        _check_no_flags(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Add the command to the usage line."""
-        return [*super().collect_usage_pieces(ctx), "[-- COMMAND [ARGS]...]"]
+        pieces = click.Command.collect_usage_pieces(self, ctx)
+        return [*pieces, "[-- COMMAND [ARGS]...]"]
 
 
-@click.command(
-    "devcluster", cls=_CommandLine, context_settings={"allow_extra_args": True}
+def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
+    """Raise Failure if flags of a cluster stand before a subcommand."""
+    given = [
+        parameter.opts[-1]
+        for parameter in ctx.command.params
+        if parameter.name is not None
+        and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        message = (
+            f"{given[0]}: a flag of the cluster, not of {subcommand}; see "
+            f"{NAME} devcluster {subcommand} --help"
+        )
+        raise Failure([message])
+
+
+@click.group(
+    "devcluster",
+    cls=_CommandLine,
+    invoke_without_command=True,
+    context_settings={"allow_extra_args": True},
 )
 @click.option(
     "--write-kubeconfig",
@@ -115,6 +149,12 @@ class _CommandLine(click.Command):
     default=1.0,
     show_default=True,
     help="Factor by which the nodes shorten pods' termination grace periods.",
+)
+@click.option(
+    "--data",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the state in this SQLite file, from which the cluster goes on when it "
+    "is started again; without it, the state is in memory.",
 )
 @click.option(
     "--manifests",
@@ -194,6 +234,7 @@ def devcluster_command(
     /,
     *,
     write_kubeconfig: Path | None,
+    data: Path | None,
     manifests: tuple[Path, ...],
     without_controllers: bool,
     secure_port: int,
@@ -210,12 +251,18 @@ def devcluster_command(
     The annotation devcluster/stopped=true of a node stops its kubelet, as if the node
     had lost its network; without the annotation it works again.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     command: list[str] = ctx.meta[_COMMAND]
     if verbosity is None:
         verbosity = -1 if command else 0
     if without_controllers and secure_port:
         raise Failure([_NOTHING_TO_SERVE])
-    with _embedded(secure_port, max(verbosity, 0), feature_gates) as (config, keys):
+    level = max(verbosity, 0)
+    with (
+        _opened(data) as file,
+        _embedded(secure_port, level, feature_gates, file) as (config, keys),
+    ):
         from controller_manager.devcluster.cluster import ClusterOptions  # noqa: PLC0415
         from controller_manager.devcluster.commands import run_devcluster  # noqa: PLC0415
 
@@ -225,7 +272,11 @@ def devcluster_command(
             with_accounts=not without_controllers,
         )
         options = ClusterOptions(
-            features=config.features, keys=keys, admission_plugins=plugins, **cluster
+            features=config.features,
+            keys=keys,
+            data=file,
+            admission_plugins=plugins,
+            **cluster,
         )
         code = _run_cluster(
             run_devcluster(
@@ -260,8 +311,29 @@ def _plugins(
 
 
 @contextmanager
+def _opened(path: Path | None) -> "Iterator[DataFile | None]":
+    """Yield the data file of a cluster, if it is to have one."""
+    if path is None:
+        yield None
+        return
+    try:
+        from controller_manager.devcluster.data.data_file import (  # noqa: PLC0415
+            DataFile,
+        )
+    except ImportError as error:
+        _needs_extra(error)
+    with data_failures("--data "):
+        file = DataFile.open(path)
+    with file:
+        yield file
+
+
+@contextmanager
 def _embedded(
-    secure_port: int, verbosity: int, feature_gates: tuple[str, ...]
+    secure_port: int,
+    verbosity: int,
+    feature_gates: tuple[str, ...],
+    file: "DataFile | None",
 ) -> "Iterator[tuple[Config, ClusterKeys]]":
     """Yield the controllers' config, and the cluster's keys.
 
@@ -277,7 +349,7 @@ def _embedded(
         )
     except ImportError as error:
         _needs_extra(error)
-    keys = ClusterKeys.generate()
+    keys = file.keys if file is not None else ClusterKeys.generate()
     with TemporaryDirectory(prefix="devcluster-") as directory:
         flags = keys.write(Path(directory))
         try:
@@ -285,6 +357,10 @@ def _embedded(
         except OptionsError as error:
             raise Failure(error.problems) from None
         yield config, keys
+
+
+devcluster_command.add_command(snapshot_command)
+devcluster_command.add_command(restore_command)
 
 
 @click.command("demo")
@@ -314,7 +390,8 @@ def _run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 
     try:
-        return run(main)
+        with data_failures():
+            return run(main)
     except CommandError as error:
         raise CommandNotRun([str(error)]) from None
     except (DemoError, KubeconfigError, ManifestError, RangeError) as error:

@@ -14,7 +14,11 @@ from controller_manager.devcluster.admission.building import Parts, build_chain
 from controller_manager.devcluster.admission.dynamic import dynamic_plugins
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.bootstrap import bootstrap_objects
+from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
 from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
+    sync_definitions,
+)
 from controller_manager.devcluster.kinds.apiregistration.local_services import (
     add_local_services,
 )
@@ -50,7 +54,8 @@ from controller_manager.devcluster.server.authorization import KnownUsers
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import HISTORY, Storage
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage_state import StorageState, restore
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
@@ -65,23 +70,23 @@ class APIServer(GenericAPIServer):
         clock: Clock,
         rng: random.Random,
         users: Mapping[str, User],
-        history: int | None = None,
         service_cluster_ip_range: str = DEFAULT_RANGE,
         rbac: bool = False,
         features: FeatureGates | None = None,
         admission_plugins: Collection[str] = WITHOUT_ACCOUNTS,
         logger: Logger | None = None,
+        storage: Storage | None = None,
     ) -> None:
         """Take the clock, randomness, and the users by their bearer tokens.
 
-        `history` is the number of changes that each resource keeps for watches. `rbac`
-        creates the bootstrap roles, and refuses what no role allows. `features` are
-        the gates with another value than their default. Services get addresses of
+        `storage` may have objects of an earlier server; without it, a new one is made.
+        `rbac` creates the bootstrap roles, and refuses what no role allows. `features`
+        are the gates with another value than their default. Services get addresses of
         `service_cluster_ip_range`: one range, or two of both families with a comma
         between. Raises RangeError for anything else. `admission_plugins` are the names
         of those that are on.
         """
-        storage = Storage(HISTORY if history is None else history)
+        storage = storage or Storage()
         gates = features or FeatureGates()
         self._bound_tokens = BoundTokens(storage, clock, rng)
         authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
@@ -113,6 +118,13 @@ class APIServer(GenericAPIServer):
             # Without a plugin: the namespaces of the roles do not exist yet.
             unchecked = Objects(storage, clock, rng, Chain())
             reconcile(unchecked, self.catalogue.of, bootstrap_objects(registry()))
+        sync_definitions(self.objects, self.catalogue)
+        self.serve(PATH, SnapshotEndpoint(storage, self.restore))
+
+    def restore(self, state: StorageState) -> None:
+        """Replace all objects; the watches of clients end with 410."""
+        restore(self.storage, state)
+        sync_definitions(self.objects, self.catalogue)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.

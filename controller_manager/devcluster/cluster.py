@@ -21,18 +21,23 @@ from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.certificates import client_certificate
+from controller_manager.devcluster.data.data_file import DataFile
+from controller_manager.devcluster.data.saving import Saving
 from controller_manager.devcluster.http_server import HTTPServer, Interceptor
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage_state import load
 from controller_manager.devcluster.system_namespaces import (
     add_system_namespaces,
     keep_system_namespaces,
 )
-from controller_manager.observability.logs import Logger
+from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
+from controller_manager.serving.certificates import ServingError
 
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")
@@ -63,6 +68,8 @@ class ClusterOptions:
     features: FeatureGates = field(default_factory=FeatureGates)
     admission_plugins: frozenset[str] = WITHOUT_ACCOUNTS
     keys: ClusterKeys = field(default_factory=ClusterKeys.generate)
+    data: DataFile | None = None
+    """Where the state is kept, which is open; the cluster closes it at its end."""
 
 
 class KubeconfigError(Exception):
@@ -117,13 +124,19 @@ class DevCluster:
         """Take the settings; nothing listens yet.
 
         `intercept` sees every request that arrives over HTTP. Raises RangeError for a
-        wrong range of service addresses.
+        wrong range of service addresses, and DataError if the state cannot be read.
         """
         self._options = options
         self._clock = clock
         self._token = secrets.token_urlsafe(32)
-        self._certificate = options.keys.authority
+        self._keys = options.keys
         self._stack = AsyncExitStack()
+        storage, data, self._saving = Storage(), options.data, None
+        if data is not None:
+            self._token, self._keys = data.admin_token, data.keys
+            load(storage, data.state())
+            self._saving = Saving(data, storage, logger or silent_logger())
+        self._certificate = self._keys.authority
         self.server = APIServer(
             clock=clock,
             rng=random.SystemRandom(),
@@ -133,6 +146,7 @@ class DevCluster:
             admission_plugins=options.admission_plugins,
             service_cluster_ip_range=options.service_cluster_ip_range,
             logger=logger,
+            storage=storage,
         )
         self.server.know_everybody()
         self._http = HTTPServer(
@@ -152,8 +166,18 @@ class DevCluster:
 
     async def __aenter__(self) -> Self:
         """Listen, and start the nodes."""
+        if self._saving is not None:
+            self._stack.push_async_callback(self._saving.close)
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
         add_system_namespaces(self.server.objects)
-        key = self._options.keys.account_key
+        key = self._keys.account_key
         self.server.sign_account_tokens(key)
         self.server.accept_account_tokens(key.public_key())
         nodes = Nodes(
@@ -167,14 +191,31 @@ class DevCluster:
             resizer=not self._options.without_resizer,
         )
         nodes.register()
-        await self._http.start()
+        await self._listen()
         add_kubernetes_service(self.server.objects, self._http.host, self._http.port)
         self._stack.push_async_callback(self._http.close)
         namespaces = keep_system_namespaces(self.server.objects)
-        for name, work in (("nodes", nodes.run()), ("namespaces", namespaces)):
+        works = {"nodes": nodes.run(), "namespaces": namespaces}
+        if self._saving is not None:
+            works["saving"] = self._saving.run()
+        for name, work in works.items():
             task = asyncio.create_task(work, name=name)
             self._stack.push_async_callback(_cancelled, task)
-        return self
+
+    async def _listen(self) -> None:
+        """Listen; a cluster that is started again takes its port if it may have any."""
+        data = self._options.data
+        if data is None or self._options.port:
+            await self._http.start()
+        else:
+            self._http.port = data.port
+            try:
+                await self._http.start()
+            except ServingError:
+                self._http.port = 0
+                await self._http.start()
+        if data is not None:
+            data.write_port(self._http.port)
 
     async def __aexit__(
         self,

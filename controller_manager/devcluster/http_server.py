@@ -2,8 +2,10 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final, Protocol
 
 from aiohttp import web
@@ -13,13 +15,30 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.certificates import user_of
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.responses import refused
+from controller_manager.devcluster.server.statuses import (
+    Refusal,
+    slow_request,
+    too_large_body,
+)
+from controller_manager.observability.logs import silent_logger
+from controller_manager.serving.connection import QuietLogger
 from controller_manager.serving.server import listen
 
 _HOST: Final = "127.0.0.1"
 _KEEPALIVE: Final = 86_400.0
 """Seconds of the cluster's clock, which may be fast, that a client may stay idle."""
 
-_MAX_BODY = 16 * 1024 * 1024
+_MAX_BODY: Final = 3 * 1024 * 1024
+"""Bytes of a request's body, as in apiserver's server/config.go."""
+
+_MAX_HEADERS: Final = 1024 * 1024
+"""Bytes of the first line, and of each header, as in Go's net/http."""
+
+_BODY_PATIENCE: Final = 60.0
+"""Seconds, outside the cluster, for which the server waits for a whole body."""
+
+_HEADERS: Final = {"cache-control": "no-cache, private"}
 
 Answer = Response | StreamingResponse
 Answering = Callable[[Request], Awaitable[Answer]]
@@ -85,6 +104,9 @@ class HTTPServer:
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE,
             shutdown_timeout=0.5,
+            logger=QuietLogger(silent_logger()),  # of requests that are no HTTP
+            max_line_size=_MAX_HEADERS,
+            max_field_size=_MAX_HEADERS,
         )
         self.port = await listen(runner, self.host, self.port, self._remedy, self._tls)
         self._runner = runner
@@ -113,6 +135,8 @@ class HTTPServer:
         return [each.transport for each in handlers if each.transport is not None]
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        audit_id = request.headers.get("Audit-ID") or str(uuid.uuid4())
+        common = {**_HEADERS, "audit-id": audit_id}
         plain = Request(
             request.method,
             request.path,
@@ -121,18 +145,21 @@ class HTTPServer:
                 name.lower(): "\n".join(request.headers.getall(name))
                 for name in request.headers
             },
-            body=await request.read() if request.can_read_body else None,
         )
         user = _certificate_user(request)
+        if request.can_read_body:
+            limit = self._server.body_limit(plain, user) or _MAX_BODY
+            try:
+                plain = replace(plain, body=await _body_of(request, limit))
+            except Refusal as refusal:
+                return _plain(refused(refusal), {**common, "connection": "close"})
         try:
             answer = await self._answer(plain, user)
         except ConnectionCutError:
             return _cut(request)
         if isinstance(answer, Response):
-            return web.Response(
-                status=answer.status, headers=dict(answer.headers), body=answer.body
-            )
-        return await self._stream(request, answer)
+            return _plain(answer, common)
+        return await self._stream(request, answer, common)
 
     async def _answer(self, request: Request, user: User | None) -> Answer:
         """Answer the request of a user who has a certificate, or of another one."""
@@ -145,10 +172,13 @@ class HTTPServer:
         return await self._intercept(request, answer)
 
     async def _stream(
-        self, request: web.Request, answer: StreamingResponse
+        self,
+        request: web.Request,
+        answer: StreamingResponse,
+        common: Mapping[str, str],
     ) -> web.StreamResponse:
         response = web.StreamResponse(
-            status=answer.status, headers=dict(answer.headers)
+            status=answer.status, headers={**common, **answer.headers}
         )
         try:
             await response.prepare(request)
@@ -163,6 +193,29 @@ class HTTPServer:
         finally:
             await answer.close()
         return response
+
+
+async def _body_of(request: web.Request, limit: int) -> bytes:
+    """Return the body of a request, which may have `limit` bytes.
+
+    Raises Refusal for a body that is too large, or that does not come to its end.
+    """
+    if (request.content_length or 0) > limit:
+        raise too_large_body(limit)
+    try:
+        async with asyncio.timeout(_BODY_PATIENCE):
+            return await request.clone(client_max_size=limit).read()
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large_body(limit) from None
+    except TimeoutError:
+        raise slow_request() from None
+
+
+def _plain(answer: Response, common: Mapping[str, str]) -> web.Response:
+    """Return an answer that is no stream, with these headers of every answer."""
+    return web.Response(
+        status=answer.status, headers={**common, **answer.headers}, body=answer.body
+    )
 
 
 def _cut(request: web.Request) -> web.Response:

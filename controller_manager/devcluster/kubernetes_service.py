@@ -21,7 +21,7 @@ _PORT: Final = 443
 
 
 def add_kubernetes_service(objects: Objects, host: str, port: int) -> None:
-    """Create the service, its Endpoints and its slice.
+    """Create the service, its Endpoints and its slice, or bring them up to date.
 
     `host` and `port` are where the server listens.
     """
@@ -29,7 +29,12 @@ def add_kubernetes_service(objects: Objects, host: str, port: int) -> None:
     spec = {"clusterIP": str(ranges_of(objects.storage)[0][1]), "ports": [clients]}
     labels = {"component": "apiserver", "provider": "kubernetes"}
     metadata = {"name": _NAME, "labels": labels}
-    objects.create(SERVICES, _NAMESPACE, {"metadata": metadata, "spec": spec})
+    if not objects.has(SERVICES, _NAMESPACE, _NAME):
+        objects.create(SERVICES, _NAMESPACE, {"metadata": metadata, "spec": spec})
+    else:  # an earlier server may have listened on another port
+        known = objects.find(SERVICES, _NAMESPACE, _NAME).obj
+        changed = {**known, "spec": {**known["spec"], "ports": [clients]}}
+        objects.update(SERVICES, _NAMESPACE, _NAME, changed)
     address = parse_address(host)
     family = family_of(address) if address else "IPv4"
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
@@ -59,5 +64,9 @@ def _add(
     with such addresses.
     """
     metadata = {"name": _NAME, "labels": labels}
-    created = objects.create(kind, _NAMESPACE, {"metadata": metadata, **head}).obj
-    objects.put(kind, (_NAMESPACE, _NAME), {**created, **content})
+    if objects.has(kind, _NAMESPACE, _NAME):
+        created = objects.find(kind, _NAMESPACE, _NAME).obj
+    else:
+        created = objects.create(kind, _NAMESPACE, {"metadata": metadata, **head}).obj
+    if created != {**created, **content}:
+        objects.put(kind, (_NAMESPACE, _NAME), {**created, **content})

@@ -5,8 +5,9 @@ A cache keeps the union of the declared fields and drops the others; see
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
@@ -118,7 +119,9 @@ def _field(struct: type[Struct], name: str) -> FieldInfo:
     return known[name]
 
 
-def _by_wire_name(struct: type[Struct]) -> dict[str, FieldInfo]:
+@cache
+def _by_wire_name(struct: type[Struct]) -> Mapping[str, FieldInfo]:
+    """Return the fields of a type; msgspec looks at all annotations each time."""
     return {each.encode_name: each for each in fields(struct)}
 
 

@@ -58,7 +58,11 @@ def _server_context() -> ssl.SSLContext:
 
 
 def self_signed(
-    common_name: str, hosts: Sequence[str], *, rsa_key: bool = False
+    common_name: str,
+    hosts: Sequence[str],
+    *,
+    rsa_key: bool = False,
+    validity: timedelta = _VALIDITY,
 ) -> Pair:
     """Return a self-signed certificate for names and addresses, valid for a year."""
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -75,7 +79,7 @@ def self_signed(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + _VALIDITY)
+        .not_valid_after(now + validity)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.SubjectAlternativeName([_general_name(host) for host in hosts]),
@@ -90,7 +94,7 @@ def self_signed(
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         ),
-        now + _VALIDITY,
+        now + validity,
     )
 
 

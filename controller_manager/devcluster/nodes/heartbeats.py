@@ -62,7 +62,8 @@ class Heartbeats:
     def register(self) -> None:
         """Create the nodes, and what their kubelets tell of drivers of volumes."""
         for name in self._numbers:
-            self._objects.create(NODE, "", new_node(name))
+            if not self._objects.has(NODE, "", name):
+                self._objects.create(NODE, "", new_node(name))
             self._register_driver(name)
             self._report_status(name)
 

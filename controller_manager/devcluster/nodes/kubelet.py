@@ -18,7 +18,12 @@ from controller_manager.devcluster.nodes.adoption import (
 from controller_manager.devcluster.nodes.configuration import Configuration
 from controller_manager.devcluster.nodes.container_runs import Moment
 from controller_manager.devcluster.nodes.machine import NodeMachine
+from controller_manager.devcluster.nodes.node_admission import (
+    NodeAdmission,
+    Rejection,
+)
 from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
+from controller_manager.devcluster.nodes.notes import warning
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     new_run,
@@ -67,6 +72,7 @@ class Kubelet:
         objects: Objects,
         report: Reporter,
         mounts: Mounts,
+        admission: NodeAdmission,
         *,
         start_delay: float,
         grace_scale: float,
@@ -74,8 +80,8 @@ class Kubelet:
     ) -> None:
         """Take the delay until images are there, and the factor for grace periods.
 
-        `mounts` tells when the volumes of a pod are there. Pods get addresses of the
-        `families`.
+        `mounts` tells when the volumes of a pod are there, `admission` which pods fit
+        their nodes. Pods get addresses of the `families`.
         """
         self._objects = objects
         self._clock = objects.clock
@@ -83,6 +89,7 @@ class Kubelet:
         self._nodes = objects.storage.collection(NODE.resource)
         self._report = report
         self._mounts = mounts
+        self._admission = admission
         self._configuration = Configuration(objects.storage)
         self._sources = Sources(self._configuration, report)
         self._start_delay = start_delay
@@ -196,6 +203,10 @@ class Kubelet:
         """Start a pod once its volumes are there."""
         if pod["status"].get("phase") != "Pending":
             return  # somebody writes the pod's status by hand
+        is_new = not pod["status"].get("containerStatuses")
+        if is_new and (rejection := self._admission.why_not(pod)):
+            self._reject(pod, rejection)
+            return
         now = self._now()
         machine = self._machine(pod)
         run = new_run(
@@ -211,6 +222,18 @@ class Kubelet:
                 self._write(pod, run, now)
             return
         self._finish(pod, None, run, now)
+
+    def _reject(self, pod: JSON, rejection: Rejection) -> None:
+        """Fail a pod that does not fit its node."""
+        status = {
+            **pod["status"],
+            "phase": "Failed",
+            "reason": rejection.reason,
+            "message": f"Pod was rejected: {rejection.message}",
+            "startTime": self._now().text,
+        }
+        self._objects.put(POD, _key(pod), {**pod, "status": status})
+        self._report.kubelet(pod, warning(rejection.reason, rejection.message))
 
     def _sync_active(self, pod: JSON, held: PodRun | None) -> None:
         if held is None and not needs_attention(pod):

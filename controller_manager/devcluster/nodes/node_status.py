@@ -154,9 +154,16 @@ def node_status(node: JSON, number: int, now: datetime) -> JSON:
 
 
 def _resources(node: JSON) -> JSON:
-    """Return the resources of a node; what is no quantity is left out."""
+    """Return the resources of a node; what is no quantity is left out.
+
+    Resources of devices that somebody has written into its status stay.
+    """
     text = (node["metadata"].get("annotations") or {}).get(CAPACITY, "")
-    found = dict(_RESOURCES)
+    known = node.get("status", {}).get("capacity") or {}
+    found = {
+        **{name: each for name, each in known.items() if "/" in name},
+        **_RESOURCES,
+    }
     for part in text.split(",") if text else ():
         name, _, amount = part.strip().partition("=")
         try:

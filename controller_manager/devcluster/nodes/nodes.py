@@ -31,6 +31,7 @@ from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.logs import PodLogs
+from controller_manager.devcluster.nodes.node_admission import NodeAdmission
 from controller_manager.devcluster.nodes.node_status import (
     CAPACITY,
     PRESSURE,
@@ -42,6 +43,7 @@ from controller_manager.devcluster.nodes.pod_connections import (
 )
 from controller_manager.devcluster.nodes.pressure import Evictions
 from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos
 from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
 from controller_manager.devcluster.nodes.volumes.attacher import Attacher
 from controller_manager.devcluster.nodes.volumes.binding import VolumeBinding
@@ -101,14 +103,15 @@ class Nodes:
         self._clock = clock
         self._count = count
         report = self._report = Reporter(objects, details=details)
-        storage = StorageObjects(objects)
+        storage, infos = StorageObjects(objects), NodeInfos()
         self._binding = VolumeBinding(storage)
-        self._scheduler = Scheduler(objects, self._binding, report)
+        self._scheduler = Scheduler(objects, infos, self._binding, report)
         self._mounts = Mounts(storage, report)
         self._kubelet = Kubelet(
             objects,
             report,
             self._mounts,
+            NodeAdmission(infos),
             start_delay=start_delay,
             grace_scale=grace_scale,
             families=_families(objects),
@@ -133,9 +136,14 @@ class Nodes:
                 self._server.connect(POD.resource, name, connections.refuse)
         self._heartbeats.register()
         if self._count:
-            self._objects.create(DRIVER, "", csi_driver())
+            self._create_missing(DRIVER, csi_driver())
             for each in storage_classes():
-                self._objects.create(CLASS, "", each)
+                self._create_missing(CLASS, each)
+
+    def _create_missing(self, kind: Kind, obj: JSON) -> None:
+        """Create an object of the cluster, unless an earlier run has done so."""
+        if not self._objects.has(kind, "", obj["metadata"]["name"]):
+            self._objects.create(kind, "", obj)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from controller_manager.client.transport import Request
+from controller_manager.devcluster.server.accepting import Form, wanted_form
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.negotiation import Form, header, wanted_form
+from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.tables import table
 

@@ -2,14 +2,18 @@
 
 import base64
 import binascii
+from typing import Final
 
 import msgspec
 
 from controller_manager.devcluster.server.statuses import Refusal, bad_request
 
+LATEST: Final = -1
+"""The version in a token of a list that goes on with the present state."""
+
 
 def encode_continue(version: int, start: str) -> str:
-    """Return the token of a page that begins after `start`."""
+    """Return the token of a page that begins after `start`, at a version."""
     body = {"v": "meta.k8s.io/v1", "rv": version, "start": start}
     return base64.urlsafe_b64encode(msgspec.json.encode(body)).decode().rstrip("=")
 

@@ -8,9 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.accepting import accepts_as
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
+from controller_manager.devcluster.server.probes import PROBE_PATHS
+from controller_manager.devcluster.server.responses import unless_known
 from controller_manager.version import KUBERNETES_VERSION
 
 JSON = dict[str, Any]
@@ -41,13 +44,28 @@ VERSION: Final[JSON] = {
 
 def wants_aggregated(request: Request) -> bool:
     """Tell whether a request asks for all groups in one document."""
-    return AGGREGATED in header(request.headers, "accept")
+    accept = header(request.headers, "accept")
+    return accepts_as(accept, "apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 
 
-def aggregated_response(catalogue: Catalogue, *, core: bool) -> Response:
+def aggregated_response(
+    catalogue: Catalogue, request: Request, *, core: bool
+) -> Response:
     """Return the answer with all groups, or the core group, in one document."""
     body = msgspec.json.encode(aggregated(catalogue, core=core))
-    return Response(200, {"content-type": AGGREGATED}, body)
+    headers = {"content-type": AGGREGATED, "vary": "Accept"}
+    return unless_known(Response(200, headers, body), request)
+
+
+def paths(catalogue: Catalogue) -> JSON:
+    """Return the answer to ``/``: the paths that the server has."""
+    found = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
+    found.update(PROBE_PATHS)
+    for group, version in catalogue.group_versions():
+        found.add(f"/apis/{group}/{version}" if group else f"/api/{version}")
+        if group:
+            found.add(f"/apis/{group}")
+    return {"paths": sorted(found)}
 
 
 def api_versions(address: str) -> JSON:

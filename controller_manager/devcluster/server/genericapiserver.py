@@ -8,12 +8,13 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from email.utils import format_datetime
-from typing import Final
+from typing import Final, Protocol
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
+from controller_manager.devcluster.server.accepting import wanted_form
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
@@ -27,14 +28,17 @@ from controller_manager.devcluster.server.authentication import (
 )
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.connections import connection_of
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
+from controller_manager.devcluster.server.presenting import presented
+from controller_manager.devcluster.server.probes import is_probe, probe_answer
 from controller_manager.devcluster.server.reading import Reader
+from controller_manager.devcluster.server.rendering import Renderer
 from controller_manager.devcluster.server.request_info import attributes_of_request
 from controller_manager.devcluster.server.responses import (
-    TEXT_HEADERS,
     json_or_404,
     json_response,
     no_such_path,
@@ -51,7 +55,6 @@ from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.writing import Writer
 from controller_manager.observability.logs import Logger, silent_logger
 
-_PROBES: Final = frozenset(("/healthz", "/livez", "/readyz"))
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """A real API server takes a slash at the end of these, and at the end of the paths
 of groups and resources. The paths of probes and of OpenAPI are exact."""
@@ -59,6 +62,20 @@ of groups and resources. The paths of probes and of OpenAPI are exact."""
 
 Connector = Callable[[Target, Request], Awaitable[Response | StreamingResponse]]
 """Answers requests about a subresource, such as the log of a pod; raises Refusal."""
+
+
+class PathHandler(Protocol):
+    """Answers the requests of one path that is no resource."""
+
+    def body_limit(self, user: User) -> int:
+        """Return how many bytes a user may send, 0 for the usual number."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows; raises Refusal."""
+        ...
 
 
 class GenericAPIServer:
@@ -91,12 +108,14 @@ class GenericAPIServer:
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
         self._connectors: dict[tuple[str, str], Connector] = {}
+        self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
         self._dated = (-1, "")
         """The last second for which the header Date was formatted, and the text."""
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
-        self._reader = Reader(self.objects)
+        self._renderer = Renderer(clock)
+        self._reader = Reader(self.objects, self._renderer)
         self._writer = Writer(
             self.objects, self.catalogue, tokens, authorizer, self._reader.select
         )
@@ -107,6 +126,26 @@ class GenericAPIServer:
         self.catalogue.add_version(api.group, api.version)
         for kind in api.kinds:
             self.catalogue.add(kind)
+
+    def serve(self, path: str, handler: PathHandler) -> None:
+        """Let a handler answer the requests of a path that is no resource."""
+        self._handlers[path] = handler
+
+    def body_limit(self, request: Request, certificate_user: User | None) -> int:
+        """Return how many bytes the body of a request may have, 0 for the usual number.
+
+        The request has no body yet.
+        """
+        handler = self._handlers.get(request.path)
+        if handler is None:
+            return 0
+        try:
+            user = certificate_user or self.tokens.authenticate(
+                header(request.headers, "authorization")
+            )
+            return handler.body_limit(user)
+        except Refusal:
+            return 0  # the request itself is refused, too
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Answer one request; an error of the server itself becomes a 500."""
@@ -126,6 +165,7 @@ class GenericAPIServer:
             answer = refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
             return answer
+        answer = await presented(answer, request)
         return replace(answer, headers={**answer.headers, "date": self._date()})
 
     def _date(self) -> str:
@@ -143,8 +183,8 @@ class GenericAPIServer:
         user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
         )
-        if request.path in _PROBES:  # They need no permission, as upstream.
-            return Response(200, TEXT_HEADERS, b"ok")
+        if is_probe(request.path):  # They need no permission, as upstream.
+            return probe_answer(request.path, request.query)
         user = self._authorized(request, user)
         if request.path in _VERSION_PATHS:
             return json_response(200, discovery.VERSION)
@@ -172,11 +212,15 @@ class GenericAPIServer:
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
         parts = [part for part in request.path.split("/") if part]
+        if handler := self._handlers.get(request.path):
+            return await handler.answer(request, user)
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
-                    self.catalogue, core=parts == ["api"]
+                    self.catalogue, request, core=parts == ["api"]
                 )
+            case []:
+                return json_response(200, discovery.paths(self.catalogue))
             case ["api"]:
                 return json_response(200, discovery.api_versions(self.address))
             case ["apis"]:
@@ -184,7 +228,7 @@ class GenericAPIServer:
             case ["apis", group]:
                 return json_or_404(discovery.api_group(self.catalogue, group))
             case ["openapi", *rest] if not request.path.endswith("/"):
-                return self._openapi.answer(rest, header(request.headers, "accept"))
+                return self._openapi.answer(rest, request)
             case ["api", version, *rest]:
                 return await self._resource(("", version), rest, request, user)
             case ["apis", group, version, *rest]:
@@ -235,13 +279,20 @@ class GenericAPIServer:
         if connector is not None and request.method in ("GET", "POST"):
             return await connector(target, request)
         match request.method:
+            case "GET" if connection_of(target):
+                return await self._writer.answer(target, request)
             case "GET" if target.name:
-                return self._reader.get(target, request)
+                return await self._reader.get(target, request)
             case "GET":
                 return await self._reader.list_or_watch(target, request)
             case "HEAD":
                 raise method_not_allowed()
-        return await self._writer.answer(target, request)
+        if self.storage.trouble:
+            message = f"Internal error occurred: {self.storage.trouble}"
+            raise Refusal(500, "InternalError", message)
+        form = wanted_form(header(request.headers, "accept"))
+        answer = await self._writer.answer(target, request)
+        return self._renderer.rewritten(target, answer, form)
 
 
 def _attributes(request: Request) -> Attributes:

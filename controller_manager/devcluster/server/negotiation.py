@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Any, Final
 
 import msgspec
@@ -29,42 +28,6 @@ _BODY_TYPES: Final = (
 
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-class Form(Enum):
-    """The form of the objects in an answer."""
-
-    FULL = "the objects themselves"
-    METADATA = "PartialObjectMetadata"
-    TABLE = "Table"
-
-
-def wanted_form(accept: str) -> Form:
-    """Return the first form in an Accept header that the server has.
-
-    Raises Refusal 406 if the header accepts none of them.
-    """
-    if "as=Table" not in accept and (not accept or "*/*" in accept):
-        return Form.FULL
-    for entry in accept.split(","):
-        media_type, *parameters = (part.strip() for part in entry.split(";"))
-        if media_type not in ("application/json", "application/yaml", "*/*"):
-            continue
-        options = dict(
-            parameter.partition("=")[::2] for parameter in parameters if parameter
-        )
-        if "as" not in options:
-            return Form.FULL
-        if options.get("v") == "v1" and options.get("g") == "meta.k8s.io":
-            if options["as"] == "Table":
-                return Form.TABLE
-            if options["as"].startswith("PartialObjectMetadata"):
-                return Form.METADATA
-    message = (
-        "only the following media types are accepted: application/json, "
-        "application/yaml"
-    )
-    raise Refusal(406, "NotAcceptable", message, {})
 
 
 def decode_json(body: bytes) -> Any:

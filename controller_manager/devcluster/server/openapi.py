@@ -1,8 +1,8 @@
 """OpenAPI documents, which kubectl uses to explain and validate.
 
 They are made from the models of kubernetes_asyncio at the first request. Of each
-path they contain only what clients read: that writes accept the parameter
-``fieldValidation``, so that the server validates, not the client.
+path they contain only what clients read: which kind is there, and that writes accept
+the parameter ``fieldValidation``, so that the server validates, not the client.
 """
 
 import hashlib
@@ -10,15 +10,20 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.client.transport import Response
+from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.openapi_protobuf import (
     MEDIA_TYPE,
     encode_document,
 )
 from controller_manager.devcluster.server.openapi_schemas import Schemas
-from controller_manager.devcluster.server.responses import JSON_HEADERS, no_such_path
+from controller_manager.devcluster.server.responses import (
+    JSON_HEADERS,
+    no_such_path,
+    unless_known,
+)
 from controller_manager.version import KUBERNETES_VERSION
 
 JSON = dict[str, Any]
@@ -39,9 +44,9 @@ class OpenAPI:
         self._catalogue = catalogue
         self._documents: dict[str, bytes] = {}
 
-    def answer(self, path: list[str], accept: str) -> Response:
+    def answer(self, path: list[str], request: Request) -> Response:
         """Return the document at ``/openapi/...``, 404 if there is none."""
-        name = "/".join(path)
+        name, accept = "/".join(path), header(request.headers, "accept")
         as_protobuf = name == "v2" and "protobuf" in accept
         key = f"{self._catalogue.generation} {name} {as_protobuf}"
         if key not in self._documents:
@@ -56,7 +61,8 @@ class OpenAPI:
             encode = encode_document if as_protobuf else msgspec.json.encode
             self._documents[key] = encode(document)
         headers = {"content-type": MEDIA_TYPE} if as_protobuf else JSON_HEADERS
-        return Response(200, headers, self._documents[key])
+        headers = {**headers, "vary": "Accept"}
+        return unless_known(Response(200, headers, self._documents[key]), request)
 
     def _document(self, path: list[str]) -> JSON | None:
         match path:
@@ -117,10 +123,15 @@ def _paths(kinds: list[Kind], schemas: Schemas, *, v3: bool) -> JSON:
         root = f"/apis/{kind.group}" if kind.group else "/api"
         base = f"{root}/{kind.version}"
         if kind.namespaced:
+            paths[f"{base}/{kind.plural}"] = {"get": _reading(kind, "list")}
             base += "/namespaces/{namespace}"
         collection = f"{base}/{kind.plural}"
-        paths[collection] = {"post": _operation(kind, "post", schemas, v3=v3)}
+        paths[collection] = {
+            "get": _reading(kind, "list"),
+            "post": _operation(kind, "post", schemas, v3=v3),
+        }
         paths[f"{collection}/{{name}}"] = {
+            "get": _reading(kind, "get"),
             "put": _operation(kind, "put", schemas, v3=v3),
             "patch": _operation(kind, "patch", schemas, v3=v3),
         }
@@ -140,6 +151,15 @@ def _operation(kind: Kind, action: str, schemas: Schemas, *, v3: bool) -> JSON:
         else {"description": "OK", "schema": schema}
     )
     return {
+        **_reading(kind, action),
+        "parameters": parameters,
+        "responses": {"200": success},
+    }
+
+
+def _reading(kind: Kind, action: str) -> JSON:
+    """Return an operation by which kubectl finds the kind of a path, and no more."""
+    return {
         "operationId": f"{action}{kind.kind}",
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": {
@@ -147,6 +167,6 @@ def _operation(kind: Kind, action: str, schemas: Schemas, *, v3: bool) -> JSON:
             "kind": kind.kind,
             "version": kind.version,
         },
-        "parameters": parameters,
-        "responses": {"200": success},
+        "parameters": [],
+        "responses": {"200": {"description": "OK"}},
     }

@@ -1,45 +1,57 @@
 """GET: one object, a list, a watch."""
 
 import asyncio
+import functools
 from typing import Any, Final
-
-import msgspec
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.accepting import (
+    JSON_TYPE,
+    Form,
+    accepted,
+    wanted_form,
+)
 from controller_manager.devcluster.server.continue_token import (
+    LATEST,
     decode_continue,
     encode_continue,
 )
 from controller_manager.devcluster.server.conversion import in_version
+from controller_manager.devcluster.server.event_form import EventForm
 from controller_manager.devcluster.server.negotiation import (
-    Form,
     header,
     parse_version,
-    wanted_form,
 )
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.ordered_objects import (
+    OrderedObjects,
+    path_of,
+)
 from controller_manager.devcluster.server.query import (
     check_list_options,
     is_true,
+    wants_initial_events,
     whole_number,
 )
+from controller_manager.devcluster.server.rendering import Renderer, wrong_form
 from controller_manager.devcluster.server.responses import (
     JSON_HEADERS,
-    encode_list,
     json_response,
 )
 from controller_manager.devcluster.server.routing import Target
 from controller_manager.devcluster.server.scale import scale_of
 from controller_manager.devcluster.server.selection import Selection, parse_selection
 from controller_manager.devcluster.server.statuses import (
+    Refusal,
+    bad_request,
     expired,
     method_not_allowed,
+    not_acceptable,
     not_implemented,
     too_large_version,
 )
 from controller_manager.devcluster.server.storage import Key, Stored, TooOldError
-from controller_manager.devcluster.server.tables import partial, table
 from controller_manager.devcluster.server.watching import (
     WatchRequest,
     WatchResponse,
@@ -49,6 +61,18 @@ from controller_manager.devcluster.server.watching import (
 JSON = dict[str, Any]
 
 _DEFAULT_WATCH: Final = 1800
+_ONLY_STREAMS: Final = (
+    f"only the following media types are accepted: {JSON_TYPE};stream=watch"
+)
+_UNCONTINUED: Final = (
+    "The provided continue parameter is too old to display a consistent list result. "
+    "You can start a new list without the continue parameter, or use the continue "
+    "token in this response to retrieve the remainder of the results. Continuing with "
+    "the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may "
+    "show up in the list."
+)
+_TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 _VERSION_PATIENCE: Final = 3.0
 """Seconds for which a list waits for a resourceVersion that is not reached yet."""
 
@@ -56,27 +80,35 @@ _VERSION_PATIENCE: Final = 3.0
 class Reader:
     """Answers requests that change nothing."""
 
-    def __init__(self, objects: Objects) -> None:
-        """Take the stored objects."""
+    def __init__(self, objects: Objects, renderer: Renderer) -> None:
+        """Take the stored objects, and what encodes them."""
         self._objects = objects
+        self._renderer = renderer
         self._storage = objects.storage
         self._clock = objects.clock
 
-    def get(self, target: Target, request: Request) -> Response:
-        """Return one object, or a subresource of it; raises Refusal."""
+    async def get(self, target: Target, request: Request) -> Response:
+        """Return one object, or a subresource of it; raises Refusal.
+
+        A ``resourceVersion`` of the query is the least that the server must have seen.
+        """
         kind = target.kind
         form = wanted_form(header(request.headers, "accept"))
+        if form is Form.METADATA_LIST:
+            raise wrong_form(target, form, is_list=False)
+        if least := target.query.get("resourceVersion"):
+            await self._reach(parse_version(least))
         found = self._objects.find(kind, target.namespace, target.name)
         stored = in_version(kind, found)
         match target.subresource:
             case "" | "status":
-                body = self._encoded(target, stored, form)
+                body = self._renderer.encoded(target, stored, form)
                 return Response(200, JSON_HEADERS, body)
             case "scale":
                 return json_response(200, scale_of(kind, stored))
         part = kind.subresource(target.subresource)
         if part is not None and part.replace is not None and "get" in part.verbs:
-            body = self._encoded(target, stored, form)
+            body = self._renderer.encoded(target, stored, form)
             return Response(200, JSON_HEADERS, body)
         raise not_implemented(f"{kind.plural}/{target.subresource}")
 
@@ -84,13 +116,19 @@ class Reader:
         self, target: Target, request: Request
     ) -> Response | StreamingResponse:
         """Return a list or a watch; raises Refusal."""
-        if "list" not in target.kind.verbs:
+        watches = is_true(target.query, "watch")
+        if ("watch" if watches else "list") not in target.kind.verbs:
             raise method_not_allowed()
         selection = parse_selection(target.kind, target.query)
-        form = wanted_form(header(request.headers, "accept"))
+        answer_in = accepted(header(request.headers, "accept"))
+        form = answer_in.form
         check_list_options(target.query)
-        if is_true(target.query, "watch"):
+        if watches:
+            if answer_in.media_type != JSON_TYPE:
+                raise not_acceptable(_ONLY_STREAMS)
             return self._watch(target, selection, form)
+        if form is Form.METADATA:
+            raise wrong_form(target, form, is_list=True)
         return await self._list(target, selection, form)
 
     def select(
@@ -100,55 +138,43 @@ class Reader:
 
         Raises Refusal 410.
         """
+        ordered = self._ordered(target, version)
+        places = ordered.range_of(target.namespace)
+        return [
+            (key, in_version(target.kind, stored))
+            for key, stored in ordered.at(places)
+            if selection.matches(stored.obj)
+        ]
+
+    def _ordered(self, target: Target, version: int | None) -> OrderedObjects[Stored]:
+        """Return all objects of a kind in order; raises Refusal 410."""
         collection = self._storage.collection(target.kind.stored.resource)
         try:
-            snapshot = collection.snapshot(version)
+            return collection.ordered(version)
         except TooOldError:
-            message = (
-                "The provided continue parameter is too old to display a consistent "
-                "list result. You can start a new list without the continue parameter."
-            )
-            raise expired(message) from None
-        return sorted(
-            (
-                (key, in_version(target.kind, stored))
-                for key, stored in snapshot.items()
-                if (not target.namespace or key[0] == target.namespace)
-                and selection.matches(stored.obj)
-            ),
-            key=lambda entry: entry[0],
-        )
-
-    def _encoded(self, target: Target, stored: Stored, form: Form) -> bytes:
-        match form:
-            case Form.METADATA:
-                return msgspec.json.encode(partial(stored.obj))
-            case Form.TABLE:
-                version = str(stored.obj["metadata"]["resourceVersion"])
-                shown = self._table(target, [stored], {"resourceVersion": version})
-                return msgspec.json.encode(shown)
-        return stored.encoded
-
-    def _table(self, target: Target, items: list[Stored], metadata: JSON) -> JSON:
-        include = target.query.get("includeObject", "Metadata")
-        return table(target.kind, items, self._clock.now(), include, metadata)
+            raise _too_old(target) from None
 
     # Lists
 
     async def _list(self, target: Target, selection: Selection, form: Form) -> Response:
-        limit = whole_number(target.query, "limit", 0)
         start, version, exact = await self._position(target)
-        items = self.select(target, selection, exact)
-        remaining = [stored for key, stored in items if _path(key) > start]
-        page = remaining[:limit] if limit else remaining
+        limit = _limit(target)
+        ordered = self._ordered(target, exact)
+        places = ordered.range_of(target.namespace, start)
+        page: list[Stored] = []
+        last = start
         metadata: JSON = {"resourceVersion": str(version)}
-        if len(page) < len(remaining):
-            last = page[-1].obj["metadata"]
-            key = (last.get("namespace", ""), last["name"])
-            metadata["continue"] = encode_continue(version, _path(key))
-            if selection.is_everything:
-                metadata["remainingItemCount"] = len(remaining) - len(page)
-        return self._page(target, page, metadata, form)
+        for key, stored in ordered.at(places):
+            if not selection.matches(stored.obj):
+                continue
+            if 0 < limit == len(page):
+                metadata["continue"] = encode_continue(version, last)
+                if selection.is_everything:
+                    metadata["remainingItemCount"] = len(places) - len(page)
+                break
+            page.append(in_version(target.kind, stored))
+            last = path_of(key)
+        return self._renderer.page(target, page, metadata, form)
 
     async def _position(self, target: Target) -> tuple[str, int, int | None]:
         """Return the key after which a list starts, its version, and the past version.
@@ -156,15 +182,23 @@ class Reader:
         The last is `None` for a list of the present state. Raises Refusal.
         """
         query = target.query
+        wanted = query.get("resourceVersion", "")
         if token := query.get("continue"):
             exact, start = decode_continue(token)
+            if wanted not in ("", "0"):
+                raise bad_request(
+                    "specifying resource version is not allowed when using continue"
+                )
+            if exact == LATEST:
+                return start, self._storage.version, None
             return start, exact, exact
-        wanted = query.get("resourceVersion", "")
         if not wanted:
             return "", self._storage.version, None
         number = parse_version(wanted)
         await self._reach(number)
-        if query.get("resourceVersionMatch") == "Exact":
+        match = query.get("resourceVersionMatch")
+        # A limit has always meant the exact version, unless the query says otherwise.
+        if match == "Exact" or (not match and number and _limit(target) > 0):
             return "", number, number
         return "", self._storage.version, None
 
@@ -176,24 +210,6 @@ class Reader:
                 raise too_large_version(version, self._storage.version)
             await asyncio.sleep(0.1)
 
-    def _page(
-        self, target: Target, page: list[Stored], metadata: JSON, form: Form
-    ) -> Response:
-        match form:
-            case Form.TABLE:
-                return json_response(200, self._table(target, page, metadata))
-            case Form.METADATA:
-                return json_response(
-                    200,
-                    {
-                        "kind": "PartialObjectMetadataList",
-                        "apiVersion": "meta.k8s.io/v1",
-                        "metadata": metadata,
-                        "items": [partial(stored.obj) for stored in page],
-                    },
-                )
-        return Response(200, JSON_HEADERS, encode_list(target.kind, page, metadata))
-
     # Watches
 
     def _watch(
@@ -202,36 +218,51 @@ class Reader:
         query = target.query
         wanted = query.get("resourceVersion", "")
         number = parse_version(wanted) if wanted else 0
-        ends_initial = is_true(query, "sendInitialEvents")
-        from_now = number == 0 or ends_initial
+        sends_initial = wants_initial_events(query)
+        from_now = number == 0 or sends_initial
         collection = self._storage.collection(target.kind.stored.resource)
-        # Without a version, or with 0, the watch begins with the present objects.
-        initial = self.select(target, selection, None) if from_now else []
+        initial = self.select(target, selection, None) if sends_initial else []
         try:
             watcher = collection.watch(self._storage.version if from_now else number)
         except TooOldError as error:
             body = error_event(expired(str(error)).status())
             return Response(200, JSON_HEADERS, body)
+        bookmarks = is_true(query, "allowWatchBookmarks")
+        shown = EventForm(form, functools.partial(self._renderer.event, target))
+        timeout = whole_number(query, "timeoutSeconds", 0)
         return WatchResponse(
             WatchRequest(
                 kind=target.kind,
                 namespace=target.namespace,
                 selection=selection,
-                timeout=float(whole_number(query, "timeoutSeconds", _DEFAULT_WATCH)),
-                bookmarks=is_true(query, "allowWatchBookmarks"),
-                encode=lambda stored: self._event(target, stored, form),
+                timeout=float(timeout if timeout > 0 else _DEFAULT_WATCH),
+                bookmarks=bookmarks,
+                encode=shown.encoded,
+                encode_bookmark=shown.bookmark,
             ),
             watcher,
             [stored for _, stored in initial],
             self._storage.version,
-            ends_initial=ends_initial,
+            ends_initial=sends_initial and bookmarks,
             version=lambda: self._storage.version,
             clock=self._clock,
         )
 
-    def _event(self, target: Target, stored: Stored, form: Form) -> bytes:
-        return self._encoded(target, in_version(target.kind, stored), form)
+
+def _limit(target: Target) -> int:
+    """Return how many objects a page may have; 0 for all.
+
+    A list of any version (``resourceVersion=0``) comes as a whole from the watch cache
+    of a real API server, whatever its limit.
+    """
+    limit = whole_number(target.query, "limit", 0)
+    is_any = target.query.get("resourceVersion") == "0"
+    return 0 if is_any and "continue" not in target.query else limit
 
 
-def _path(key: Key) -> str:
-    return "/".join(key)
+def _too_old(target: Target) -> Refusal:
+    """Return the refusal of a list of a version that is no longer in the history."""
+    token = target.query.get("continue")
+    if not token:
+        return expired(_TOO_OLD)
+    return expired(_UNCONTINUED, encode_continue(LATEST, decode_continue(token)[1]))

@@ -1,12 +1,14 @@
 """Answers with a JSON body."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from controller_manager.client.transport import Response
+from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.statuses import Refusal
 from controller_manager.devcluster.server.storage import Stored
 
@@ -34,6 +36,16 @@ def with_warnings(answer: Response, warnings: Sequence[str]) -> Response:
 def json_or_404(body: JSON | None) -> Response:
     """Return an answer with a JSON body, 404 without one."""
     return no_such_path() if body is None else json_response(200, body)
+
+
+def unless_known(answer: Response, request: Request) -> Response:
+    """Return an answer with its ETag, or a 304 without a body if the client has it."""
+    etag = f'"{hashlib.sha512(answer.body).hexdigest().upper()}"'
+    headers = {**answer.headers, "etag": etag}
+    known = header(request.headers, "if-none-match")
+    if etag in (each.strip().removeprefix("W/") for each in known.split(",")):
+        return Response(304, headers)
+    return Response(answer.status, headers, answer.body)
 
 
 def no_such_path() -> Response:

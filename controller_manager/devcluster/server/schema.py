@@ -1,7 +1,7 @@
 """The types of the API's objects, taken from kubernetes_asyncio's models.
 
 They are used to find unknown fields and wrong types, and to make the OpenAPI
-documents. The models are imported when the first object is decoded.
+documents. A model is read when the first object with it is decoded.
 """
 
 import re
@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import parse_time
+from controller_manager.devcluster.server.models import field_texts, model_fields
 
 JSON = dict[str, Any]
 
@@ -164,7 +165,13 @@ class Field:
 
     name: str
     type: Type
-    description: str
+    model: str
+    attribute: str
+
+    @property
+    def description(self) -> str:
+        """The model's text about the field."""
+        return field_texts(self.model).get(self.attribute, "")
 
 
 class TypeMismatch(ValueError):  # noqa: N818 - becomes an answer
@@ -186,24 +193,13 @@ def _parse(text: str) -> Type:
 @cache
 def fields_of(model: str) -> Mapping[str, Field] | None:
     """Return the fields of a model by their JSON names; `None` if unknown."""
-    from kubernetes_asyncio.client import models  # noqa: PLC0415 - 38 MB, on demand
-
-    cls = getattr(models, model, None)
-    if cls is None:
+    found = model_fields(model)
+    if found is None:
         return None
-    found: dict[str, Field] = {}
-    for attribute, text in cls.openapi_types.items():
-        name = cls.attribute_map[attribute]
-        found[name] = Field(name, _parse(text), _description(cls, attribute))
-    return found
-
-
-def _description(cls: type, attribute: str) -> str:
-    """Return the model's text about a field."""
-    documentation = getattr(getattr(cls, attribute, None), "__doc__", "") or ""
-    paragraphs = documentation.split("\n\n")
-    text = paragraphs[1] if len(paragraphs) > 2 else ""
-    return " ".join(text.replace("# noqa: E501", "").split())
+    return {
+        name: Field(name, _parse(text), model, attribute)
+        for attribute, name, text in found
+    }
 
 
 def go_type(model: str) -> str:

@@ -12,7 +12,7 @@ from controller_manager.api.selectors import (
     parse_selector,
 )
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import bad_request
+from controller_manager.devcluster.server.statuses import bad_request, shown
 
 JSON = dict[str, Any]
 
@@ -72,20 +72,47 @@ def parse_selection(kind: Kind, query: Mapping[str, str]) -> Selection:
 
 
 def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
+    """Read a field selector (fields/selector.go)."""
     terms = []
-    for part in filter(None, text.split(",")):
-        match = _FIELD_TERM.fullmatch(part)
+    for part in filter(None, re.split(r"(?<!\\),", text)):
+        match = re.fullmatch(r"(.*?)(==|!=|=)(.*)", part, re.DOTALL)
         if match is None:
-            message = f"invalid selector: '{part}'; can't understand '{part}'"
+            message = f"invalid selector: '{text}'; can't understand '{part}'"
             raise bad_request(message)
         name, operator, value = match.groups()
         path = _COMMON.get(name) or kind.strategy.fields_to_select().get(name)
         if path is None:
-            message = f"field label not supported: {name}"
-            raise bad_request(message)
+            raise bad_request(_unknown_field(kind, name))
         absent = kind.strategy.absent_fields.get(name, "")
-        terms.append(_FieldTerm(path, value, operator != "!=", absent))
+        terms.append(_FieldTerm(path, _unescaped(value), operator != "!=", absent))
     return tuple(terms)
+
+
+def _unescaped(value: str) -> str:
+    """Return a value without its escapes, of backslash, comma and equals sign.
+
+    Raises Refusal 400 for another escape, and for a sign that should be escaped.
+    """
+    for found in re.finditer(r"\\(.?)|[,=]", value, re.DOTALL):
+        escape, escaped = found.group(), found.group(1)
+        if escaped is None:
+            why = f"unescaped character in value: {ord(escape)}"
+            raise bad_request(f"invalid field selector: {why}")
+        if escaped not in ("\\", ",", "="):
+            why = f"invalid escape sequence: {escape}"
+            raise bad_request(f"invalid field selector: {why}")
+    return re.sub(r"\\(.)", r"\1", value)
+
+
+def _unknown_field(kind: Kind, name: str) -> str:
+    """Return the message about a field that cannot be selected by.
+
+    Built-in kinds with fields of their own say it in other words than the rest.
+    """
+    if kind.is_custom or kind.strategy.fields_to_select():
+        return f"field label not supported: {name}"
+    known = ", ".join(shown(each) for each in _COMMON)
+    return f"{shown(name)} is not a known field selector: only {known}"
 
 
 def exact_name(text: str) -> str:

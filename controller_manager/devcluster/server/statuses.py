@@ -19,14 +19,19 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
         details: Mapping[str, Any] | None = None,
         *,
         retry_after: int | None = None,
+        continue_token: str = "",
     ) -> None:
-        """Take the fields of the Status; `retry_after` is in seconds."""
+        """Take the fields of the Status; `retry_after` is in seconds.
+
+        With `continue_token` a list that cannot be continued as it was goes on.
+        """
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.details = details
         self.retry_after = retry_after
+        self.continue_token = continue_token
 
     def status(self) -> JSON:
         """Return the body."""
@@ -37,6 +42,8 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
             "status": "Failure",
             "message": self.message,
         }
+        if self.continue_token:
+            body["metadata"] = {"continue": self.continue_token}
         if self.reason:
             body["reason"] = self.reason
         if self.details is not None:
@@ -173,6 +180,11 @@ def method_not_allowed() -> Refusal:
     return Refusal(405, "MethodNotAllowed", message, {})
 
 
+def not_acceptable(message: str) -> Refusal:
+    """406: the server has not the answer that the client accepts."""
+    return Refusal(406, "NotAcceptable", message)
+
+
 def already_exists(group: str, plural: str, name: str) -> Refusal:
     """409: the name is in use."""
     message = f'{qualified(group, plural)} "{name}" already exists'
@@ -187,9 +199,21 @@ def conflict(group: str, kind: str, name: str, why: str) -> Refusal:
     return Refusal(409, "Conflict", message, _details(group, kind, name))
 
 
-def expired(message: str) -> Refusal:
+def expired(message: str, continue_token: str = "") -> Refusal:
     """410: the version is no longer in the history."""
-    return Refusal(410, "Expired", message)
+    return Refusal(410, "Expired", message, continue_token=continue_token)
+
+
+def too_large_body(limit: int) -> Refusal:
+    """413: the body of the request has more than `limit` bytes."""
+    message = f"Request entity too large: limit is {limit}"
+    return Refusal(413, "RequestEntityTooLarge", message)
+
+
+def slow_request() -> Refusal:
+    """504: the request took longer than the server waits (filters/timeout.go)."""
+    message = "request did not complete within the allotted timeout"
+    return Refusal(504, "Timeout", f"Timeout: {message}", {})
 
 
 def unsupported_media_type(message: str, details: JSON | None = None) -> Refusal:

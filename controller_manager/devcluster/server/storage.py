@@ -1,12 +1,17 @@
 """Objects with versions and history, in the place of etcd and the watch cache."""
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections import ChainMap, Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
+
+from controller_manager.devcluster.server.ordered_objects import (
+    OrderedKeys,
+    OrderedObjects,
+)
 
 JSON = dict[str, Any]
 Key = tuple[str, str]
@@ -14,6 +19,9 @@ Key = tuple[str, str]
 
 HISTORY: Final = 100_000
 """The number of changes of one resource that are kept for watches."""
+
+_MANY: Final = 1000
+"""Changes from which on it costs less to sort all objects than to undo each."""
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -64,10 +72,26 @@ class Watcher:
         self._collection = collection
         self._pending = deque(backlog)
         self._wake: asyncio.Future[None] | None = None
+        self._is_expired = False
 
     def notify(self, change: Change) -> None:
         """Receive a change (called by the collection)."""
         self._pending.append(change)
+        self._awake()
+
+    def expire(self) -> None:
+        """Learn that the state was replaced (called by the collection).
+
+        The changes that this took are received as all others.
+        """
+        self._is_expired = True
+        self._awake()
+
+    def has_expired(self) -> bool:
+        """Tell whether the state was replaced, so that a client must list again."""
+        return self._is_expired
+
+    def _awake(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -78,7 +102,10 @@ class Watcher:
         return changes
 
     async def wait(self) -> None:
-        """Wait until there is a change to take."""
+        """Wait until there is a change to take; return also when the watcher expires.
+
+        Whoever minds that asks `has_expired` first.
+        """
         if self._pending:
             return
         self._wake = asyncio.get_running_loop().create_future()
@@ -95,12 +122,15 @@ class Watcher:
 class Collection:
     """All objects of one resource."""
 
-    def __init__(self, storage: "Storage") -> None:
-        """Take the storage, which counts the versions."""
+    def __init__(self, storage: "Storage", resource: str) -> None:
+        """Take the storage, which counts the versions, and the ``plural.group``."""
         self._storage = storage
+        self._resource = resource
         self._objects: dict[Key, Stored] = {}
+        self._ordered: OrderedKeys | None = None
+        """The sorted keys, once somebody has listed the objects."""
         self._history: deque[Change] = deque()
-        self._compacted = 0
+        self._compacted = storage.loaded_at
         # Notified in the order of their creation: a dict keeps it, a set does not.
         self._watchers: dict[Watcher, None] = {}
 
@@ -121,6 +151,8 @@ class Collection:
         before = self._objects.get(key)
         stored = self._stamped(obj)
         self._objects[key] = stored
+        if before is None and self._ordered is not None:
+            self._ordered.add(key)
         kind: ChangeType = "ADDED" if before is None else "MODIFIED"
         self._record(Change(stored.version, kind, key, stored, before))
         return stored
@@ -128,6 +160,8 @@ class Collection:
     def remove(self, key: Key) -> Stored:
         """Remove an object; its last state gets a version of its own."""
         before = self._objects.pop(key)
+        if self._ordered is not None:
+            self._ordered.remove(key)
         stored = self._stamped(before.obj)
         self._record(Change(stored.version, "DELETED", key, stored, before))
         return stored
@@ -143,6 +177,8 @@ class Collection:
             self._compacted = self._history.popleft().version
         for watcher in self._watchers:
             watcher.notify(change)
+        if self._storage.journal is not None:
+            self._storage.journal(self._resource, change)
 
     def snapshot(self, version: int | None = None) -> Mapping[Key, Stored]:
         """Return all objects as of `version` (now, if `None`), by key.
@@ -150,16 +186,49 @@ class Collection:
         Raises TooOldError if that version is no longer in the history.
         """
         objects = dict(self._objects)
+        for key, before in self._before(version).items():
+            if before is not None:
+                objects[key] = before
+            else:
+                objects.pop(key, None)
+        return objects
+
+    def ordered(self, version: int | None = None) -> "OrderedObjects[Stored]":
+        """Return all objects as of `version` (now, if `None`), in order.
+
+        It costs as much as has changed since. Raises TooOldError if that version is no
+        longer in the history.
+        """
+        if self._ordered is None:
+            self._ordered = OrderedKeys(self._objects)
+        changed = self._before(version)
+        if not changed:
+            return OrderedObjects(self._ordered.paths, self._objects)
+        if len(changed) > _MANY:
+            past = self.snapshot(version)
+            return OrderedObjects(OrderedKeys(past).paths, past)
+        keys = self._ordered.copy()
+        for key, before in changed.items():
+            if before is None and key in self._objects:
+                keys.remove(key)
+            elif before is not None and key not in self._objects:
+                keys.add(key)
+        known = {key: each for key, each in changed.items() if each is not None}
+        return OrderedObjects(keys.paths, ChainMap(known, self._objects))
+
+    def _before(self, version: int | None) -> dict[Key, Stored | None]:
+        """Return what was at `version` in the place of each object changed since.
+
+        `None` stands for an object that was not there.
+        """
+        found: dict[Key, Stored | None] = {}
         if version is not None and version < self._storage.version:
             self._check_age(version)
             for change in reversed(self._history):
                 if change.version <= version:
                     break
-                if change.before is None:
-                    del objects[change.key]
-                else:
-                    objects[change.key] = change.before
-        return objects
+                found[change.key] = change.before
+        return found
 
     def watch(self, version: int) -> Watcher:
         """Return a watcher of the changes after `version`."""
@@ -182,6 +251,24 @@ class Collection:
         self._history.clear()
         self._compacted = self._storage.version
 
+    def load(self, objects: Mapping[Key, Stored]) -> None:
+        """Take objects that were stored before, with the versions that they have.
+
+        The collection is new: nobody watches it.
+        """
+        self._objects.update(objects)
+        self._ordered = None
+
+    def expire(self) -> None:
+        """Drop all history, and make the clients that watch list again."""
+        self.compact()
+        for watcher in self._watchers:
+            watcher.expire()
+
+
+Journal = Callable[[str, Change], None]
+"""Receives each change, with the ``plural.group`` of the resource."""
+
 
 class Storage:
     """Collections that share one sequence of versions."""
@@ -190,19 +277,28 @@ class Storage:
         """Take the number of changes that each resource keeps."""
         self.history = history
         self.version = 1
+        self.loaded_at = 0
+        """The version of what was loaded; what happened before it is not known."""
+        self.journal: Journal | None = None
+        self.trouble = ""
+        """Why changes cannot be kept at present; empty if they can."""
+        self.last_numbers: Counter[str] = Counter()
         self._collections: dict[str, Collection] = {}
-        self._last_numbers: Counter[str] = Counter()
 
     def collection(self, resource: str) -> Collection:
         """Return the objects of a resource, by its ``plural.group``."""
         if resource not in self._collections:
-            self._collections[resource] = Collection(self)
+            self._collections[resource] = Collection(self, resource)
         return self._collections[resource]
+
+    def collections(self) -> dict[str, Collection]:
+        """Return all collections, by the ``plural.group`` of their resource."""
+        return dict(self._collections)
 
     def next_number(self, name: str) -> int:
         """Return 1, 2, 3 ... for each name: no number is returned twice."""
-        self._last_numbers[name] += 1
-        return self._last_numbers[name]
+        self.last_numbers[name] += 1
+        return self.last_numbers[name]
 
     def next_version(self) -> int:
         """Return a version higher than all before."""

@@ -1,6 +1,7 @@
 """Watches: answers that stay open and send events."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -11,12 +12,21 @@ import msgspec
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.selection import Selection
-from controller_manager.devcluster.server.storage import Change, Stored, Watcher
+from controller_manager.devcluster.server.statuses import expired
+from controller_manager.devcluster.server.storage import (
+    Change,
+    Stored,
+    TooOldError,
+    Watcher,
+)
 
 JSON = dict[str, Any]
 
 BOOKMARK_INTERVAL: Final = 60.0
 """Seconds between bookmarks, if the request allows them."""
+
+_BEFORE_END: Final = 2.0
+"""Seconds before the end of a watch at which it gets its last bookmark."""
 
 _BATCH: Final = 50
 """The number of initial events that are sent in one chunk."""
@@ -35,6 +45,7 @@ class WatchRequest:
     timeout: float
     bookmarks: bool
     encode: Callable[[Stored], bytes]
+    encode_bookmark: Callable[[JSON], bytes]
 
 
 @dataclass(slots=True)
@@ -67,7 +78,8 @@ class WatchResponse:
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         start = self.clock.monotonic()
-        end, bookmark_at = start + self.request.timeout, start + BOOKMARK_INTERVAL
+        end = start + self.request.timeout
+        bookmark_at = self._bookmark_time(start, end)
         # A bookmark promises that all events up to its version have been sent. A slow
         # reader takes its time for each chunk, while the version grows.
         version = self.since
@@ -77,22 +89,37 @@ class WatchResponse:
         if self.ends_initial:
             yield self._bookmark(version, initial=True)
         while True:
+            if self.watcher.has_expired():
+                why = TooOldError(self.since, self.version())
+                yield error_event(expired(str(why)).status())
+                return
             changes, version = self.watcher.take(), self.version()
             if chunk := b"".join(map(self._event, changes)):
                 yield chunk
+            if self.watcher.has_expired():
+                continue  # while the chunk was sent
             now = self.clock.monotonic()
             if now + _TICK >= end:
                 return
-            if self.request.bookmarks and now + _TICK >= bookmark_at:
-                bookmark_at = now + BOOKMARK_INTERVAL
+            if now + _TICK >= bookmark_at:
+                bookmark_at = self._bookmark_time(now + _TICK, end)
                 yield self._bookmark(version, initial=False)
                 continue
-            until = min(end, bookmark_at) if self.request.bookmarks else end
             try:
-                async with asyncio.timeout(until - now):
+                async with asyncio.timeout(min(end, bookmark_at) - now):
                     await self.watcher.wait()
             except TimeoutError:
                 continue
+
+    def _bookmark_time(self, now: float, end: float) -> float:
+        """Return when the next bookmark is due: in a minute, or just before the end.
+
+        The latter lets a client go on where the watch has ended (cache_watcher.go).
+        """
+        if not self.request.bookmarks:
+            return math.inf
+        due = min(now + BOOKMARK_INTERVAL, end - _BEFORE_END)
+        return due if due > now else math.inf
 
     async def close(self) -> None:
         """Stop watching."""
@@ -139,7 +166,7 @@ class WatchResponse:
             "metadata": metadata,
             **kind.strategy.empty,
         }
-        return b'{"type":"BOOKMARK","object":%s}\n' % msgspec.json.encode(obj)
+        return b'{"type":"BOOKMARK","object":%s}\n' % self.request.encode_bookmark(obj)
 
 
 def error_event(status: JSON) -> bytes:

@@ -2,6 +2,7 @@
 
 - `DevelopmentCluster`: a cluster in a thread of its own, for tests with and without
   pytest; `ClusterSettings` are its settings.
+- `Snapshot`: the state of a cluster, to which a test puts it back.
 - `Faults`: what can go wrong between a client and the API server.
 - `plugin`: the fixtures and options of pytest.
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from controller_manager.devcluster.testing.faults import Faults
     from controller_manager.devcluster.testing.namespaces import TemporaryNamespace
     from controller_manager.devcluster.testing.settings import ClusterSettings
+    from controller_manager.devcluster.testing.snapshot import Snapshot
 
 __all__ = [
     "ClusterError",
@@ -28,6 +30,7 @@ __all__ = [
     "DevelopmentCluster",
     "Fault",
     "Faults",
+    "Snapshot",
     "TemporaryNamespace",
 ]
 
@@ -37,6 +40,7 @@ _MODULES: Final = {
     "DevelopmentCluster": "development_cluster",
     "Fault": "fault",
     "Faults": "faults",
+    "Snapshot": "snapshot",
     "TemporaryNamespace": "namespaces",
 }
 

@@ -117,6 +117,13 @@ OPTIONS: Final = (
         "devcluster-port", "PORT", "0", "Port of the API server; 0 for any.", _whole
     ),
     Option(
+        "devcluster-data",
+        "FILE",
+        "in memory",
+        "SQLite file in which the cluster keeps its state, else in memory.",
+        str,
+    ),
+    Option(
         "devcluster-verbosity",
         "N",
         "-1",

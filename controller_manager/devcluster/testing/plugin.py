@@ -85,6 +85,14 @@ def namespace(cluster: "DevelopmentCluster") -> Iterator[str]:
 
 
 @pytest.fixture
+def fresh_cluster(cluster: "DevelopmentCluster") -> "Iterator[DevelopmentCluster]":
+    """Return the cluster; after the test, all its objects are as they were before."""
+    before = cluster.snapshot()
+    yield cluster
+    cluster.restore(before)
+
+
+@pytest.fixture
 def faults(cluster: "DevelopmentCluster") -> "Iterator[Faults]":
     """Return the faults of the cluster; they are removed at the end of the test."""
     made = cluster.faults

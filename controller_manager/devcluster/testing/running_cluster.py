@@ -20,6 +20,8 @@ from controller_manager.devcluster.admission.plugins import (
     chosen_plugins,
 )
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.data.data_error import DataError
+from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.embedded import (
     controllers_in_memory,
     embedded_config,
@@ -28,11 +30,13 @@ from controller_manager.devcluster.http_server import HTTPServer
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
 from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.devcluster.server.storage_state import state_of
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.devcluster.testing.fault_layer import FaultLayer
 from controller_manager.devcluster.testing.open_watch import Ending
 from controller_manager.devcluster.testing.request_filter import RequestFilter
 from controller_manager.devcluster.testing.settings import ClusterSettings
+from controller_manager.devcluster.testing.snapshot import Snapshot
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.gates import FeatureGates
@@ -72,6 +76,14 @@ class RunningCluster:
     def version(self) -> int:
         """The latest resourceVersion."""
         return self.cluster.server.storage.version
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state."""
+        return Snapshot(state_of(self.cluster.server.storage))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Replace all objects by those of a snapshot."""
+        self.cluster.server.restore(snapshot.state)
 
     def account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig with a token of a service account; return its path.
@@ -149,9 +161,13 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
     clock, logger = _clock(settings.time_factor), _logger(settings.verbosity)
     log_loop_errors(logger)
     verbosity = max(settings.verbosity, 0)
-    faults, keys = FaultLayer(), ClusterKeys.generate()
+    faults = FaultLayer()
     async with AsyncExitStack() as stack:
         stack.enter_context(_one_line_errors())
+        file = None
+        if settings.data is not None:
+            file = stack.enter_context(DataFile.open(Path(settings.data)))
+        keys = file.keys if file is not None else ClusterKeys.generate()
         temporary = TemporaryDirectory(prefix="devcluster-")
         directory = Path(stack.enter_context(temporary))
         flags = keys.write(directory)
@@ -159,7 +175,7 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
             flags["controllers"] = ",".join(settings.controllers)
         config = embedded_config(0, verbosity, settings.feature_gates, flags)
         plugins = _plugins(settings)
-        options = _options(settings, config.features, keys, plugins)
+        options = _options(settings, config.features, keys, plugins, file)
         cluster = await stack.enter_async_context(
             DevCluster(options, clock, logger, faults)
         )
@@ -196,6 +212,7 @@ def _options(
     features: FeatureGates,
     keys: ClusterKeys,
     plugins: frozenset[str],
+    data: DataFile | None,
 ) -> ClusterOptions:
     return ClusterOptions(
         port=settings.port,
@@ -206,6 +223,7 @@ def _options(
         rbac=settings.rbac,
         features=features,
         keys=keys,
+        data=data,
         admission_plugins=plugins,
     )
 
@@ -238,7 +256,7 @@ def _one_line_errors() -> Iterator[None]:
         yield
     except OptionsError as error:
         raise ClusterError("; ".join(error.problems)) from None
-    except (ServingError, PluginError) as error:
+    except (DataError, PluginError, ServingError) as error:
         raise ClusterError(str(error)) from None
 
 

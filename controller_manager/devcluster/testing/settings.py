@@ -1,5 +1,6 @@
 """The settings of a cluster for tests."""
 
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -58,6 +59,9 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
 
     port: int = 0
     """The port of the API server; 0 takes a free one."""
+
+    data: Path | str | None = None
+    """The SQLite file in which the cluster keeps its state; without one, in memory."""
 
     verbosity: int = -1
     """How much the cluster logs, on standard error; -1 logs nothing."""

@@ -545,3 +545,60 @@ async def test_a_node_under_pressure_evicts_pods(cluster: Cluster) -> None:
         assert (await status_of(cluster, "large"))["phase"] == "Running"
         await asyncio.sleep(11)
         assert (await status_of(cluster, "large"))["reason"] == "Evicted"
+
+
+async def test_the_log_of_a_failed_container_may_be_its_message(
+    cluster: Cluster,
+) -> None:
+    """As terminationMessagePolicy asks for."""
+    container = {
+        "name": "c",
+        "image": "i",
+        "command": ["sh", "-c", "echo no such file; exit 2"],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "p", restartPolicy="Never", containers=[container])
+        await asyncio.sleep(1)
+        ended = (await container_of(cluster))["state"]["terminated"]
+        assert (ended["exitCode"], ended["message"]) == (2, "no such file\n")
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules", "restarts", "phase"),
+    [
+        ("Never", [], 0, "Failed"),
+        ("OnFailure", [], 1, "Running"),
+        ("Never", [{"operator": "In", "values": [42]}], 1, "Running"),
+        ("Never", [{"operator": "NotIn", "values": [42]}], 0, "Failed"),
+    ],
+)
+async def test_a_container_may_have_a_policy_of_its_own(
+    cluster: Cluster, policy: str, rules: list[JSON], restarts: int, phase: str
+) -> None:
+    """Its rules go before it; the pod's is Never."""
+    container = {
+        "name": "c",
+        "image": "i",
+        "restartPolicy": policy,
+        "restartPolicyRules": [
+            {"action": "Restart", "exitCodes": each} for each in rules
+        ],
+    }
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster,
+            "p",
+            restartPolicy="Never",
+            containers=[container],
+            annotations={
+                "devcluster/exit-code": "42",
+                "devcluster/run-seconds": "5",
+            },
+        )
+        await asyncio.sleep(7)
+        status = await status_of(cluster, "p")
+    assert (status["containerStatuses"][0]["restartCount"], status["phase"]) == (
+        restarts,
+        phase,
+    )

@@ -408,3 +408,59 @@ async def test_an_annotation_says_what_a_node_has(cluster: Cluster) -> None:
         status = (await send(cluster, "GET", f"{CORE}/nodes/node-1"))["status"]
         found = status["allocatable"]
         assert (found["cpu"], found["memory"]) == ("2", "32Gi")
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "said"),
+    [
+        (
+            {"containers": requesting(cpu="3500m")},
+            "OutOfcpu",
+            (
+                "Node didn't have enough resource: cpu, requested: 3500, used: 5000, "
+                "capacity: 8000"
+            ),
+        ),
+        (
+            {"nodeSelector": {"disk": "ssd"}},
+            "NodeAffinity",
+            (
+                "Predicate NodeAffinity failed: node(s) didn't match Pod's node "
+                "affinity/selector"
+            ),
+        ),
+    ],
+)
+async def test_a_kubelet_rejects_pods_that_do_not_fit(
+    cluster: Cluster, spec: JSON, reason: str, said: str
+) -> None:
+    """Somebody else has bound them to the node."""
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        await create_pod(cluster, "first", containers=requesting(cpu="5"))
+        await asyncio.sleep(1)
+        await create_pod(cluster, "p", nodeName="node-0", **spec)
+        await create_pod(
+            cluster, "good", nodeName="node-0", containers=requesting(cpu="3")
+        )
+        await asyncio.sleep(1)
+        status = await status_of(cluster, "p")
+        assert (status["phase"], status["reason"], status["message"]) == (
+            "Failed",
+            reason,
+            f"Pod was rejected: {said}",
+        )
+        assert f"p Warning {reason}: {said}" in await events(cluster)
+        assert (await status_of(cluster, "good"))["phase"] == "Running"
+
+
+async def test_resources_that_somebody_writes_into_a_node_stay(
+    cluster: Cluster,
+) -> None:
+    """As those of devices do that no plugin knows."""
+    async with cluster.nodes(count=1):
+        path = f"{CORE}/nodes/node-0/status"
+        patch = {"status": {"capacity": {"example.com/dongle": "4"}}}
+        await send(cluster, "PATCH", path, patch)
+        await asyncio.sleep(12)
+        status = (await send(cluster, "GET", f"{CORE}/nodes/node-0"))["status"]
+        assert status["allocatable"]["example.com/dongle"] == "4"

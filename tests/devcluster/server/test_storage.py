@@ -17,7 +17,7 @@ def test_history_can_be_read_back() -> None:
     states: dict[int, dict[tuple[str, str], Any]] = {storage.version: {}}
     for step in range(200):
         name = rng.choice("abcde")
-        key = ("n", name)
+        key = (rng.choice(("n", "n-m", "n0")), name)
         if pods.get(key) is not None and rng.random() < 0.3:
             pods.remove(key)
         else:
@@ -26,6 +26,15 @@ def test_history_can_be_read_back() -> None:
     for version, state in states.items():
         found = {k: v.obj for k, v in pods.snapshot(version).items()}
         assert found == state, seed
+        in_order = sorted(state, key="/".join)
+        ordered = pods.ordered(version)
+        listed = list(ordered.at(ordered.range_of("")))
+        assert [key for key, _ in listed] == in_order, seed
+        assert {key: each.obj for key, each in listed} == state, seed
+        for after in ("n/c", "n-m/a", "n"):
+            places = ordered.range_of("n", after)
+            expected = [k for k in in_order if k[0] == "n" and "/".join(k) > after]
+            assert [key for key, _ in ordered.at(places)] == expected, seed
 
 
 def test_what_is_forgotten_cannot_be_watched() -> None:

@@ -83,6 +83,8 @@ def track_account_tokens(objects: Objects) -> None:
     The legacy-serviceaccount-token-cleaner-controller reads it. Upstream:
     pkg/controlplane/controller/legacytokentracking.
     """
+    if objects.has(CONFIG_MAP, "kube-system", _TRACKING):
+        return  # an earlier server has begun to record
     since = f"{objects.clock.now():%Y-%m-%d}"
     tracking = {"metadata": {"name": _TRACKING}, "data": {"since": since}}
     objects.create(CONFIG_MAP, "kube-system", tracking)

@@ -22,7 +22,7 @@ class RangeError(ValueError):
 
 
 def add_default_cidr(objects: Objects, ranges: str) -> None:
-    """Store the ServiceCIDR ``kubernetes``; raises RangeError.
+    """Store the ServiceCIDR ``kubernetes``, if there is none; raises RangeError.
 
     `ranges` are one range, or two with a comma between.
     """
@@ -30,6 +30,10 @@ def add_default_cidr(objects: Objects, ranges: str) -> None:
     if causes := validate_ranges(cidrs):
         msg = f"--service-cluster-ip-range {ranges}: {causes[0].detail}"
         raise RangeError(msg)
+    stored = objects.storage.collection(SERVICE_CIDR.resource).get(("", DEFAULT_CIDR))
+    if stored is not None:
+        _check_same(ranges, stored.obj["spec"]["cidrs"])
+        return
     now = format_time(objects.clock.now())
     ready = {
         "type": "Ready",
@@ -50,3 +54,14 @@ def add_default_cidr(objects: Objects, ranges: str) -> None:
         "status": {"conditions": [ready]},
     }
     objects.put(SERVICE_CIDR, ("", DEFAULT_CIDR), obj)
+
+
+def _check_same(ranges: str, stored: list[str]) -> None:
+    """Check that a cluster which was stored has these ranges; raises RangeError."""
+    if ranges.split(",") != stored:
+        known = ",".join(stored)
+        msg = (
+            f"--service-cluster-ip-range {ranges}: the stored cluster has {known}, and "
+            "a cluster keeps its range; name that one, or store this cluster elsewhere"
+        )
+        raise RangeError(msg)

@@ -100,7 +100,7 @@ class Fit:
         others = list(self._nominated(node.facts.name, self.info))
         if self.info.ports and self._collides(node, others):
             return Misfit((PORTS,), is_resolvable=True)
-        if short := _shortages(self.info, node, others):
+        if short := shortages(self.info, node, others):
             return Misfit(short, is_resolvable=self._could_have(node))
         for plugin, resolvable in self._plugins:
             if why := plugin.why_not(self.pod, node.facts):
@@ -158,10 +158,10 @@ class Fit:
         )
 
 
-def _shortages(
+def shortages(
     pod: PodInfo, node: NodeInfo, others: Sequence[PodInfo]
 ) -> tuple[str, ...]:
-    """Return what a node has too little of for one more pod."""
+    """Return what a node has too little of for one more pod besides `others`."""
     allocatable = node.facts.allocatable
     found = []
     count = len(node.pods) + len(others) + 1

@@ -82,9 +82,16 @@ class Scheduler:
     """
 
     def __init__(
-        self, objects: Objects, volumes: VolumeBinding, report: Reporter
+        self,
+        objects: Objects,
+        infos: NodeInfos,
+        volumes: VolumeBinding,
+        report: Reporter,
     ) -> None:
-        """Take what looks at the claims of pods, and what reports failures."""
+        """Take what looks at the claims of pods, and what reports failures.
+
+        It keeps `infos` as nodes and pods are.
+        """
         self._objects = objects
         self._pods = objects.storage.collection(POD.resource)
         self._namespaces = objects.storage.collection(NAMESPACE.resource)
@@ -96,7 +103,7 @@ class Scheduler:
         )
         self._report = report
         self._explanation = Explanation(objects, report)
-        self._infos = NodeInfos()
+        self._infos = infos
         self._preemption = Preemption(objects, self._infos, report)
         self._order: list[str] = []
         self._next = 0

@@ -1,0 +1,96 @@
+"""Where a running cluster gives and takes snapshots: ``/devcluster/snapshot``."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller_manager.client.inmemory import StreamingResponse
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.data.data_error import DataError
+from controller_manager.devcluster.data.snapshot import (
+    decode_snapshot,
+    encode_snapshot,
+)
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.responses import json_response
+from controller_manager.devcluster.server.statuses import (
+    Refusal,
+    bad_request,
+    method_not_allowed,
+    success,
+)
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage_state import StorageState, state_of
+
+PATH: Final = "/devcluster/snapshot"
+MEDIA_TYPE: Final = "application/x-ndjson"
+ADMINISTRATORS: Final = "system:masters"
+
+_MAX_BODY: Final = 1 << 30
+_OK: Final = 200
+
+
+class SnapshotEndpoint:
+    """Answers GET with a snapshot, and restores the one in the body of a PUT.
+
+    Only members of ``system:masters`` may do either, whatever roles say.
+    """
+
+    def __init__(
+        self, storage: Storage, restore: Callable[[StorageState], None]
+    ) -> None:
+        """Take the storage, and what restores a state in the running cluster."""
+        self._storage = storage
+        self._restore = restore
+
+    def body_limit(self, user: User) -> int:
+        """Return how many bytes a user may send, 0 for the usual number."""
+        return _MAX_BODY if ADMINISTRATORS in user.groups else 0
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request; raises Refusal."""
+        if ADMINISTRATORS not in user.groups:
+            message = (
+                f'forbidden: User "{user.name}" cannot use path "{PATH}": only members '
+                f"of {ADMINISTRATORS} may"
+            )
+            raise Refusal(403, "Forbidden", message, {})
+        match request.method:
+            case "GET":
+                return _Snapshot(state_of(self._storage))
+            case "PUT":
+                return await self._restored(request.body or b"")
+        raise method_not_allowed()
+
+    async def _restored(self, text: bytes) -> Response:
+        try:
+            # Decoding takes long for a large cluster, which goes on meanwhile.
+            state = await asyncio.to_thread(decode_snapshot, text)
+        except DataError as error:
+            message = f"the snapshot cannot be restored: {error}"
+            raise bad_request(message) from error
+        self._restore(state)
+        return json_response(_OK, success(details={"objects": state.count}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """A snapshot as an answer; the cluster goes on between its pieces."""
+
+    state: StorageState
+    status: int = _OK
+    headers: Mapping[str, str] = field(
+        default_factory=lambda: {"content-type": MEDIA_TYPE}
+    )
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the pieces."""
+        for piece in encode_snapshot(self.state):
+            yield piece
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Do nothing: the state goes when nobody reads it any more."""

@@ -1,0 +1,125 @@
+"""Writes what changes in a cluster to its data file, behind the running cluster."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from controller_manager.devcluster.data.data_error import NotSavedError
+from controller_manager.devcluster.data.data_file import (
+    RESERVE,
+    Batch,
+    DataFile,
+    Place,
+)
+from controller_manager.devcluster.server.storage import Change, Storage, Stored
+from controller_manager.observability.logs import Logger
+
+_DELAY: Final = 0.01
+"""Seconds for which changes are collected, to be written together."""
+
+_RETRY: Final = 1.0
+"""Seconds after which a batch is written again that could not be written."""
+
+
+class Saving:
+    """Keeps the data file of a cluster up to date.
+
+    What one request changes, and what follows from it at once, is in one transaction.
+    Of an object that changes several times, the last state is written. The event loop
+    never waits: a thread writes.
+
+    If the file cannot be written, the API server refuses requests that write, until it
+    can be: it promises nothing that it cannot keep. What it has taken before stays in
+    memory, and is tried again each second.
+    """
+
+    def __init__(self, file: DataFile, storage: Storage, logger: Logger) -> None:
+        """Take the file, whose state is in the storage already, and write to it.
+
+        Raises NotSavedError if that is not possible.
+        """
+        self._file = file
+        self._storage = storage
+        self._logger = logger
+        self._objects: dict[Place, Stored | None] = {}
+        self._ceiling = 0
+        self._changed = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="devcluster-data")
+        file.write(self._batch())
+        storage.journal = self._record
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(_DELAY)
+            self._changed.clear()
+            await self._save()
+
+    async def close(self) -> None:
+        """Write all that is not written, and close the file.
+
+        :meth:`run` must have ended. Raises NotSavedError.
+        """
+        self._storage.journal = None
+        try:
+            # Behind what the thread still writes.
+            await self._in_thread(self._batch(is_final=True))
+        finally:
+            self._thread.shutdown()
+            self._file.close()
+
+    async def saved(self) -> None:
+        """Write all changes so far; raises NotSavedError."""
+        await self._in_thread(self._batch())
+
+    def _record(self, resource: str, change: Change) -> None:
+        gone = change.type == "DELETED"
+        self._objects[resource, *change.key] = None if gone else change.after
+        self._changed.set()
+
+    def _batch(self, *, is_final: bool = False) -> Batch:
+        """Return all changes that wait, and forget them."""
+        version = self._storage.version
+        if version > self._ceiling - RESERVE // 2:
+            self._ceiling = version + RESERVE
+        batch = Batch(
+            version,
+            self._ceiling,
+            self._objects,
+            dict(self._storage.last_numbers),
+            is_final,
+        )
+        self._objects = {}
+        return batch
+
+    async def _save(self) -> None:
+        """Write what waits; if that fails, try again later."""
+        try:
+            await self._in_thread(self._batch())
+        except NotSavedError as error:
+            if not self._storage.trouble:
+                self._logger.error("Data file cannot be written", err=str(error))
+            self._storage.trouble = str(error)
+            self._changed.set()
+            await asyncio.sleep(_RETRY)
+            return
+        if self._storage.trouble:
+            self._storage.trouble = ""
+            self._logger.info("Data file is written again")
+
+    async def _in_thread(self, batch: Batch) -> None:
+        """Write a batch; if that fails, its changes wait again."""
+        loop = asyncio.get_running_loop()
+        writing = loop.run_in_executor(self._thread, self._file.write, batch)
+        try:
+            # If we are cancelled, the thread goes on.
+            await asyncio.wait((writing,))
+        finally:
+            if writing.done() and writing.exception() is not None:
+                self._put_back(batch)
+        writing.result()
+
+    def _put_back(self, batch: Batch) -> None:
+        """Let changes wait again, unless later ones wait for the same object."""
+        self._objects = {**batch.objects, **self._objects}

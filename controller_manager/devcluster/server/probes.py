@@ -1,0 +1,53 @@
+"""The probes ``/livez``, ``/readyz`` and ``/healthz`` of the API server."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from controller_manager.client.transport import Response
+from controller_manager.devcluster.server.responses import TEXT_HEADERS, no_such_path
+from controller_manager.serving.health import HealthCheck, probe
+
+_HEADERS: Final = {**TEXT_HEADERS, "x-content-type-options": "nosniff"}
+
+
+def _passes() -> None:
+    """Find no problem: all is in one process, which answers."""
+
+
+_ALIVE: Final[Mapping[str, HealthCheck]] = dict.fromkeys(
+    ("ping", "log", "etcd"), _passes
+)
+_READY: Final = ("etcd-readiness", "informer-sync", "shutdown")
+_CHECKS: Final[Mapping[str, Mapping[str, HealthCheck]]] = {
+    "healthz": _ALIVE,
+    "livez": _ALIVE,
+    "readyz": {**_ALIVE, **dict.fromkeys(_READY, _passes)},
+}
+"""The checks of a real API server, but for those of its own start."""
+
+PROBE_PATHS: Final = tuple(
+    path
+    for name, checks in _CHECKS.items()
+    for path in (f"/{name}", *(f"/{name}/{check}" for check in checks))
+)
+"""The paths of all probes and of their checks."""
+
+
+def is_probe(path: str) -> bool:
+    """Tell whether a path is that of a probe, or of one check of a probe."""
+    return path.removeprefix("/").partition("/")[0] in _CHECKS
+
+
+def probe_answer(path: str, query: Sequence[tuple[str, str]]) -> Response:
+    """Return the answer to a probe, or to one check of it; 404 if there is no such."""
+    name, slash, check = path.removeprefix("/").partition("/")
+    checks = _CHECKS[name]
+    if slash:
+        return _ok("ok") if check in checks else no_such_path()
+    excluded = [value for key, value in query if key == "exclude"]
+    verbose = any(key == "verbose" for key, _ in query)
+    return _ok(probe(name, checks, verbose=verbose, exclude=excluded).text)
+
+
+def _ok(text: str) -> Response:
+    return Response(200, _HEADERS, text.encode())

@@ -1,0 +1,7 @@
+"""What the development cluster itself can carry.
+
+- `requests`: pods and requests a second over HTTPS, also of another cluster;
+- `held`: memory, lists, pages and watches of many objects;
+- `kept`: the data file and snapshots;
+- `starts`: how long it takes to start.
+"""

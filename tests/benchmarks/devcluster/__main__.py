@@ -1,0 +1,93 @@
+"""``python -m tests.benchmarks.devcluster``: what the development cluster carries."""
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks.devcluster.held import measure_held
+from tests.benchmarks.devcluster.kept import measure_kept
+from tests.benchmarks.devcluster.processes import running_cluster
+from tests.benchmarks.devcluster.requests import Figures, measure_requests
+from tests.benchmarks.devcluster.starts import measure_starts
+from tests.benchmarks.machine import usage_of
+
+_ALL: Final = ("requests", "held", "kept", "starts")
+
+
+@click.command()
+@click.argument("what", type=click.Choice((*_ALL, "all")), default="all")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Send the requests to this cluster, to compare; for `requests`.",
+)
+@click.option("--pods", type=click.IntRange(1), default=2000, show_default=True)
+@click.option("--clients", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--objects", type=click.IntRange(100), default=100_000, show_default=True)
+@click.option(
+    "--data", is_flag=True, help="Keep the state in a file meanwhile; for `requests`."
+)
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path))
+def main(
+    *,
+    what: str,
+    kubeconfig: Path | None,
+    pods: int,
+    clients: int,
+    objects: int,
+    data: bool,
+    json_path: Path | None,
+) -> None:
+    """Measure the development cluster, or send the same requests to another one."""
+    results: dict[str, Figures] = {}
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for each in _ALL if what == "all" else (what,):
+            match each:
+                case "requests" if kubeconfig is not None:
+                    measured = asyncio.run(measure_requests(kubeconfig, pods, clients))
+                case "requests":
+                    flags = (f"--data={directory / 'state'}",) if data else ()
+                    measured = _requests(directory, pods, clients, flags)
+                case "held":
+                    measured = asyncio.run(measure_held(objects))
+                case "kept":
+                    measured = measure_kept(objects, directory)
+                case _:
+                    measured = measure_starts()
+            results[each] = measured
+    _show(results)
+    if json_path is not None:
+        json_path.write_text(json.dumps(results, indent=2), encoding="utf-8")
+
+
+def _requests(
+    directory: Path, pods: int, clients: int, flags: tuple[str, ...]
+) -> Figures:
+    """Measure a cluster in a process of its own, and what that costs it."""
+    with running_cluster(directory, *flags) as (kubeconfig, pid):
+        before = usage_of(pid).cpu
+        measured = asyncio.run(measure_requests(kubeconfig, pods, clients))
+        return {
+            **measured,
+            "CPU of the cluster, s": usage_of(pid).cpu - before,
+            "memory of the cluster, MB": usage_of(pid).resident,
+        }
+
+
+def _show(results: dict[str, Figures]) -> None:
+    table = Table("benchmark", "figure", "value")
+    for name, measured in results.items():
+        for figure, value in measured.items():
+            table.add_row(name, figure, f"{value:,.1f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

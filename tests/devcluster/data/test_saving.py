@@ -1,0 +1,163 @@
+"""A cluster writes what changes behind itself."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from controller_manager.devcluster.data.data_error import NotSavedError
+from controller_manager.devcluster.data.data_file import RESERVE, DataFile
+from controller_manager.devcluster.data.saving import Saving
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage_state import load
+from controller_manager.observability.logs import silent_logger
+
+PODS, NODES = "pods", "nodes"
+
+WRITE_PAIRS = """
+import asyncio, sys
+from pathlib import Path
+from controller_manager.devcluster.data.data_file import DataFile
+from controller_manager.devcluster.data.saving import Saving
+from controller_manager.devcluster.server.storage import Storage
+from controller_manager.observability.logs import silent_logger
+
+async def main():
+    storage = Storage()
+    saving = Saving(DataFile.open(Path(sys.argv[1])), storage, silent_logger())
+    running = asyncio.create_task(saving.run())
+    number = 0
+    while True:
+        number += 1
+        for resource in ("pods", "nodes"):
+            metadata = {"name": str(number % 7)}
+            obj = {"metadata": metadata, "number": number}
+            storage.collection(resource).put(("", metadata["name"]), obj)
+        print(storage.version, flush=True)
+        await asyncio.sleep(0)
+
+asyncio.run(main())
+"""
+
+
+@asynccontextmanager
+async def saved_storage(path: Path) -> AsyncIterator[tuple[Storage, Saving]]:
+    """Yield a storage whose changes are written until the context is left."""
+    storage, file = Storage(), DataFile.open(path)
+    load(storage, file.state())
+    saving = Saving(file, storage, silent_logger())
+    running = asyncio.create_task(saving.run())
+    try:
+        yield storage, saving
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await saving.close()
+
+
+def put(storage: Storage, resource: str, name: str, number: int) -> None:
+    obj = {"metadata": {"name": name}, "number": number}
+    storage.collection(resource).put(("", name), obj)
+
+
+def numbers(storage: Storage, resource: str) -> dict[str, int]:
+    found = storage.collection(resource).snapshot()
+    return {key[1]: each.obj["number"] for key, each in found.items()}
+
+
+def copied(path: Path, to: Path) -> Path:
+    """Copy a data file as it would be found after the end of this process."""
+    for each in path.parent.glob(f"{path.name}*"):
+        shutil.copy(each, to.with_name(each.name.replace(path.name, to.name)))
+    return to
+
+
+async def test_a_storage_goes_on_where_it_was(tmp_path: Path) -> None:
+    """With its versions, in the order in which objects were created."""
+    path = tmp_path / "data"
+    async with saved_storage(path) as (first, _):
+        for number, name in enumerate("cabc"):
+            put(first, PODS, name, number)
+        first.collection(PODS).remove(("", "b"))
+        assert first.next_number("addresses") == 1
+    async with saved_storage(path) as (second, _):
+        assert numbers(second, PODS) == {"c": 3, "a": 1}
+        assert list(numbers(second, PODS)) == ["c", "a"]
+        assert second.version == first.version
+        assert second.next_number("addresses") == 2
+
+
+async def test_what_is_changed_together_is_written_together(tmp_path: Path) -> None:
+    """What is found at any moment is the state of one moment."""
+    path = tmp_path / "data"
+    async with saved_storage(path) as (storage, saving):
+        for number in range(20):
+            put(storage, PODS, "a", number)
+            put(storage, NODES, "a", number)
+            version = storage.version
+            await saving.saved()
+            put(storage, PODS, "a", -1)  # not written yet
+            found = copied(path, tmp_path / f"copy-{number}")
+            with DataFile.open(found) as file:
+                state, other = file.state(), Storage()
+            load(other, state)
+            assert numbers(other, PODS) == numbers(other, NODES) == {"a": number}
+            assert version < state.version <= version + RESERVE
+
+
+async def test_a_full_disk_loses_nothing_and_is_told(tmp_path: Path) -> None:
+    """What was taken stays in memory, and is written when there is room again."""
+    path = tmp_path / "data"
+    file, storage = DataFile.open(path), Storage()
+    saving = Saving(file, storage, silent_logger())
+    put(storage, PODS, "a", 1)
+    await saving.saved()
+    file._connection.execute("PRAGMA max_page_count = 12")
+    for number in range(2000):
+        put(storage, PODS, f"pod-{number}", 1)
+    running = asyncio.create_task(saving.run())
+    while not storage.trouble:  # noqa: ASYNC110 - the thread sets no event
+        await asyncio.sleep(0)
+    assert storage.trouble == f"{path}: cannot be written: database or disk is full"
+    put(storage, PODS, "pod-0", 2)
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    with pytest.raises(NotSavedError):
+        await saving.saved()
+    file._connection.execute("PRAGMA max_page_count = 100000")
+    await saving.close()
+    async with saved_storage(path) as (found, _):
+        assert len(numbers(found, PODS)) == 2001
+        assert numbers(found, PODS)["pod-0"] == 2
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_the_state_of_one_moment(tmp_path: Path) -> None:
+    """No version that it has given out is given out again."""
+    path = tmp_path / "data"
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITE_PAIRS, str(path)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+    assert process.stdout is not None
+    for _ in range(3000):
+        line = process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    rest = process.communicate()[0].splitlines()
+    last = int(rest[-1] if rest else line)
+    storage = Storage()
+    with DataFile.open(path) as file:
+        load(storage, file.state())
+    assert numbers(storage, PODS) == numbers(storage, NODES)
+    assert len(numbers(storage, PODS)) == 7
+    assert storage.version > last

@@ -1,0 +1,166 @@
+"""The header Accept: which encoding and form of an answer clients get."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from controller_manager.version import KUBERNETES_VERSION
+from tests.clusters import Cluster
+from tests.devcluster.requests import call
+
+pytestmark = pytest.mark.looptime
+
+JSON_TYPE, YAML_TYPE = "application/json", "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+MAPS = "/api/v1/namespaces/default/configmaps"
+GROUP = "g=meta.k8s.io"
+META = f"{GROUP};v=v1"
+ONLY = "only the following media types are accepted:"
+NOT_ACCEPTABLE = f"{ONLY} application/json, application/yaml"
+
+
+def config_map(name: str = "a") -> bytes:
+    return json.dumps({"metadata": {"name": name}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type", "kind"),
+    [
+        ("", JSON_TYPE, "ConfigMap"),
+        ("*/*", JSON_TYPE, "ConfigMap"),
+        ("application/*", JSON_TYPE, "ConfigMap"),
+        ("text/html, */*;q=0.1", JSON_TYPE, "ConfigMap"),
+        (f"{PROTOBUF},application/json", JSON_TYPE, "ConfigMap"),
+        (f"{JSON_TYPE};charset=utf-8", JSON_TYPE, "ConfigMap"),
+        (YAML_TYPE, YAML_TYPE, "ConfigMap"),
+        (f"{JSON_TYPE};q=0.5, {YAML_TYPE}", YAML_TYPE, "ConfigMap"),
+        (f"{YAML_TYPE};q=0.5, {JSON_TYPE}", JSON_TYPE, "ConfigMap"),
+        (f"{JSON_TYPE};as=Table;{META}", JSON_TYPE, "Table"),
+        (f"{JSON_TYPE};as=Table;v=v1beta1;g=meta.k8s.io", JSON_TYPE, "Table"),
+        (
+            f"{JSON_TYPE};as=Table;v=v2;g=meta.k8s.io,{JSON_TYPE}",
+            JSON_TYPE,
+            "ConfigMap",
+        ),
+        (f"{JSON_TYPE};as=Nonsense;{META},*/*;q=0.1", JSON_TYPE, "ConfigMap"),
+        (f"{YAML_TYPE};as=Table;{META}", YAML_TYPE, "Table"),
+        (
+            f"{JSON_TYPE};as=PartialObjectMetadata;{META},{JSON_TYPE}",
+            JSON_TYPE,
+            "PartialObjectMetadata",
+        ),
+    ],
+)
+async def test_the_first_acceptable_clause_decides(
+    cluster: Cluster, accept: str, media_type: str, kind: str
+) -> None:
+    """For what is read, and for what is written."""
+    await call(cluster, "POST", MAPS, config_map("b"))
+    for method, path, body in (
+        ("POST", MAPS, config_map()),
+        ("GET", f"{MAPS}/b", b""),
+        ("PUT", f"{MAPS}/b", config_map("b")),
+    ):
+        answer = await call(cluster, method, path, body, accept=accept)
+        decode = yaml.safe_load if media_type == YAML_TYPE else json.loads
+        found = decode(answer.body)["kind"]
+        assert (answer.headers["content-type"], found) == (media_type, kind), method
+
+
+@pytest.mark.parametrize(
+    ("accept", "query", "message"),
+    [
+        ("text/html", "", NOT_ACCEPTABLE),
+        (PROTOBUF, "", NOT_ACCEPTABLE),
+        ("application/cbor", "", NOT_ACCEPTABLE),
+        (f"{JSON_TYPE};as=Table;v=v2;g=meta.k8s.io", "", NOT_ACCEPTABLE),
+        (f"{JSON_TYPE};as=Table;v=v1", "", NOT_ACCEPTABLE),
+        (
+            f"{JSON_TYPE};as=PartialObjectMetadata;{META}",
+            "",
+            (
+                "you requested PartialObjectMetadata, but the requested object is a "
+                "list (*core.ConfigMapList)"
+            ),
+        ),
+        (
+            YAML_TYPE,
+            "?watch=1",
+            f"{ONLY} application/json;stream=watch",
+        ),
+    ],
+)
+async def test_what_the_server_has_not_is_refused(
+    cluster: Cluster, accept: str, query: str, message: str
+) -> None:
+    """With 406, and before anything is written."""
+    answer = await call(cluster, "GET", f"{MAPS}{query}", accept=accept)
+    assert (answer.status, yaml.safe_load(answer.body)) == (
+        406,
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": "NotAcceptable",
+            "code": 406,
+        },
+    )
+
+
+async def test_nothing_is_written_for_a_client_that_accepts_no_answer(
+    cluster: Cluster,
+) -> None:
+    """It would not know what has happened."""
+    version = cluster.server.storage.version
+    answer = await call(cluster, "POST", MAPS, config_map(), accept="text/html")
+    assert (answer.status, cluster.server.storage.version) == (406, version)
+
+
+async def test_refusals_and_discovery_come_as_yaml_too(cluster: Cluster) -> None:
+    """Also what is no object of the storage."""
+    found: list[Any] = []
+    for path in (f"{MAPS}/nope", "/version", "/apis/apps"):
+        answer = await call(cluster, "GET", path, accept=YAML_TYPE)
+        found.append(yaml.safe_load(answer.body))
+    refusal, version, group = found
+    assert refusal["message"] == 'configmaps "nope" not found'
+    assert version["gitVersion"] == KUBERNETES_VERSION
+    assert group["kind"] == "APIGroup"
+
+
+@pytest.mark.parametrize(
+    ("agent", "query", "indented"),
+    [
+        ("curl/8.5", "", True),
+        ("Mozilla/5.0 (X11)", "", True),
+        ("python", "", False),
+        ("python", "?pretty=true", True),
+        ("curl/8.5", "?pretty=0", False),
+    ],
+)
+async def test_people_get_indented_json(
+    cluster: Cluster, agent: str, query: str, *, indented: bool
+) -> None:
+    """The query goes before the name of the client."""
+    answer = await call(cluster, "GET", f"/version{query}", user_agent=agent)
+    assert (b'\n  "major": ' in answer.body) is indented
+    assert json.loads(answer.body)["gitVersion"] == KUBERNETES_VERSION
+
+
+async def test_a_client_that_has_the_document_gets_304(cluster: Cluster) -> None:
+    """Of discovery and of OpenAPI, by their ETag."""
+    aggregated = "application/json;v=v2;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io"
+    for path in ("/apis", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"):
+        first = await call(cluster, "GET", path, accept=aggregated)
+        etag = first.headers["etag"]
+        again = await call(
+            cluster, "GET", path, accept=aggregated, if_none_match=f'"x", {etag}'
+        )
+        other = await call(cluster, "GET", path, accept=aggregated, if_none_match='"x"')
+        assert (first.status, again.status, other.status) == (200, 304, 200)
+        assert (again.body, again.headers["etag"]) == (b"", etag)
+        assert other.body == first.body

@@ -1,0 +1,358 @@
+"""The options of lists and watches: what is refused, what is answered."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from controller_manager.client.transport import Request, Response
+from tests.clusters import TOKEN, Cluster
+from tests.devcluster.requests import call
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+MAPS = "/api/v1/namespaces/default/configmaps"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+MATCH = "resourceVersionMatch"
+NEEDS_MATCH = (
+    f"{MATCH}: Forbidden: sendInitialEvents requires setting {MATCH} to NotOlderThan"
+)
+NOT_WITH_CONTINUE = (
+    f"{MATCH}: Forbidden: {MATCH} is forbidden when continue is provided"
+)
+
+
+def invalid(*causes: str) -> tuple[int, str]:
+    listed = causes[0] if len(causes) == 1 else f"[{', '.join(causes)}]"
+    return 422, f'ListOptions.meta.k8s.io "" is invalid: {listed}'
+
+
+async def create(cluster: Cluster, *names: str) -> int:
+    """Create config maps; return the version of the last one."""
+    for name in names:
+        body = json.dumps({"metadata": {"name": name}}).encode()
+        answer = await call(cluster, "POST", MAPS, body)
+        assert answer.status == 201
+    return cluster.server.storage.version
+
+
+async def listed(cluster: Cluster, query: str) -> JSON:
+    answer = await call(cluster, "GET", f"{MAPS}?{query}")
+    assert answer.status == 200, answer.body
+    body: JSON = json.loads(answer.body)
+    return body
+
+
+def names(body: JSON) -> list[str]:
+    return [each["metadata"]["name"] for each in body["items"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "refusal"),
+    [
+        ("limit=abc", (400, 'strconv.ParseInt: parsing "abc": invalid syntax')),
+        (
+            "limit=99999999999999999999",
+            (
+                400,
+                'strconv.ParseInt: parsing "99999999999999999999": value out of range',
+            ),
+        ),
+        (
+            "watch=1&timeoutSeconds=x",
+            (400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+        ),
+        (
+            f"{MATCH}=Exact",
+            invalid(
+                f"{MATCH}: Forbidden: {MATCH} is forbidden unless resourceVersion is "
+                "provided"
+            ),
+        ),
+        (
+            f"{MATCH}=Nope&resourceVersion=1",
+            invalid(
+                f'{MATCH}: Unsupported value: "Nope": supported values: "Exact", '
+                '"NotOlderThan", ""'
+            ),
+        ),
+        (
+            f"{MATCH}=NotOlderThan&resourceVersion=1&continue=x",
+            invalid(NOT_WITH_CONTINUE),
+        ),
+        (
+            "sendInitialEvents=true",
+            invalid(
+                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"
+            ),
+        ),
+        ("watch=1&sendInitialEvents=false", invalid(NEEDS_MATCH)),
+        (
+            f"watch=1&sendInitialEvents=true&{MATCH}=Exact",
+            invalid(
+                NEEDS_MATCH,
+                f'{MATCH}: Unsupported value: "Exact": supported values: '
+                '"NotOlderThan"',
+            ),
+        ),
+        (
+            f"watch=1&{MATCH}=NotOlderThan",
+            invalid(
+                f"{MATCH}: Forbidden: {MATCH} is forbidden for watch unless "
+                "sendInitialEvents is provided"
+            ),
+        ),
+        (
+            "fieldSelector=data.a%3D1",
+            (
+                400,
+                (
+                    '"data.a" is not a known field selector: only "metadata.name", '
+                    '"metadata.namespace"'
+                ),
+            ),
+        ),
+        (
+            "fieldSelector=metadata.name%3Da,nonsense",
+            (
+                400,
+                (
+                    "invalid selector: 'metadata.name=a,nonsense'; can't understand "
+                    "'nonsense'"
+                ),
+            ),
+        ),
+        (
+            "fieldSelector=metadata.name%3Da%5Cb",
+            (400, "invalid field selector: invalid escape sequence: \\b"),
+        ),
+    ],
+)
+async def test_wrong_options_are_refused(
+    cluster: Cluster, query: str, refusal: tuple[int, str]
+) -> None:
+    """In the words of a real API server."""
+    answer = await call(cluster, "GET", f"{MAPS}?{unquote(query)}")
+    assert (answer.status, json.loads(answer.body)["message"]) == refusal
+
+
+@pytest.mark.parametrize(
+    ("text", "watches"),
+    [("", True), ("1", True), ("yes", True), ("0", False), ("False", False)],
+)
+async def test_only_0_and_false_are_false(
+    cluster: Cluster, text: str, *, watches: bool
+) -> None:
+    """A parameter without a value is true."""
+    query = (("watch", text), ("timeoutSeconds", "1"))
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    answer = await cluster.server.handle(Request("GET", MAPS, query, headers))
+    assert isinstance(answer, Response) is not watches
+
+
+async def test_pages_are_of_one_version(cluster: Cluster) -> None:
+    """Whatever changes meanwhile; a limit with a version asks for exactly this one."""
+    version = await create(cluster, "a", "b", "c")
+    first = await listed(cluster, "limit=2")
+    await create(cluster, "d")
+    second = await listed(cluster, f"continue={first['metadata']['continue']}")
+    exact = await listed(cluster, f"limit=5&resourceVersion={version}")
+    newer = await listed(
+        cluster, f"limit=5&resourceVersion={version}&{MATCH}=NotOlderThan"
+    )
+    pages = [names(each) for each in (first, second, exact, newer)]
+    assert pages == [["a", "b"], ["c"], ["a", "b", "c"], ["a", "b", "c", "d"]]
+    versions = [each["metadata"]["resourceVersion"] for each in (first, second, exact)]
+    assert versions == [str(version)] * 3
+    assert first["metadata"]["remainingItemCount"] == 1
+
+
+async def test_a_list_of_any_version_comes_whole(cluster: Cluster) -> None:
+    """The watch cache of a real API server knows no pages."""
+    await create(cluster, "a", "b", "c")
+    whole = await listed(cluster, "limit=2&resourceVersion=0")
+    assert (names(whole), "continue" in whole["metadata"]) == (["a", "b", "c"], False)
+
+
+async def test_a_token_goes_without_a_version(cluster: Cluster) -> None:
+    """As the token has one."""
+    version = await create(cluster, "a", "b")
+    token = (await listed(cluster, "limit=1"))["metadata"]["continue"]
+    path = f"{MAPS}?continue={token}&resourceVersion={version}"
+    answer = await call(cluster, "GET", path)
+    assert (answer.status, json.loads(answer.body)["message"]) == (
+        400,
+        "specifying resource version is not allowed when using continue",
+    )
+
+
+async def test_a_list_whose_version_is_gone_can_go_on(cluster: Cluster) -> None:
+    """The refusal has a token for the rest of the present state."""
+    version = await create(cluster, "a", "b", "c")
+    token = (await listed(cluster, "limit=1"))["metadata"]["continue"]
+    await create(cluster, "bb")
+    cluster.server.storage.collection("configmaps").compact()
+    refused = await call(cluster, "GET", f"{MAPS}?limit=1&continue={token}")
+    status = json.loads(refused.body)
+    assert (refused.status, status["reason"]) == (410, "Expired")
+    assert status["message"].startswith("The provided continue parameter is too old")
+    rest = await listed(cluster, f"continue={status['metadata']['continue']}")
+    assert names(rest) == ["b", "bb", "c"]
+    exact = await call(
+        cluster, "GET", f"{MAPS}?resourceVersion={version}&{MATCH}=Exact"
+    )
+    assert (exact.status, json.loads(exact.body)["message"]) == (
+        410,
+        "The resourceVersion for the provided list is too old.",
+    )
+
+
+async def test_one_object_may_be_asked_for_at_a_version(cluster: Cluster) -> None:
+    """A server that has not seen the version yet says so."""
+    version = await create(cluster, "a")
+    found = await call(cluster, "GET", f"{MAPS}/a?resourceVersion={version}")
+    ahead = await call(cluster, "GET", f"{MAPS}/a?resourceVersion={version + 9}")
+    wrong = await call(cluster, "GET", f"{MAPS}/a?resourceVersion=x")
+    assert [found.status, ahead.status, wrong.status] == [200, 504, 400]
+    assert ahead.headers["retry-after"] == "1"
+
+
+async def test_a_continue_token_may_be_garbage(cluster: Cluster) -> None:
+    """It is refused, whatever it says."""
+    for body in (b"[]", b"{}", b'{"rv":"x","start":"a"}', b'{"rv":[],"start":1}'):
+        token = base64.urlsafe_b64encode(body).decode().rstrip("=")
+        answer = await call(cluster, "GET", f"{MAPS}?continue={token}")
+        assert answer.status == 400, body
+
+
+# Watches
+
+
+@asynccontextmanager
+async def watch(
+    cluster: Cluster, query: str, accept: str = ""
+) -> AsyncIterator[AsyncIterator[JSON]]:
+    """Open a watch; yields its events."""
+    pairs = tuple(each.partition("=")[::2] for each in query.split("&"))
+    headers = {"authorization": f"Bearer {TOKEN}", "accept": accept}
+    answer = await cluster.server.handle(
+        Request("GET", MAPS, (("watch", "1"), *pairs), headers)
+    )
+    assert not isinstance(answer, Response)
+
+    async def events() -> AsyncIterator[JSON]:
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                for line in chunk.splitlines():
+                    yield json.loads(line)
+
+    yield events()
+    await answer.close()
+
+
+async def shown(cluster: Cluster, query: str) -> list[str]:
+    """Return the names of the objects, and the bookmarks, of a watch until its end."""
+    found = []
+    async with watch(cluster, query) as events:
+        async for event in events:
+            metadata = event["object"]["metadata"]
+            if event["type"] != "BOOKMARK":
+                found.append(metadata["name"])
+            elif "annotations" in metadata:
+                found.append("end of initial events")
+            else:
+                found.append(f"bookmark {metadata['resourceVersion']}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("timeoutSeconds=1", ["a", "b"]),
+        ("timeoutSeconds=1&resourceVersion=0", ["a", "b"]),
+        (
+            "timeoutSeconds=1&allowWatchBookmarks=true",
+            ["a", "b", "end of initial events"],
+        ),
+        (
+            f"timeoutSeconds=1&sendInitialEvents=true&{MATCH}=NotOlderThan",
+            ["a", "b"],
+        ),
+        (f"timeoutSeconds=1&sendInitialEvents=false&{MATCH}=NotOlderThan", []),
+        ("timeoutSeconds=1&resourceVersion={last}&allowWatchBookmarks=true", []),
+        (
+            "timeoutSeconds=5&resourceVersion={last}&allowWatchBookmarks=true",
+            ["bookmark {last}"],
+        ),
+        (
+            "timeoutSeconds=100&resourceVersion={last}&allowWatchBookmarks=true",
+            ["bookmark {last}", "bookmark {last}"],
+        ),
+        ("timeoutSeconds=100&resourceVersion={last}", []),
+    ],
+)
+async def test_a_watch_begins_and_ends_as_its_options_say(
+    cluster: Cluster, query: str, expected: list[str]
+) -> None:
+    """A bookmark comes each minute, and two seconds before the end."""
+    last = await create(cluster, "a", "b")
+    found = await shown(cluster, query.format(last=last))
+    assert found == [each.format(last=last) for each in expected]
+
+
+async def test_only_the_first_table_of_a_watch_has_columns(cluster: Cluster) -> None:
+    """As kubectl get --watch expects."""
+    await create(cluster, "a", "b")
+    async with watch(
+        cluster, "timeoutSeconds=1&allowWatchBookmarks=1", TABLE
+    ) as events:
+        found = [
+            (
+                each["type"],
+                each["object"]["kind"],
+                each["object"]["columnDefinitions"] is None,
+                len(each["object"]["rows"]),
+            )
+            async for each in events
+        ]
+    assert found == [
+        ("ADDED", "Table", False, 1),
+        ("ADDED", "Table", True, 1),
+        ("BOOKMARK", "Table", True, 0),
+    ]
+
+
+async def test_a_watch_of_metadata_has_bookmarks_of_metadata(cluster: Cluster) -> None:
+    """As client-go's metadata client decodes them."""
+    await create(cluster, "a")
+    query = "timeoutSeconds=1&allowWatchBookmarks=1"
+    async with watch(cluster, query, METADATA) as events:
+        found = [(each["type"], each["object"]["kind"]) async for each in events]
+    kind = "PartialObjectMetadata"
+    assert found == [("ADDED", kind), ("BOOKMARK", kind)]
+
+
+async def test_a_selected_value_may_have_commas(cluster: Cluster) -> None:
+    """With a backslash before them."""
+    for reason in ("a,b", "a=b", "a\\b"):
+        event = {
+            "metadata": {"generateName": "e-"},
+            "involvedObject": {"namespace": "default"},
+            "reason": reason,
+        }
+        path = "/api/v1/namespaces/default/events"
+        await call(cluster, "POST", path, json.dumps(event).encode())
+    found = []
+    for selector in (r"reason=a\,b", r"reason=a\=b", r"reason=a\\b"):
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        query = (("fieldSelector", selector),)
+        answer = await cluster.server.handle(Request("GET", path, query, headers))
+        assert isinstance(answer, Response)
+        found += [each["reason"] for each in json.loads(answer.body)["items"]]
+    assert found == ["a,b", "a=b", "a\\b"]
