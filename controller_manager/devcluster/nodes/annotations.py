@@ -27,6 +27,9 @@ LOGS: Final = "devcluster/logs"
 
 FOREVER: Final = math.inf
 
+_LONGEST: Final = 100
+"""A message shows so many characters of an annotation that is wrong."""
+
 _NUMBER: Final = r"(\d{1,9}(?:\.\d{1,3})?)"
 _PERIOD: Final = re.compile(rf"{_NUMBER}?-{_NUMBER}?")
 _MOST_PERIODS: Final = 100
@@ -39,7 +42,8 @@ class AnnotationError(Exception):
     @classmethod
     def of(cls, key: str, text: str, expected: str) -> "AnnotationError":
         """Return the error about an annotation that must be `expected`."""
-        return cls(f"annotation {key}: must be {expected}, it is {text!r}")
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+        return cls(f"annotation {key}: must be {expected}, it is {shown!r}")
 
 
 class Periods(Struct, frozen=True):

@@ -65,17 +65,22 @@ class NodeAdmission:
 
 def _shortage(pod: PodInfo, node: NodeInfo) -> Rejection | None:
     """Return what a node has too little of for a pod, which may be counted already."""
-    others = NodeInfo(node.facts)
-    for each in node.pods.values():
-        if each.key != pod.key:
-            others.add(each)
-    found = next(iter(shortages(pod, others, ())), "")
+    counted = node.remove(pod.key) if pod.key in node.pods else None
+    try:
+        return _missing(pod, node)
+    finally:
+        if counted is not None:
+            node.add(counted)
+
+
+def _missing(pod: PodInfo, node: NodeInfo) -> Rejection | None:
+    found = next(iter(shortages(pod, node, ())), "")
     if not found or found == TOO_MANY:
         return None
     name = found.partition(" ")[2]
     unit = _UNITS.get(name, _ONE)
     wanted = pod.requests[name] // unit
-    used = others.requested.get(name, 0) // unit
+    used = node.requested.get(name, 0) // unit
     has = node.facts.allocatable.get(name, 0) // unit
     return Rejection(
         f"OutOf{name}",
