@@ -73,7 +73,7 @@ _RESOURCES: Final = {
     "hugepages-1Gi": "0",
     "hugepages-2Mi": "0",
     "memory": "32Gi",
-    "pods": "1k",
+    "pods": "100k",
 }
 _ARCHITECTURE: Final = "amd64"
 _SYSTEM: Final = "linux"
