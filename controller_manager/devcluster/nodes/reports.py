@@ -3,6 +3,7 @@
 They are counted and limited as those of client-go's recorders (`client.correlator`).
 """
 
+from itertools import islice
 from typing import Any, Final
 
 from controller_manager.api.core.v1 import Event, EventSource, ObjectReference
@@ -18,6 +19,10 @@ JSON = dict[str, Any]
 
 SCHEDULER: Final = "default-scheduler"
 KUBELET: Final = "kubelet"
+_MOST_EVENTS: Final = 100_000
+_DROPPED: Final = 1000
+"""How many events there may be, and how many go if there are more."""
+
 _LONGEST: Final = 1024
 """An API server refuses a longer message."""
 
@@ -32,6 +37,7 @@ class Reporter:
         """
         self._objects = objects
         self._namespaces = objects.storage.collection(NAMESPACE.resource)
+        self._events = objects.storage.collection(EVENT.resource)
         self._details = details
         self._correlators: dict[str, Correlator] = {}
         self._last_name = 0
@@ -147,6 +153,14 @@ class Reporter:
             return
         EVENT.strategy.apply_defaults(event)
         self._objects.insert(EVENT, (namespace, name), event)
+        if len(self._events) > _MOST_EVENTS:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Delete some events before they expire: 100,000 pods have 400,000."""
+        for stored in islice(self._events, _DROPPED):
+            metadata = stored.obj["metadata"]
+            self._events.remove((metadata["namespace"], metadata["name"]))
 
 
 def _reference(obj: JSON, field_path: str = "") -> JSON:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.nodes import reports
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     DEFAULT,
@@ -602,3 +603,18 @@ async def test_a_container_may_have_a_policy_of_its_own(
         restarts,
         phase,
     )
+
+
+async def test_old_events_make_room_for_new_ones(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster with very many pods does not run out of memory."""
+    monkeypatch.setattr(reports, "_MOST_EVENTS", 10)
+    monkeypatch.setattr(reports, "_DROPPED", 4)
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        for number in range(5):
+            await create_pod(cluster, f"p{number}")
+            await asyncio.sleep(1)
+        items = (await send(cluster, "GET", f"{DEFAULT}/events"))["items"]
+        assert 7 <= len(items) <= 10
+        assert {each["involvedObject"]["name"] for each in items} >= {"p3", "p4"}
