@@ -90,6 +90,8 @@ class PodStrategy(Strategy):
         status = obj["status"]
         status.setdefault("phase", "Pending")
         status.setdefault("qosClass", qos_class(obj["spec"]))
+        if obj["spec"].get("schedulingGates"):
+            status["conditions"] = [_GATED]
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
@@ -137,6 +139,14 @@ def qos_class(spec: JSON) -> str:
     )
     return "Guaranteed" if guaranteed else "Burstable"
 
+
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition of a new pod that no scheduler looks at yet."""
 
 _CONNECT: Final = ("create", "get")
 
