@@ -14,6 +14,7 @@ from controller_manager.devcluster.testing import (
     Snapshot,
 )
 from tests.devcluster.testing.calls import Caller
+from tests.devcluster.testing.test_faults import wait_until
 
 DEFINITION = {
     "spec": {
@@ -216,3 +217,58 @@ def test_only_the_administrator_may_take_and_restore(
             '"/devcluster/snapshot": only members of system:masters may'
         )
     cluster.restore(before)
+
+
+@pytest.mark.slow
+def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> None:
+    """A job comes to its end, a crash loop goes on, deployments are complete.
+
+    The token of a service account is still valid.
+    """
+    settings = ClusterSettings(nodes=1, data=tmp_path / "data", grace_scale=0)
+    with DevelopmentCluster(settings) as cluster:
+        caller = Caller(cluster.kubeconfig)
+        job = {"template": pod_template(["sleep", "1"], restartPolicy="Never")}
+        add(caller, JOBS, "slow", spec=job)
+        add(caller, PODS, "crash", **pod_template(["false"]))
+        labels = {"app": "web"}
+        web = {"metadata": {"labels": labels}, **pod_template([])}
+        spec = {"selector": {"matchLabels": labels}, "template": web, "replicas": 2}
+        add(caller, DEPLOYMENTS, "web", spec=spec)
+        wait_until(lambda: status(caller, f"{JOBS}/slow").get("active") == 1)
+        wait_until(lambda: status(caller, f"{PODS}/crash")["phase"] == "Running")
+        account = f"{SERVICES.replace('services', 'serviceaccounts')}/default/token"
+        token = caller.send("POST", account, {"spec": {}}).body["status"]["token"]
+    with DevelopmentCluster(settings) as cluster:
+        caller = Caller(cluster.kubeconfig)
+        wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
+        wait_until(lambda: status(caller, f"{DEPLOYMENTS}/web")["readyReplicas"] == 2)
+        wait_until(lambda: restarts(caller) > 0)
+        caller._token = token
+        assert caller.get(PODS).status == 200
+
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def add(caller: Caller, path: str, name: str, **parts: Any) -> None:
+    answer = caller.send("POST", path, {"metadata": {"name": name}, **parts})
+    assert answer.status == 201, answer
+
+
+def pod_template(command: list[str], **more: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "app:v1", "command": command}
+    return {"spec": {"containers": [container], **more}}
+
+
+def status(caller: Caller, path: str) -> dict[str, Any]:
+    found: dict[str, Any] = caller.get(path).body.get("status", {})
+    return found
+
+
+def restarts(caller: Caller) -> int:
+    (container,) = status(caller, f"{PODS}/crash")["containerStatuses"]
+    count: int = container["restartCount"]
+    return count
