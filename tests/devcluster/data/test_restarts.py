@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.data.data_file import Batch, DataFile
 from controller_manager.devcluster.testing import (
     ClusterError,
     ClusterSettings,
@@ -217,6 +219,21 @@ def test_only_the_administrator_may_take_and_restore(
             '"/devcluster/snapshot": only members of system:masters may'
         )
     cluster.restore(before)
+
+
+def test_the_time_of_a_cluster_goes_on(tmp_path: Path) -> None:
+    """Also if it has passed faster than ours, and is ahead."""
+    data = tmp_path / "data"
+    with DataFile.open(data) as file:
+        now = datetime.now(UTC) + timedelta(days=1)
+        file.write(Batch(1, 1, {}, {}, is_final=True, time=now))
+    for _ in range(2):
+        with DevelopmentCluster(settings(data)) as cluster:
+            caller = Caller(cluster.kubeconfig)
+            made = caller.send("POST", MAPS, {"metadata": {"generateName": "a"}}).body
+            created = datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+        assert timedelta(seconds=-1) < created - now < timedelta(minutes=5)
+        now = created
 
 
 @pytest.mark.slow
