@@ -21,6 +21,8 @@ from controller_manager.devcluster.server.statuses import (
     slow_request,
     too_large_body,
 )
+from controller_manager.observability.logs import silent_logger
+from controller_manager.serving.connection import QuietLogger
 from controller_manager.serving.server import listen
 
 _HOST: Final = "127.0.0.1"
@@ -29,6 +31,9 @@ _KEEPALIVE: Final = 86_400.0
 
 _MAX_BODY: Final = 3 * 1024 * 1024
 """Bytes of a request's body, as in apiserver's server/config.go."""
+
+_MAX_HEADERS: Final = 1024 * 1024
+"""Bytes of the first line, and of each header, as in Go's net/http."""
 
 _BODY_PATIENCE: Final = 60.0
 """Seconds, outside the cluster, for which the server waits for a whole body."""
@@ -99,6 +104,9 @@ class HTTPServer:
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE,
             shutdown_timeout=0.5,
+            logger=QuietLogger(silent_logger()),  # of requests that are no HTTP
+            max_line_size=_MAX_HEADERS,
+            max_field_size=_MAX_HEADERS,
         )
         self.port = await listen(runner, self.host, self.port, self._remedy, self._tls)
         self._runner = runner

@@ -1,16 +1,37 @@
-"""The cluster that the clients use."""
+"""The cluster that all clients share."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.clusters import running_cluster
+from controller_manager.devcluster.testing import ClusterSettings, DevelopmentCluster
+from tests.clients.scenarios import DEFINITION
+from tests.devcluster.testing.calls import Caller
+
+SETTINGS = ClusterSettings(
+    nodes=2,
+    controllers=(
+        "deployment-controller",
+        "replicaset-controller",
+        "job-controller",
+        "namespace-controller",
+        "garbage-collector-controller",
+        "endpointslice-controller",
+    ),
+    pod_start_delay=0.05,
+    grace_scale=0,
+)
 
 
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run a development cluster without controllers; yield its kubeconfig."""
-    flags = ("--nodes=2", "--without-controllers", "--grace-scale=0")
-    with running_cluster(tmp_path_factory.mktemp("clients"), *flags) as path:
-        yield path
+@pytest.fixture(scope="session")
+def clients_cluster() -> Iterator[DevelopmentCluster]:
+    """Run a cluster with a custom resource; its first versions are out of history."""
+    with DevelopmentCluster(SETTINGS) as cluster:
+        caller = Caller(cluster.kubeconfig)
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert caller.send("POST", path, DEFINITION).status == 201
+        with cluster.namespace("history") as namespace:
+            maps = f"/api/v1/namespaces/{namespace}/configmaps"
+            assert caller.add("ConfigMap", maps, "a").status == 201
+        cluster.faults.expire_watches()
+        yield cluster

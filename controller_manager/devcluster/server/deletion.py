@@ -7,10 +7,13 @@ from typing import Any, Final
 
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.server.dry_run import asks_for_dry_run
+from controller_manager.devcluster.server.query import is_true, whole_number
 from controller_manager.devcluster.server.statuses import (
     bad_request,
+    invalid,
     invalid_object,
     not_supported,
+    shown,
 )
 
 JSON = dict[str, Any]
@@ -35,6 +38,8 @@ class Deletion:
         if not isinstance(body, dict):
             raise bad_request("DeleteOptions must be an object")
         grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+        if isinstance(grace, str) and "gracePeriodSeconds" not in body:
+            grace = whole_number(query, "gracePeriodSeconds", 0)
         if grace is not None and not re.fullmatch(r"-?\d{1,9}", str(grace)):
             raise bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}")
         policy = _policy(body, query)
@@ -52,8 +57,13 @@ class Deletion:
 
 def _policy(body: JSON, query: dict[str, str]) -> str:
     policy = str(body.get("propagationPolicy", query.get("propagationPolicy", "")))
-    if body.get("orphanDependents"):
-        policy = "Orphan"
+    if body.get("orphanDependents") is not None or "orphanDependents" in query:
+        if policy:
+            detail = "orphanDependents and deletionPropagation cannot be both set"
+            cause = invalid("propagationPolicy", shown(policy), detail)
+            raise invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
+        orphans = body.get("orphanDependents", is_true(query, "orphanDependents"))
+        return "Orphan" if orphans else "Background"
     if policy not in ("", "Foreground", "Background", "Orphan"):
         supported = ("Foreground", "Background", "Orphan", "nil")
         cause = not_supported("propagationPolicy", f'"{policy}"', supported)

@@ -20,6 +20,10 @@ class TestFailedError(PatchError):
     """An operation ``test`` has found another value."""
 
 
+class TooMuchError(PatchError):
+    """A patch that asks for too much work."""
+
+
 # RFC 7386
 
 
@@ -42,7 +46,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
 def json_patch(target: JSON, operations: Any) -> Any:
     """Return `target` changed by a JSON patch.
 
-    Raises PatchError with the message of upstream's library (evanphx/json-patch).
+    Raises PatchError with the message of upstream's library (evanphx/json-patch), and
+    TooMuchError.
     """
     if not isinstance(operations, list):
         msg = "a JSON patch is a list of operations"
@@ -52,7 +57,7 @@ def json_patch(target: JSON, operations: Any) -> Any:
             f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, "
             f"got {len(operations)}"
         )
-        raise PatchError(msg)
+        raise TooMuchError(msg)
     document: Any = {"": copy.deepcopy(target)}
     copied = 0
     for operation in operations:
@@ -62,7 +67,7 @@ def json_patch(target: JSON, operations: Any) -> Any:
                 "Unable to complete the copy, the accumulated size increase of copy is "
                 f"{copied}, exceeding the limit {_MOST_COPIED}"
             )
-            raise PatchError(msg)
+            raise TooMuchError(msg)
     return document.get("")
 
 

@@ -1,8 +1,8 @@
 """OpenAPI documents, which kubectl uses to explain and validate.
 
 They are made from the models of kubernetes_asyncio at the first request. Of each
-path they contain only what clients read: that writes accept the parameter
-``fieldValidation``, so that the server validates, not the client.
+path they contain only what clients read: which kind is there, and that writes accept
+the parameter ``fieldValidation``, so that the server validates, not the client.
 """
 
 import hashlib
@@ -123,10 +123,15 @@ def _paths(kinds: list[Kind], schemas: Schemas, *, v3: bool) -> JSON:
         root = f"/apis/{kind.group}" if kind.group else "/api"
         base = f"{root}/{kind.version}"
         if kind.namespaced:
+            paths[f"{base}/{kind.plural}"] = {"get": _reading(kind, "list")}
             base += "/namespaces/{namespace}"
         collection = f"{base}/{kind.plural}"
-        paths[collection] = {"post": _operation(kind, "post", schemas, v3=v3)}
+        paths[collection] = {
+            "get": _reading(kind, "list"),
+            "post": _operation(kind, "post", schemas, v3=v3),
+        }
         paths[f"{collection}/{{name}}"] = {
+            "get": _reading(kind, "get"),
             "put": _operation(kind, "put", schemas, v3=v3),
             "patch": _operation(kind, "patch", schemas, v3=v3),
         }
@@ -146,6 +151,15 @@ def _operation(kind: Kind, action: str, schemas: Schemas, *, v3: bool) -> JSON:
         else {"description": "OK", "schema": schema}
     )
     return {
+        **_reading(kind, action),
+        "parameters": parameters,
+        "responses": {"200": success},
+    }
+
+
+def _reading(kind: Kind, action: str) -> JSON:
+    """Return an operation by which kubectl finds the kind of a path, and no more."""
+    return {
         "operationId": f"{action}{kind.kind}",
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": {
@@ -153,6 +167,6 @@ def _operation(kind: Kind, action: str, schemas: Schemas, *, v3: bool) -> JSON:
             "kind": kind.kind,
             "version": kind.version,
         },
-        "parameters": parameters,
-        "responses": {"200": success},
+        "parameters": [],
+        "responses": {"200": {"description": "OK"}},
     }

@@ -56,7 +56,7 @@ def _extensions(number: int, obj: JSON) -> bytes:
 
 
 def _path_item(item: JSON) -> bytes:
-    numbers = {"put": 3, "post": 4, "patch": 8}
+    numbers = {"get": 2, "put": 3, "post": 4, "patch": 8}
     return b"".join(
         write_bytes(numbers[action], _operation(operation))
         for action, operation in item.items()

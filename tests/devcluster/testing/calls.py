@@ -38,7 +38,7 @@ class Caller:
             self._host, context=self._context, timeout=timeout
         )
 
-    def _headers(self, agent: str) -> dict[str, str]:
+    def headers(self, agent: str) -> dict[str, str]:
         return {
             "Authorization": f"Bearer {self._token}",
             "Content-Type": "application/json",
@@ -51,7 +51,7 @@ class Caller:
         connection = self.connection(10)
         try:
             data = None if body is None else json.dumps(body)
-            connection.request(method, path, data, self._headers(agent))
+            connection.request(method, path, data, self.headers(agent))
             answer = connection.getresponse()
             headers = {name.lower(): value for name, value in answer.getheaders()}
             text = answer.read()
@@ -80,7 +80,7 @@ class Caller:
         try:
             mark = "&" if "?" in path else "?"
             connection.request(
-                "GET", f"{path}{mark}watch=true", headers=self._headers("tests")
+                "GET", f"{path}{mark}watch=true", headers=self.headers("tests")
             )
             answer = connection.getresponse()
             assert answer.status == 200
