@@ -240,7 +240,8 @@ def test_the_time_of_a_cluster_goes_on(tmp_path: Path) -> None:
 def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> None:
     """A job comes to its end, a crash loop goes on, deployments are complete.
 
-    The token of a service account is still valid.
+    The token of a service account is still valid. The same holds if the state is
+    restored when the job has ended, or is gone.
     """
     settings = ClusterSettings(nodes=1, data=tmp_path / "data", grace_scale=0)
     with DevelopmentCluster(settings) as cluster:
@@ -256,11 +257,18 @@ def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> No
         wait_until(lambda: status(caller, f"{PODS}/crash")["phase"] == "Running")
         account = f"{SERVICES.replace('services', 'serviceaccounts')}/default/token"
         token = caller.send("POST", account, {"spec": {}}).body["status"]["token"]
+        running = cluster.snapshot()
     with DevelopmentCluster(settings) as cluster:
         caller = Caller(cluster.kubeconfig)
         wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
         wait_until(lambda: status(caller, f"{DEPLOYMENTS}/web")["readyReplicas"] == 2)
         wait_until(lambda: restarts(caller) > 0)
+        cluster.restore(running)
+        assert status(caller, f"{JOBS}/slow").get("succeeded") is None
+        wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
+        delete_job(caller)
+        cluster.restore(running)
+        wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
         caller._token = token
         assert caller.get(PODS).status == 200
 
@@ -268,6 +276,13 @@ def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> No
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def delete_job(caller: Caller) -> None:
+    """Delete the job, and wait until its pod has gone."""
+    now = {"propagationPolicy": "Background"}
+    assert caller.send("DELETE", f"{JOBS}/slow", now).status == 200
+    wait_until(lambda: not any(name.startswith("slow") for name in caller.names(PODS)))
 
 
 def add(caller: Caller, path: str, name: str, **parts: Any) -> None:
