@@ -33,6 +33,7 @@ def help_of(*arguments: str) -> str:
 def flags() -> frozenset[str]:
     """Return all flags of our programs, and of the pytest plugin."""
     texts = [help_of(), *(help_of(each) for each in make_command().commands)]
+    texts += [help_of("devcluster", each) for each in ("restore", "snapshot")]
     texts += [
         CliRunner().invoke(each, ["--help"]).output
         for each in (simulation, benchmarks, devcluster_benchmarks, conformance)

@@ -81,9 +81,9 @@ class RunningCluster:
         """Return the present state."""
         return Snapshot(state_of(self.cluster.server.storage))
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: Snapshot, *, ends_watches: bool) -> None:
         """Replace all objects by those of a snapshot."""
-        self.cluster.server.restore(snapshot.state)
+        self.cluster.server.restore(snapshot.state, ends_watches=ends_watches)
 
     def account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig with a token of a service account; return its path.

@@ -119,7 +119,7 @@ def test_a_cluster_that_is_started_again_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_restored_cluster_is_as_it_was(cluster: DevelopmentCluster) -> None:
-    """Watches end with 410; kinds come and go with their definitions."""
+    """Watches end with 410, or go on; kinds come and go with their definitions."""
     caller, empty = Caller(cluster.kubeconfig), cluster.snapshot()
     kept = caller.add("ConfigMap", MAPS, "kept").body
     add_definition(caller)
@@ -130,7 +130,7 @@ def test_a_restored_cluster_is_as_it_was(cluster: DevelopmentCluster) -> None:
     caller.add("ConfigMap", MAPS, "added")
     with caller.watch(f"{MAPS}?resourceVersion=0") as events:
         assert [next(events)["type"] for _ in range(2)] == ["ADDED", "ADDED"]
-        cluster.restore(state)
+        cluster.restore(state, ends_watches=True)
         assert [each["object"]["code"] for each in events] == [410]
     assert caller.get(f"{MAPS}/kept").body == kept
     assert caller.get(f"{MAPS}/added").status == 404
@@ -138,7 +138,14 @@ def test_a_restored_cluster_is_as_it_was(cluster: DevelopmentCluster) -> None:
     version = again["metadata"].pop("resourceVersion")
     assert int(version) > int(widget["metadata"].pop("resourceVersion"))
     assert again == widget
-    cluster.restore(empty)
+    now = caller.get(MAPS).body["metadata"]["resourceVersion"]
+    with caller.watch(f"{MAPS}?resourceVersion={now}") as events:
+        cluster.restore(empty)
+        event = next(events)
+        assert (event["type"], event["object"]["metadata"]["name"]) == (
+            "DELETED",
+            "kept",
+        )
     assert caller.names(MAPS) == []
     assert caller.get(WIDGETS).status == 404
 
@@ -170,9 +177,9 @@ def test_a_snapshot_can_be_written_and_read(
         Snapshot.read(tmp_path / "missing")
 
 
-def send_text(caller: Caller, text: bytes) -> Any:
+def send_text(caller: Caller, text: bytes, path: str = SNAPSHOT) -> Any:
     connection = caller.connection(10)
-    connection.request("PUT", SNAPSHOT, text, caller.headers("tests"))
+    connection.request("PUT", path, text, caller.headers("tests"))
     body = json.loads(connection.getresponse().read())
     connection.close()
     return body
@@ -186,6 +193,8 @@ def test_a_snapshot_that_cannot_be_restored_changes_nothing(
     answer = send_text(caller, b"\n".join(before.splitlines()[:-1]))
     assert (answer["code"], answer["reason"]) == (400, "BadRequest")
     assert "a part of it is missing" in answer["message"]
+    answer = send_text(caller, before, f"{SNAPSHOT}?watches=end")
+    assert answer["message"] == 'watches must be "keep", or absent, not "end"'
     assert caller.send("POST", SNAPSHOT, {}).reason == (405, "MethodNotAllowed")
     assert everything(caller) == [
         each
@@ -241,20 +250,22 @@ def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> No
     """A job comes to its end, a crash loop goes on, deployments are complete.
 
     The token of a service account is still valid. The same holds if the state is
-    restored when the job has ended, or is gone.
+    restored when a pod has ended, or the job is gone.
     """
     settings = ClusterSettings(nodes=1, data=tmp_path / "data", grace_scale=0)
     with DevelopmentCluster(settings) as cluster:
         caller = Caller(cluster.kubeconfig)
-        job = {"template": pod_template(["sleep", "1"], restartPolicy="Never")}
-        add(caller, JOBS, "slow", spec=job)
+        once = pod_template(["sleep", "1"], restartPolicy="Never")
+        add(caller, JOBS, "slow", spec={"template": once})
+        add(caller, PODS, "once", **once)
         add(caller, PODS, "crash", **pod_template(["false"]))
         labels = {"app": "web"}
         web = {"metadata": {"labels": labels}, **pod_template([])}
         spec = {"selector": {"matchLabels": labels}, "template": web, "replicas": 2}
         add(caller, DEPLOYMENTS, "web", spec=spec)
         wait_until(lambda: status(caller, f"{JOBS}/slow").get("active") == 1)
-        wait_until(lambda: status(caller, f"{PODS}/crash")["phase"] == "Running")
+        for name in ("crash", "once"):
+            wait_until(lambda: status(caller, f"{PODS}/{name}")["phase"] == "Running")  # noqa: B023
         account = f"{SERVICES.replace('services', 'serviceaccounts')}/default/token"
         token = caller.send("POST", account, {"spec": {}}).body["status"]["token"]
         running = cluster.snapshot()
@@ -263,11 +274,10 @@ def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> No
         wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
         wait_until(lambda: status(caller, f"{DEPLOYMENTS}/web")["readyReplicas"] == 2)
         wait_until(lambda: restarts(caller) > 0)
-        cluster.restore(running)
-        assert status(caller, f"{JOBS}/slow").get("succeeded") is None
-        wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
+        wait_until(lambda: status(caller, f"{PODS}/once")["phase"] == "Succeeded")
         delete_job(caller)
         cluster.restore(running)
+        wait_until(lambda: status(caller, f"{PODS}/once")["phase"] == "Succeeded")
         wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
         caller._token = token
         assert caller.get(PODS).status == 200
