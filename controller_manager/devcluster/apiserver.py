@@ -132,9 +132,9 @@ class APIServer(GenericAPIServer):
         sync_definitions(self.objects, self.catalogue)
         self.serve(PATH, SnapshotEndpoint(storage, self.restore))
 
-    def restore(self, state: StorageState) -> None:
-        """Replace all objects; the watches of clients end with 410."""
-        restore(self.storage, state)
+    def restore(self, state: StorageState, *, ends_watches: bool) -> None:
+        """Replace all objects; the watches of clients go on, or end with 410."""
+        restore(self.storage, state, ends_watches=ends_watches)
         self._reconcile_roles()
         sync_definitions(self.objects, self.catalogue)
 

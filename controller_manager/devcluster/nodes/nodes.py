@@ -183,8 +183,6 @@ class Nodes:
             metadata = stored.obj["metadata"]
             key = (metadata.get("namespace", ""), metadata["name"])
             _react(react, Change(stored.version, "ADDED", key, stored, None))
-            if kind is POD:
-                self._kubelet.adopt(key)
         return watcher
 
     def _node_changed(self, change: Change) -> None:
@@ -240,6 +238,8 @@ class Nodes:
             if not _is_same_for_others(change):
                 self._scheduler.pod_changed(change.key, change.after.obj)
             self._kubelet.sync(change.key)
+            if _is_back(change):
+                self._kubelet.adopt(change.key)
         elif not _changes_explanation(change):
             self._scheduler.sync(change.key)
 
@@ -257,6 +257,16 @@ class Nodes:
             self._scheduler.retry_all()
             self._mounts.report_late()
             self._kubelet.report_late()
+
+
+def _is_back(change: Change) -> bool:
+    """Tell whether a pod may run without having been started by this program.
+
+    It ran when the program was started, or the state of the cluster was restored.
+    """
+    if change.before is None:
+        return True
+    return change.before.obj.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 
 def _families(objects: Objects) -> tuple[str, ...]:
