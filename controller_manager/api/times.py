@@ -16,9 +16,9 @@ def parse_time(text: str) -> datetime:
 
 def format_time(instant: datetime) -> str:
     """Return `instant` as text, to the second as metav1.Time."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return instant.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def format_micro_time(instant: datetime) -> str:
     """Return `instant` as text, to the microsecond as metav1.MicroTime."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return instant.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"

@@ -38,10 +38,12 @@ class Handler(Protocol):
 class InMemoryTransport:
     """Calls `handler` for each request, with the bearer token of one user."""
 
-    def __init__(self, handler: Handler, token: str = "") -> None:
-        """Take the server's handler and the token to send."""
+    def __init__(self, handler: Handler, token: str = "", user_agent: str = "") -> None:
+        """Take the server's handler, the token to send, and the User-Agent."""
         self._handler = handler
-        self._token = token
+        self._headers = {"user-agent": user_agent} if user_agent else {}
+        if token:
+            self._headers["authorization"] = f"Bearer {token}"
 
     @property
     def host(self) -> str:
@@ -49,10 +51,9 @@ class InMemoryTransport:
         return "in-memory"
 
     def _authenticated(self, request: Request) -> Request:
-        if not self._token:
+        if not self._headers:
             return request
-        headers = {**request.headers, "authorization": f"Bearer {self._token}"}
-        return replace(request, headers=headers)
+        return replace(request, headers={**request.headers, **self._headers})
 
     async def request(self, request: Request) -> Response:
         """Call the handler; read a stream to its end."""

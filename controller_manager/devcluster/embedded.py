@@ -89,8 +89,8 @@ async def controllers_in_memory(
     token = secrets.token_urlsafe(32)
     cluster.server.tokens.add(token, User(MANAGER))
     connections = Connections(
-        InMemoryTransport(cluster.server, token),
-        InMemoryTransport(cluster.server),
+        InMemoryTransport(cluster.server, token, USER_AGENT),
+        InMemoryTransport(cluster.server, user_agent=USER_AGENT),
         root_ca=cluster.credentials().authority(),
     )
     async with _running(config, connections, clock, logger) as manager:

@@ -24,6 +24,7 @@ PROJECTS: Final = Path(__file__).parent.parent / "data" / "projects"
 ALWAYS_CONFIGURED: Final = {
     "deployment.apps/cluster-autoscaler": "0.1 is stored as 100m",
     "deployment.apps/ingress-nginx-controller": "minReadySeconds: 0 is not stored",
+    "limitrange/limits": "defaults in a list",
     "persistentvolume/archive": "an empty storageClassName is not stored",
     "poddisruptionbudget.policy/cluster-autoscaler": "each patch has the selector",
     "priorityclass.scheduling.k8s.io/overprovisioning": "false is not stored",

@@ -8,15 +8,21 @@ Path = tuple[str, ...]
 Change = Callable[[Path, Any, Any], bool]
 """Tells whether the value at a path may change from one value to another."""
 
+_MANAGERS: Final = ("metadata", "managedFields")
 _SERVERS: Final = (("metadata", "resourceVersion"), ("metadata", "generation"))
 
 
 def differences(
     before: Any, after: Any, path: Path = ()
 ) -> Iterator[tuple[Path, Any, Any]]:
-    """Yield each path at which two objects differ, with both values."""
+    """Yield each path at which two objects differ, with both values.
+
+    Which manager has which field is left aside: the server records it.
+    """
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
+            if (*path, key) == _MANAGERS:
+                continue
             yield from differences(before.get(key), after.get(key), (*path, key))
     elif (
         isinstance(before, list)

@@ -12,6 +12,7 @@ from controller_manager.control.cel.library import (
     authorization,
     lists,
     optionals,
+    patches,
     resources,
     standard,
     strings,
@@ -32,6 +33,7 @@ from controller_manager.control.cel.values import (
     NOTHING,
     EvaluationError,
     Maybe,
+    Message,
     TypeName,
     Value,
     is_key,
@@ -44,6 +46,7 @@ GLOBALS: Final = {
     **lists.GLOBALS,
     **resources.GLOBALS,
     **optionals.GLOBALS,
+    **patches.GLOBALS,
 }
 METHODS: Final = {
     **standard.METHODS,
@@ -143,6 +146,8 @@ class Evaluator:
         parts = [self.value(each, names) for each in node.parts]
         if node.kind == "list":
             return [*_present(parts, node.optional)]
+        if node.kind == "message":
+            return Message(node.type, _fields(node, parts))
         found = {}
         for number in range(0, len(parts), 2):
             key, each = parts[number], parts[number + 1]
@@ -249,6 +254,17 @@ def _named(name: str, names: Scope) -> Value:
         return TypeName(name)
     msg = f"no such attribute(s): {name}"
     raise EvaluationError(msg)
+
+
+def _fields(node: Collection, parts: list[Value]) -> dict[str, Value]:
+    """Return the fields of a message; an optional one may be absent."""
+    found = {}
+    for number, (name, each) in enumerate(zip(node.names, parts, strict=True)):
+        if number not in node.optional:
+            found[name] = each
+        elif expect(each, Maybe).values:
+            found[name] = each.values[0]
+    return found
 
 
 def _present(parts: list[Value], optional: tuple[int, ...]) -> Iterable[Value]:

@@ -132,7 +132,7 @@ class _Parser:
             return Call(opening.at, node, name, self._list(")"))
         is_quoted = field.kind == "quoted"
         if not is_optional and not is_quoted and (brace := self._taken("{")):
-            return self._message(brace)
+            return self._message(brace, Selection(sign.at, node, name))
         return Selection(sign.at, node, name, is_optional, is_quoted)
 
     def _primary(self) -> Node:
@@ -164,7 +164,7 @@ class _Parser:
         if (opening := self._taken("(")) is not None:
             return Call(opening.at, None, token.text, self._list(")"))
         if (brace := self._taken("{")) is not None:
-            return self._message(brace)
+            return self._message(brace, Identifier(token.at, token.text))
         return Identifier(token.at, token.text)
 
     def _list(self, closing: str) -> tuple[Node, ...]:
@@ -205,16 +205,37 @@ class _Parser:
             parts.append(self._expression())
         return Collection(opening.at, tuple(parts), "map", tuple(optional))
 
-    def _message(self, opening: Token) -> Node:
+    def _message(self, opening: Token, type_: Node) -> Node:
         """Read the fields of a message; their names are no expressions."""
         parts: list[Node] = []
+        names: list[str] = []
+        optional: list[int] = []
         while self._taken("}") is None:
             if parts:
                 self._take(",")
                 if self._taken("}") is not None:
                     break
-            self._taken("?")
-            self._take("name", "quoted")
+            if self._taken("?") is not None:
+                optional.append(len(parts))
+            names.append(self._take("name", "quoted").text.strip("`"))
             self._take(":")
             parts.append(self._expression())
-        return Collection(opening.at, tuple(parts), "message")
+        return Collection(
+            opening.at,
+            tuple(parts),
+            "message",
+            tuple(optional),
+            tuple(names),
+            dotted(type_),
+        )
+
+
+def dotted(node: Node) -> str:
+    """Return names that are joined by dots, "" for anything else."""
+    steps: list[str] = []
+    while isinstance(node, Selection) and not node.is_optional:
+        steps.append(node.field)
+        node = node.operand
+    if not isinstance(node, Identifier):
+        return ""
+    return ".".join([node.name, *reversed(steps)])

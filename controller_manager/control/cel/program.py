@@ -75,8 +75,9 @@ def _problems(node: Node, names: frozenset[str]) -> Iterator[Problem]:
                 yield _undeclared(node.at, name)
             return
         case Collection(kind="message"):
-            yield Problem(node.at, "undeclared reference to a message type")
-            return
+            if node.type.partition(".")[0] not in names:
+                yield _undeclared(node.at, node.type or "a message type")
+                return
         case Call():
             yield from _call_problems(node, names)
             return

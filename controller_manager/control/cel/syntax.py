@@ -68,13 +68,16 @@ class Collection(Struct, frozen=True):
     """A list, map or message; `parts` are its items, keys and values.
 
     `optional` are the numbers of the items and values that stand for nothing if they
-    are absent.
+    are absent. `names` are the fields of a message, whose values are its parts; `type`
+    is its type, with dots, and "" if it is none that can be.
     """
 
     at: int
     parts: "tuple[Node, ...]"
     kind: CollectionKind = "list"
     optional: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    type: str = ""
 
 
 Node = Literal | Identifier | Selection | Indexing | Call | Operation | Collection

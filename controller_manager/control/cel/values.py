@@ -36,6 +36,15 @@ class UInt(int):
     """A whole number without sign."""
 
 
+class Message(dict[str, Any]):
+    """The fields of a message, whose type has the name `type`."""
+
+    def __init__(self, type_: str, fields: dict[str, Any]) -> None:
+        """Take the name of the type, and the fields."""
+        super().__init__(fields)
+        self.type = type_
+
+
 class TypeName(Struct, frozen=True):
     """The type of a value, which is a value, too."""
 
@@ -75,6 +84,8 @@ _TYPES: Final[dict[type, str]] = {
 
 def type_of(value: Value) -> str:
     """Return the name of a value's type."""
+    if isinstance(value, Message):
+        return value.type
     return "map" if isinstance(value, dict) else _TYPES[type(value)]
 
 

@@ -5,6 +5,9 @@ from collections.abc import Mapping
 
 from controller_manager.devcluster.admission.matching import Kinds
 from controller_manager.devcluster.admission.policies.bindings import Policies
+from controller_manager.devcluster.admission.policies.mutating import (
+    MutatingAdmissionPolicy,
+)
 from controller_manager.devcluster.admission.policies.validating import (
     ValidatingAdmissionPolicy,
 )
@@ -36,13 +39,17 @@ def dynamic_plugins(
         )
         for name in ("mutating", "validating")
     )
-    validated = Policies(
-        storage.collection(f"validatingadmissionpolicies.{_GROUP}"),
-        storage.collection(f"validatingadmissionpolicybindings.{_GROUP}"),
-        storage,
-        kinds,
+    mutated, validated = (
+        Policies(
+            storage.collection(f"{name}admissionpolicies.{_GROUP}"),
+            storage.collection(f"{name}admissionpolicybindings.{_GROUP}"),
+            storage,
+            kinds,
+        )
+        for name in ("mutating", "validating")
     )
     plugins: tuple[Plugin, ...] = (
+        MutatingAdmissionPolicy(mutated, authorizer),
         MutatingAdmissionWebhook(mutating),
         ValidatingAdmissionPolicy(validated, authorizer),
         ValidatingAdmissionWebhook(validating),

@@ -28,20 +28,30 @@ _POLICIES: Final = frozenset(
         "validatingadmissionpolicybindings",
     )
 )
+_REVIEWED: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _CONFIGURATIONS: Final = frozenset(
     ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 )
 
 
-def is_policy(write: Write) -> bool:
-    """Tell whether no policy is asked: otherwise no bad one could be removed."""
-    return write.kind.group == _GROUP and write.kind.plural in _POLICIES
+def is_exempt_from_policies(write: Write) -> bool:
+    """Tell whether no policy is asked: about policies, and about reviews.
+
+    Otherwise a bad policy could not be removed, and break the cluster. Upstream:
+    pkg/kubeapiserver/admission/exclusion.
+    """
+    kind = write.kind
+    return _is_policy(kind) or (kind.group in _REVIEWED and not kind.is_stored)
 
 
 def is_exempt(write: Write) -> bool:
-    """Tell whether no webhook is asked: for the same reason."""
-    is_own = write.kind.group == _GROUP and write.kind.plural in _CONFIGURATIONS
-    return is_own or is_policy(write)
+    """Tell whether no webhook is asked: about webhooks and policies."""
+    kind = write.kind
+    return _is_policy(kind) or (kind.group == _GROUP and kind.plural in _CONFIGURATIONS)
+
+
+def _is_policy(kind: Kind) -> bool:
+    return kind.group == _GROUP and kind.plural in _POLICIES
 
 
 def is_namespace(kind: Kind) -> bool:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from controller_manager.devcluster.data.collector import paused_collector
 from controller_manager.devcluster.data.data_error import DataError, NotSavedError
+from controller_manager.devcluster.data.decoding import share_fields
 from controller_manager.devcluster.data.schema import (
     check_form,
     check_is_database,
@@ -121,6 +122,7 @@ class DataFile:
                 for row in self._connection.execute(f"{query} ORDER BY rowid"):
                     resource, namespace, name, version, encoded = row
                     obj = msgspec.json.decode(encoded, type=dict[str, Any])
+                    share_fields(obj)
                     stored = Stored(obj, version)
                     objects.setdefault(resource, {})[namespace, name] = stored
             except ValueError as error:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from controller_manager.devcluster.data.collector import paused_collector
 from controller_manager.devcluster.data.data_error import DataError
+from controller_manager.devcluster.data.decoding import share_fields
 from controller_manager.devcluster.server.storage import Key, Stored
 from controller_manager.devcluster.server.storage_state import StorageState
 from controller_manager.version import KUBERNETES_VERSION
@@ -49,6 +50,7 @@ class _Metadata(Struct, frozen=True, rename="camel"):
     name: str
     resource_version: str
     namespace: str = ""
+    managed_fields: list[dict[str, Any]] | None = None
 
 
 class _Place(Struct, frozen=True):
@@ -107,6 +109,7 @@ def _objects(
             read = _LINE.decode(line)
             metadata = msgspec.convert(read.object, _Place).metadata
             version = int(metadata.resource_version)
+            share_fields(read.object)
         except ValueError as error:  # msgspec's errors are ValueErrors
             msg = f"line {number} has no object of a snapshot: {error}"
             raise DataError(msg) from error

@@ -1,6 +1,6 @@
 """Validation of a pod's spec (ValidatePodSpec of pkg/apis/core/validation)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds.affinity_validation import (
@@ -38,10 +38,15 @@ _SUBDOMAINS: Final = ("serviceAccountName", "nodeName")
 _LABELS: Final = ("hostname", "subdomain")
 
 
-def validate_pod_spec(spec: JSON, field: str) -> list[Cause]:
-    """Check the spec of a pod or of a pod template."""
+def validate_pod_spec(
+    spec: JSON, field: str, more_volumes: Sequence[str] = ()
+) -> list[Cause]:
+    """Check the spec of a pod or of a pod template.
+
+    `more_volumes` names volumes that the pods of a template get besides its own.
+    """
     volumes = spec.get("volumes") or ()
-    names = frozenset(each.get("name", "") for each in volumes)
+    names = frozenset((*(each.get("name", "") for each in volumes), *more_volumes))
     causes = [
         *validate_volumes(volumes, f"{field}.volumes"),
         *validate_containers(spec, names, field),

@@ -1,5 +1,6 @@
 """Validation of a spec with replicas, a selector and a pod template."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from controller_manager.devcluster.kinds.field_values import (
@@ -68,13 +69,19 @@ def validate_template_labels(spec: JSON, selector: JSON | None) -> list[Cause]:
     return [invalid(field, shown(labels) if labels else "null", detail)]
 
 
-def validate_pod_template(template: JSON, field: str) -> list[Cause]:
-    """Check the labels, the annotations and the spec of a pod template."""
+def validate_pod_template(
+    template: JSON, field: str, claims: Sequence[JSON] = ()
+) -> list[Cause]:
+    """Check the labels, the annotations and the spec of a pod template.
+
+    Pods get a volume for each of the templates of `claims`, too.
+    """
     metadata = template.get("metadata", {})
     causes = validate_labels(metadata.get("labels", {}), f"{field}.labels")
     annotations = metadata.get("annotations", {})
     causes += validate_annotations(annotations, f"{field}.annotations")
-    return causes + validate_pod_spec(template["spec"], f"{field}.spec")
+    more = [each.get("metadata", {}).get("name", "") for each in claims]
+    return causes + validate_pod_spec(template["spec"], f"{field}.spec", more)
 
 
 def validate_always_restarts(spec: JSON, owner: str) -> list[Cause]:

@@ -6,10 +6,14 @@ Upstream: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.fields.checking import faults_of
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
+from controller_manager.devcluster.server.fields.field_type import FieldType
+from controller_manager.devcluster.server.fields.model_types import type_of_model
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
     check_object,
@@ -19,6 +23,7 @@ from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.query import is_true
 from controller_manager.devcluster.server.responses import written
 from controller_manager.devcluster.server.routing import Target
+from controller_manager.devcluster.server.scale import scale_of, scaled, with_value
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     bad_request,
@@ -47,9 +52,9 @@ def apply_configuration(
     Raises Refusal.
     """
     kind = target.kind
-    body = request.body or b""
-    config = decode_object(body, "application/yaml", kind.kind, dict)
-    _check(target, config, fields)
+    version = fields.version
+    config = _configuration(target, request, version.api_version, kind.kind)
+    _check_types(config, version.type)
     if objects.has(kind, target.namespace, target.name) or target.subresource:
         code, stored = 200, _changed(objects, target, fields, config, permit)
     else:
@@ -57,31 +62,75 @@ def apply_configuration(
     return written(code, in_version(kind, stored), [], target.field_validation)
 
 
-def _check(target: Target, config: JSON, fields: FieldManager) -> None:
-    """Raise Refusal for a configuration that cannot be applied."""
+def apply_scale(
+    objects: Objects, target: Target, request: Request, fields: FieldManager
+) -> JSON:
+    """Apply a Scale; return that of the object.
+
+    The manager of the replicas is one of the object itself. Raises Refusal.
+    """
     kind = target.kind
+    config = _configuration(target, request, "autoscaling/v1", "Scale")
+    _check_types(config, type_of_model("V1Scale"))
+    stored = objects.find(kind, target.namespace, target.name)
+    replicas = (config.get("spec") or {}).get("replicas")
+    wanted: JSON = {}
+    if replicas is not None:
+        wanted = with_value({}, kind.scale_paths.replicas, replicas)
+    current = in_version(kind, stored).obj
+    force = is_true(target.query, "force")
+    applied, managers = fields.applied(current, wanted, force=force)
+    scale = scale_of(kind, Stored(applied, stored.version))
+    version = (config.get("metadata") or {}).get("resourceVersion")
+    scale["metadata"]["resourceVersion"] = version
+    return scaled(objects, target, scale, lambda _old, _new, _given: managers)
+
+
+def _configuration(
+    target: Target, request: Request, api_version: str, kind: str
+) -> JSON:
+    """Return the configuration in a body; raises Refusal if it is of another kind."""
     if not target.query.get("fieldManager"):
         cause = required("fieldManager", "is required for apply patch")
         raise invalid_object("meta.k8s.io", "PatchOptions", "", [cause])
-    given = _shown_kind(config.get("apiVersion") or "", config.get("kind") or "")
-    wanted = _shown_kind(kind.api_version, kind.kind)
-    if given != wanted:
+    config = _decoded_body(request.body or b"", kind)
+    given = _shown_kind(config.get("apiVersion"), config.get("kind"))
+    if given != _shown_kind(api_version, kind):
         raise bad_request(f"invalid object type: {given}")
-    metadata = config.get("metadata")
+    if config.get("metadata") is None:
+        config.pop("metadata", None)
+    return config
+
+
+def _decoded_body(body: bytes, kind: str) -> JSON:
+    """Return the object in a body of YAML; most clients send JSON, which is YAML."""
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return found
+    return decode_object(body, "application/yaml", kind, dict)
+
+
+def _check_types(config: JSON, type_: FieldType) -> None:
+    """Raise Refusal for a configuration that has other fields than its type."""
+    metadata = config.get("metadata", {})
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    if faults := faults_of(config, fields.version.type):
+    if faults := faults_of(config, type_):
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
-        what = f"{namespace}/{name}; {wanted}"
+        kind = _shown_kind(config["apiVersion"], config["kind"])
+        what = f"{namespace}/{name}; {kind}"
         message = f"failed to create typed patch object ({what}): {faults}"
         raise Refusal(500, "", message)
 
 
-def _shown_kind(api_version: str, kind: str) -> str:
+def _shown_kind(api_version: Any, kind: Any) -> str:
     """Return a kind as upstream's messages show it: ``apps/v1, Kind=Deployment``."""
-    version = api_version if "/" in api_version else f"/{api_version}"
-    return f"{version}, Kind={kind}"
+    version = str(api_version or "")
+    return f"{version if '/' in version else f'/{version}'}, Kind={kind or ''}"
 
 
 def _created(

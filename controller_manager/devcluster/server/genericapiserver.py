@@ -28,6 +28,7 @@ from controller_manager.devcluster.server.authentication import (
 )
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.connections import connection_of
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.objects import Objects
@@ -279,6 +280,8 @@ class GenericAPIServer:
     ) -> Response | StreamingResponse:
         """Answer a request about objects of a kind."""
         match request.method:
+            case "GET" if connection_of(target):
+                return await self._writer.answer(target, request)
             case "GET" if target.name:
                 return await self._reader.get(target, request)
             case "GET":

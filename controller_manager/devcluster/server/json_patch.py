@@ -16,6 +16,10 @@ class PatchError(ValueError):
     """A patch that cannot be applied."""
 
 
+class TestFailedError(PatchError):
+    """An operation ``test`` has found another value."""
+
+
 class TooMuchError(PatchError):
     """A patch that asks for too much work."""
 
@@ -205,4 +209,4 @@ def _test(document: JSON, path: str, value: Any) -> None:
     found = _get(parent, token) if _has(parent, token) else None
     if found != value:
         msg = f"testing value {path} failed: test failed"
-        raise PatchError(msg)
+        raise TestFailedError(msg)

@@ -50,6 +50,7 @@ It is given the old object, the new one, and the managedFields of the request.
 """
 
 
+_NESTED: Final = (dict, list)
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58
 _SERVER_OWNED: Final = (
@@ -158,6 +159,7 @@ class Objects:
             obj = with_entries(obj, managed(shown))
         obj = self._mutated(write, obj)
         metadata = obj["metadata"]
+        _place(kind, write.namespace, metadata)
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
@@ -351,11 +353,17 @@ def _once(submission: Submission | None, key: str, make: Callable[[], str]) -> s
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy of a JSON value; copy.deepcopy takes several times as long."""
+    """Return a copy of a JSON value; copy.deepcopy takes several times as long.
+
+    Most values are texts: they are not worth a call.
+    """
     if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
+        return {
+            key: _copied(each) if type(each) in _NESTED else each
+            for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [_copied(each) for each in value]
+        return [_copied(each) if type(each) in _NESTED else each for each in value]
     return value
 
 

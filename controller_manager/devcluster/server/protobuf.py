@@ -132,7 +132,7 @@ def _json(text: bytes) -> Any:
     """Return the value of a field that is JSON within the message."""
     try:
         return msgspec.json.decode(text or b"{}")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         msg = f"a field has no JSON: {error}"
         raise ProtobufError(msg) from None
 

@@ -54,12 +54,12 @@ def _value_at(obj: Any, path: tuple[str, ...]) -> Any:
     return obj
 
 
-def _with_value(obj: JSON, path: tuple[str, ...], value: Any) -> JSON:
+def with_value(obj: JSON, path: tuple[str, ...], value: Any) -> JSON:
     """Return the object with another value of a field."""
     name, *rest = path
     if rest:
         inner = obj.get(name)
-        value = _with_value(inner if isinstance(inner, dict) else {}, (*rest,), value)
+        value = with_value(inner if isinstance(inner, dict) else {}, (*rest,), value)
     return {**obj, name: value}
 
 
@@ -94,7 +94,7 @@ def scaled(objects: Objects, target: Target, scale: Any, managed: Managed) -> JS
         cause = invalid("spec.replicas", shown(replicas), detail)
         raise invalid_object("autoscaling", "Scale", name, [cause])
     objects.admission.validate(write)
-    resized = _with_value(stored.obj, kind.scale_paths.replicas, replicas)
+    resized = with_value(stored.obj, kind.scale_paths.replicas, replicas)
     result = objects.update(
         kind, namespace, name, resized, dry_run=target.dry_run, managed=managed
     )

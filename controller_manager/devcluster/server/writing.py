@@ -14,12 +14,17 @@ from controller_manager.devcluster.server.admission import (
 from controller_manager.devcluster.server.applying import (
     Permit,
     apply_configuration,
+    apply_scale,
 )
 from controller_manager.devcluster.server.attempts import attempted
 from controller_manager.devcluster.server.authentication import Tokens
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.connections import (
+    connection_of,
+    options_of,
+)
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.field_owners import field_manager
@@ -105,6 +110,8 @@ class Writer:
         match request.method:
             case "POST":
                 return self._post(target, request)
+            case "GET":
+                return self._connect(target, request)
             case "PUT" if target.name:
                 return self._put(target, request)
             case "PATCH" if target.name:
@@ -148,11 +155,11 @@ class Writer:
         shown = in_version(kind, stored)
         return written(201, shown, unknown, target.field_validation)
 
-    def _admit(self, target: Target, body: JSON) -> JSON:
+    def _admit(
+        self, target: Target, body: JSON, operation: Operation = Operation.CREATE
+    ) -> JSON:
         """Return a posted body that is not stored, as admission leaves it."""
-        write = Write(
-            Operation.CREATE, target.kind, target.namespace, target.name, body
-        )
+        write = Write(operation, target.kind, target.namespace, target.name, body)
         write.subresource, write.submission = target.subresource, target.submission
         write.is_dry_run = target.dry_run
         self._objects.admission.mutate(write)
@@ -162,6 +169,9 @@ class Writer:
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
         subresource = target.kind.subresource(target.subresource)
+        if connection := connection_of(target):
+            options = options_of(connection, request.query)
+            self._admit(target, options, Operation.CONNECT)
         if subresource is None or subresource.connect is None:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
         content_type = header(request.headers, "content-type")
@@ -201,8 +211,11 @@ class Writer:
         content_type = header(request.headers, "content-type").partition(";")[0]
         check_patch_type(content_type, kind)
         if content_type == APPLY:
-            _check_replaceable(target)
             fields = self._fields(target, request, "Apply")
+            if target.subresource == "scale":
+                scale = apply_scale(self._objects, target, request, fields)
+                return json_response(200, scale)
+            _check_replaceable(target)
             permit = self._permit(target)
             return apply_configuration(self._objects, target, request, fields, permit)
         patch = decode_json(request.body or b"")
@@ -248,6 +261,8 @@ class Writer:
     ) -> Response:
         kind = target.kind
         obj, unknown = _checked(target, body)
+        if (body.get("metadata") or {}).get("managedFields") == []:
+            obj["metadata"]["managedFields"] = []  # It is dropped as all empty lists.
         stored = self._objects.update(
             kind.stored,
             target.namespace,

@@ -36,8 +36,10 @@ PARSED: dict[str, Node] = {
     "{?'k': a}": Collection(
         0, (Literal(2, "string"), Identifier(7, "a")), "map", optional=(1,)
     ),
-    "M{f: 1}": Collection(1, (Literal(5, "int"),), "message"),
-    "a.M{f: 1}": Collection(3, (Literal(7, "int"),), "message"),
+    "M{f: 1}": Collection(1, (Literal(5, "int"),), "message", (), ("f",), "M"),
+    "a.M{?`f-g`: 1}": Collection(
+        3, (Literal(12, "int"),), "message", (0,), ("f-g",), "a.M"
+    ),
 }
 
 

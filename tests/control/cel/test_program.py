@@ -176,7 +176,7 @@ def test_an_expression_without_a_value_says_why(text: str, problem: str) -> None
         ("cel.bind(x, y, x)", ["undeclared reference to 'y' (in container '')"]),
         ("self.all(1, true)", ["argument must be a simple name"]),
         ("has(self)", ["invalid argument to has() macro"]),
-        ("a.M{f: 1}", ["undeclared reference to a message type"]),
+        ("a.M{f: 1}", ["undeclared reference to 'a.M' (in container '')"]),
     ],
 )
 def test_what_nothing_stands_for_is_found(text: str, problems: list[str]) -> None:

@@ -309,3 +309,13 @@ async def test_policies_are_exempt_from_policies(cluster: Cluster) -> None:
     assert (await write(cluster))[0] == 422
     await request(cluster, "DELETE", f"{BINDINGS}/b")
     assert (await write(cluster))[0] == 201
+
+
+async def test_reviews_are_exempt_from_policies(cluster: Cluster) -> None:
+    """A policy must not break how others authenticate and authorize."""
+    spec = spec_of("false")
+    spec["matchConstraints"]["resourceRules"] = [EVERYTHING]
+    await bind(cluster, spec)
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    made = await request(cluster, "POST", path, {})
+    assert made["status"]["userInfo"]["username"] == "admin"

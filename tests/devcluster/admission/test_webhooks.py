@@ -80,7 +80,6 @@ async def test_a_review_says_what_is_written(
         "operation": "CREATE",
         "userInfo": {
             "username": "admin",
-            "uid": "admin",
             "groups": ["system:masters"],
         },
         "object": stored,
@@ -573,3 +572,89 @@ async def test_configurations_are_exempt_from_webhooks(
     assert (await post(cluster, MAPS, config_map())).status == 400
     await request(cluster, "DELETE", path)
     await request(cluster, "POST", MAPS, config_map())
+
+
+async def test_a_connection_to_a_pod_is_reviewed(
+    cluster: Cluster, hook: WebhookServer
+) -> None:
+    """Before this server says that it cannot be made."""
+    cluster.add("Pod", "a", spec={"containers": [{"name": "c", "image": "i"}]})
+    rules = [{**EVERYTHING, "operations": ["CONNECT"], "resources": ["pods/exec"]}]
+    hook.reply = lambda review: {"allowed": review["name"] == "b"}
+    await configure(cluster, "validating", "a", hook.config(rules=rules))
+    path = "/api/v1/namespaces/default/pods"
+    query = "command=ls&command=-l&stdin=true&tty=false&container=c"
+    for method in ("GET", "POST"):
+        answer = await call(cluster, method, f"{path}/a/exec?{query}")
+        assert answer.status == 400, answer.body
+    assert (await call(cluster, "POST", f"{path}/b/exec")).status == 501
+    first = hook.requests[0]
+    assert (first["operation"], first["kind"]["kind"]) == ("CONNECT", "PodExecOptions")
+    assert first["object"] == {
+        "kind": "PodExecOptions",
+        "apiVersion": "v1",
+        "command": ["ls", "-l"],
+        "stdin": True,
+        "tty": False,
+        "container": "c",
+    }
+
+
+async def test_a_generated_name_is_that_of_the_review(
+    cluster: Cluster, hook: WebhookServer
+) -> None:
+    """Mutating webhooks see none yet."""
+    rules = [{**EVERYTHING, "resources": ["configmaps"]}]
+    mutating = hook.config(name="first.example.com", rules=rules)
+    await configure(cluster, "mutating", "a", mutating)
+    await configure(cluster, "validating", "a", hook.config())
+    made = await request(cluster, "POST", MAPS, {"metadata": {"generateName": "a-"}})
+    seen = [(each.get("name"), each["object"]["metadata"]) for each in hook.requests]
+    assert [name for name, _ in seen] == [None, made["metadata"]["name"]]
+    assert "uid" not in seen[0][1]
+    assert seen[1][1]["uid"] == made["metadata"]["uid"]
+
+
+async def test_an_object_cannot_be_moved_to_another_namespace(
+    cluster: Cluster, hook: WebhookServer
+) -> None:
+    """By a webhook, as little as by a client."""
+    move = {"op": "add", "path": "/metadata/namespace", "value": "kube-system"}
+    hook.reply = lambda _: patch(move)
+    await configure(cluster, "mutating", "a", hook.config())
+    answer = await post(cluster, MAPS, config_map())
+    message = (
+        "the namespace of the provided object does not match the namespace sent on the "
+        "request"
+    )
+    expected = {"message": message, "reason": "BadRequest", "code": 400}
+    assert refusal(answer) == expected
+
+
+async def test_another_version_is_converted(
+    cluster: Cluster, hook: WebhookServer
+) -> None:
+    """If the rules name one version, and clients write another one."""
+    v1 = {**EVERYTHING, "resources": ["*"], "apiVersions": ["v1"]}
+    rules = [{**v1, "apiGroups": ["autoscaling"]}]
+    hook.reply = lambda _: patch(
+        {"op": "add", "path": "/spec/targetCPUUtilizationPercentage", "value": 70}
+    )
+    await configure(cluster, "mutating", "a", hook.config(rules=rules))
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 3}
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    made = await request(
+        cluster, "POST", path, {"metadata": {"name": "a"}, "spec": spec}
+    )
+    (review,) = hook.requests
+    versions = (review["kind"]["version"], review["requestKind"]["version"])
+    assert (versions, review["object"]["apiVersion"]) == (
+        ("v1", "v2"),
+        "autoscaling/v1",
+    )
+    (metric,) = made["spec"]["metrics"]
+    assert metric["resource"] == {
+        "name": "cpu",
+        "target": {"type": "Utilization", "averageUtilization": 70},
+    }

@@ -64,7 +64,7 @@ LEASES = "leases.coordination.k8s.io"
 
 def raw_snapshot(caller: Caller) -> bytes:
     connection = caller.connection(10)
-    connection.request("GET", SNAPSHOT, headers=caller._headers("tests"))
+    connection.request("GET", SNAPSHOT, headers=caller.headers("tests"))
     answer = connection.getresponse()
     assert (answer.status, answer.headers["content-type"]) == (
         200,
@@ -169,7 +169,7 @@ def test_a_snapshot_can_be_written_and_read(
 
 def send_text(caller: Caller, text: bytes) -> Any:
     connection = caller.connection(10)
-    connection.request("PUT", SNAPSHOT, text, caller._headers("tests"))
+    connection.request("PUT", SNAPSHOT, text, caller.headers("tests"))
     body = json.loads(connection.getresponse().read())
     connection.close()
     return body

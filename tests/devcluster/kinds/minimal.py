@@ -166,6 +166,21 @@ _MORE: Final[dict[str, JSON]] = {
         "driverName": "csi.example.com",
         "parameters": {"iops": "100"},
     },
+    "MutatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [{**_EVERYTHING, "operations": ["CREATE", "UPDATE"]}]
+            },
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {"expression": "Object{}"},
+                }
+            ],
+            "reinvocationPolicy": "Never",
+        }
+    },
+    "MutatingAdmissionPolicyBinding": {"spec": {"policyName": "a"}},
     "StorageVersionMigration": {"spec": {"resource": {"resource": "secrets"}}},
     "ValidatingAdmissionPolicy": {
         "spec": {

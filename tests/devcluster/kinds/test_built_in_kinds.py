@@ -11,10 +11,6 @@ LIST: Final = Path(__file__).parents[2] / "data" / "built-in-kinds.txt"
 NOT_SERVED: Final = {
     "mutatingadmissionpolicies.admissionregistration.k8s.io/v1",
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io/v1",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io/v1",
-    "validatingwebhookconfigurations.admissionregistration.k8s.io/v1",
-    "localsubjectaccessreviews.authorization.k8s.io/v1",
-    "selfsubjectrulesreviews.authorization.k8s.io/v1",
 }
 
 ON_DEMAND: Final = {

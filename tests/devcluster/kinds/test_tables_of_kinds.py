@@ -165,6 +165,30 @@ ROWS: Final[list[tuple[str, str, JSON, list[Any]]]] = [
         ],
     ),
     (
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+        "Name Mutations ParamKind Age",
+        {"spec": {"mutations": [{}, {}]}},
+        [2, "<unset>"],
+    ),
+    (
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "Name PolicyName ParamRef Age",
+        {"spec": {"policyName": "p", "paramRef": {"name": "n", "namespace": "m"}}},
+        ["p", "m/n"],
+    ),
+    (
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "Name Webhooks Age",
+        {"webhooks": [{}, {}]},
+        [2],
+    ),
+    (
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "Name Webhooks Age",
+        {},
+        [0],
+    ),
+    (
         "validatingadmissionpolicies.admissionregistration.k8s.io",
         "Name Validations ParamKind Age",
         {"spec": {"validations": [{}], "paramKind": {"apiVersion": "v1", "kind": "A"}}},
@@ -175,6 +199,15 @@ ROWS: Final[list[tuple[str, str, JSON, list[Any]]]] = [
         "Name PolicyName ParamRef Age",
         {"spec": {"policyName": "p"}},
         ["p", "<unset>"],
+    ),
+    *(
+        (
+            f"{kind}webhookconfigurations.admissionregistration.k8s.io",
+            "Name Webhooks Age",
+            {"webhooks": [{}, {}]},
+            [2],
+        )
+        for kind in ("mutating", "validating")
     ),
     ("customresourcedefinitions.apiextensions.k8s.io", "Name Created_At", {}, []),
     (

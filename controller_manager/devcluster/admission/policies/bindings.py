@@ -68,9 +68,14 @@ class Policies:
         self._storage = storage
         self._kinds = kinds
 
+    @property
+    def are_bound(self) -> bool:
+        """Whether there are policies and bindings."""
+        return len(self._bindings) > 0 and len(self._policies) > 0
+
     def invocations(self, write: Write) -> Iterator[Invocation]:
         """Yield what is to be evaluated for a write: policies sorted by name."""
-        if not len(self._bindings) or not len(self._policies):
+        if not self.are_bound:
             return
         bound: dict[str, list[JSON]] = {}
         for each in sorted(self._bindings, key=_name):

@@ -8,7 +8,7 @@ from controller_manager.devcluster.admission.expressions import (
     MOST_STEPS_OF_WRITE,
     names_of,
 )
-from controller_manager.devcluster.admission.matching import is_policy
+from controller_manager.devcluster.admission.matching import is_exempt_from_policies
 from controller_manager.devcluster.admission.policies.bindings import (
     Invocation,
     Policies,
@@ -44,7 +44,7 @@ class ValidatingAdmissionPolicy(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if a policy refuses the write."""
-        if is_policy(write):
+        if is_exempt_from_policies(write):
             return
         refusals: list[Refusal] = []
         total = Budget(MOST_STEPS_OF_WRITE)

@@ -1,8 +1,9 @@
 """The admission plugin MutatingAdmissionWebhook (mutating/dispatcher.go)."""
 
-from collections.abc import Hashable
 from typing import Any, ClassVar
 
+from controller_manager.devcluster.admission.changes import take_changed
+from controller_manager.devcluster.admission.rounds import Rounds
 from controller_manager.devcluster.admission.versions import in_requested
 from controller_manager.devcluster.admission.webhooks.asking import Invocation, Webhooks
 from controller_manager.devcluster.admission.webhooks.hooks import Hook
@@ -13,27 +14,10 @@ from controller_manager.devcluster.admission.webhooks.outcomes import (
 )
 from controller_manager.devcluster.admission.webhooks.validating import check_outcome
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.conversion import to_stored
 from controller_manager.devcluster.server.json_patch import PatchError, json_patch
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.negotiation import check_object
 from controller_manager.devcluster.server.statuses import Refusal
 
 JSON = dict[str, Any]
-
-
-class _Rounds:
-    """What the second round needs to know of the first (reinvocationcontext.go)."""
-
-    def __init__(self) -> None:
-        self.asked: set[Hashable] = set()
-        self.again: set[Hashable] = set()
-        self.output: JSON | None = None
-
-    def ask_again(self) -> None:
-        """Ask the webhooks once more that were asked until now, and want to be."""
-        self.again |= self.asked
-        self.asked = set()
 
 
 class MutatingAdmissionWebhook(Plugin):
@@ -60,21 +44,15 @@ class MutatingAdmissionWebhook(Plugin):
         hooks = self._webhooks.hooks(write)
         if not hooks:
             return
-        rounds: _Rounds = write.notes.setdefault(self.name, _Rounds())
-        if write.is_again and rounds.output != write.obj:
-            rounds.ask_again()
+        rounds = Rounds.of(write, self.name)
         for hook in hooks:
             invocation = self._webhooks.invocation(hook, write)
-            if invocation is None:
+            if invocation is None or rounds.leaves_out(hook.identity, write):
                 continue
-            if write.is_again and hook.identity not in rounds.again:
-                continue
-            if self._has_changed(invocation, write):
-                rounds.ask_again()
-                write.wants_again = True
-            if hook.config.get("reinvocationPolicy") == "IfNeeded":
-                rounds.asked.add(hook.identity)
-        rounds.output = write.obj
+            changed = self._has_changed(invocation, write)
+            policy = hook.config.get("reinvocationPolicy", "Never")
+            rounds.note(hook.identity, write, changed=changed, policy=policy)
+        rounds.end(write)
 
     def _has_changed(self, invocation: Invocation, write: Write) -> bool:
         """Ask one webhook; tell whether it has changed the object."""
@@ -93,9 +71,9 @@ class MutatingAdmissionWebhook(Plugin):
 
 def _patch(invocation: Invocation, write: Write, patch: Any) -> bool:
     """Change the object of a write; tell whether it is another one. Raises Refusal."""
-    hook, kind, obj = invocation.hook, invocation.kind, write.obj
-    shown = in_requested(write, kind, obj)
-    if shown is None or obj is None:
+    hook, kind = invocation.hook, invocation.kind
+    shown = in_requested(write, kind, write.obj)
+    if shown is None:
         raise _nothing_to_change(hook)
     try:
         changed = json_patch(shown, patch)
@@ -105,24 +83,11 @@ def _patch(invocation: Invocation, write: Write, patch: Any) -> bool:
         raise internal_error("the patch leaves no object with metadata")
     if changed == shown:
         return False
-    write.obj = changed if write.body_kind else _stored(changed, obj, write, kind)
-    return True
-
-
-def _stored(changed: JSON, obj: JSON, write: Write, kind: Kind) -> JSON:
-    """Return a patched object as it may be stored, in the version of `obj`."""
     try:
-        changed, _ = check_object(changed, kind, kind.version)
+        take_changed(write, changed, kind)
     except Refusal as error:
         raise internal_error(error.message) from None
-    found = to_stored(kind, changed)
-    if write.kind.is_custom and "apiVersion" in obj:
-        found["apiVersion"] = obj["apiVersion"]
-    managers = obj["metadata"].get("managedFields")
-    if managers is not None:
-        found["metadata"]["managedFields"] = managers
-    write.kind.strategy.apply_defaults(found)
-    return found
+    return True
 
 
 def _nothing_to_change(hook: Hook) -> Refusal:

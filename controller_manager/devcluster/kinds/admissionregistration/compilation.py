@@ -10,6 +10,7 @@ from typing import Final
 from controller_manager.control.cel.checker import check
 from controller_manager.control.cel.messages import text_of
 from controller_manager.control.cel.syntax import (
+    Collection,
     Identifier,
     Indexing,
     Literal,
@@ -94,10 +95,12 @@ def declared(
     params: bool,
     authorizer: bool = True,
     variables: Mapping[str, Type] | None = None,
+    patches: bool = False,
 ) -> Mapping[str, Type]:
     """Return the variables that an expression may use, and their types.
 
-    `variables` are those of a policy, `None` where there are none.
+    `variables` are those of a policy, `None` where there are none. An expression that
+    `patches` may make objects and JSON patches.
     """
     names = dict(_ALWAYS)
     if params:
@@ -106,6 +109,8 @@ def declared(
         names["authorizer"] = DYN
     if variables is not None:
         names["variables"] = object_of(dict(variables))
+    if patches:
+        names |= dict.fromkeys(("Object", "JSONPatch"), DYN)
     return names
 
 
@@ -144,9 +149,24 @@ def _shown_type(node: Node, found: Type) -> str:
         return found.name
     if isinstance(node, Literal) and node.type == "null_type":
         return "null_type"
+    if isinstance(node, Collection):
+        return _shown_collection(node)
     if isinstance(node, Selection | Indexing | Identifier) and _is_untyped(node):
         return "dyn"
     return ""
+
+
+def _shown_collection(node: Collection) -> str:
+    """Return the type of a message, or of a list whose items are messages."""
+    if node.kind == "message":
+        return node.type
+    if node.kind == "map":
+        return "map"
+    types = {
+        each.type if isinstance(each, Collection) and each.kind == "message" else ""
+        for each in node.parts
+    }
+    return f"list({types.pop()})" if len(types) == 1 and "" not in types else ""
 
 
 def _is_untyped(node: Node) -> bool:

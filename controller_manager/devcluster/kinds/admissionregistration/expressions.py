@@ -29,22 +29,70 @@ from controller_manager.devcluster.server.statuses import (
 JSON = dict[str, Any]
 
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_PATCHES: Final = {
+    "ApplyConfiguration": ("applyConfiguration", "Object"),
+    "JSONPatch": ("jsonPatch", "list(JSONPatch)"),
+}
+"""The field of each type of patches, and the type of its expression."""
+
 _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _NO_EXPRESSION: Final = "expression is not specified"
 _EMPTY: Final = "must be non-empty if specified"
 
 
+def validate_mutations(spec: JSON) -> list[Cause]:
+    """Check what has expressions in the spec of a policy that changes objects.
+
+    Upstream: validateMutatingAdmissionPolicySpec.
+    """
+    params, conditions = "paramKind" in spec, spec.get("matchConditions", [])
+    causes = validate_conditions(conditions, "spec.matchConditions", params=params)
+    found, known = _validate_variables(spec, params=params)
+    causes += found
+    names = declared(params=params, variables=known or None, patches=True)
+    mutations = spec.get("mutations", [])
+    if not mutations:
+        detail = "mutations must contain at least one item"
+        causes.append(required("spec.mutations", detail))
+    for number, mutation in enumerate(mutations):
+        causes += _validate_mutation(mutation, f"spec.mutations[{number}]", names)
+    return causes
+
+
+def _validate_mutation(
+    mutation: JSON, field: str, names: Mapping[str, Type]
+) -> list[Cause]:
+    kind = mutation.get("patchType")
+    if not kind:
+        return [required(f"{field}.patchType")]
+    if kind not in _PATCHES:
+        where = f"{field}.patchType"
+        return [not_supported(where, shown(kind), tuple(_PATCHES))]
+    causes, (own, wanted) = [], _PATCHES[kind]
+    patch = mutation.get(own)
+    if patch is None:
+        detail = f"must be specified when patchType is {kind}"
+        causes.append(required(f"{field}.{own}", detail))
+    elif _is_empty(patch, "expression"):
+        causes.append(required(f"{field}.{own}.expression"))
+    else:
+        causes += _compiled(patch, "expression", f"{field}.{own}", names, wanted)
+    for other, (name, _) in _PATCHES.items():
+        if other != kind and name in mutation:
+            detail = f"must not be specified when patchType is {kind}"
+            value = shown(mutation[name])
+            causes.append(invalid(f"{field}.{name}", value, detail))
+    return causes
+
+
 def validate_expressions(spec: JSON, policy: str) -> list[Cause]:
     """Check what has expressions in the spec of the policy with the name `policy`."""
     params, validations = "paramKind" in spec, spec.get("validations", [])
-    known = dict[str, Type]()
     annotations = spec.get("auditAnnotations", [])
     conditions = spec.get("matchConditions", [])
     causes = validate_conditions(conditions, "spec.matchConditions", params=params)
-    for number, variable in enumerate(spec.get("variables", [])):
-        names = declared(params=params, variables=known)
-        causes += _validate_variable(variable, f"spec.variables[{number}]", names)
-        known[variable.get("name", "")] = type_of(variable.get("expression", ""), names)
+    found, known = _validate_variables(spec, params=params)
+    causes += found
     names = declared(params=params, variables=known or None)
     if not validations and not annotations:
         detail = "validations or auditAnnotations must contain at least one item"
@@ -66,6 +114,18 @@ def validate_expressions(spec: JSON, policy: str) -> list[Cause]:
 
 def _is_empty(obj: JSON, name: str) -> bool:
     return not obj.get(name, "").strip()
+
+
+def _validate_variables(
+    spec: JSON, *, params: bool
+) -> tuple[list[Cause], dict[str, Type]]:
+    """Check the variables; return what is wrong, and the types that they have."""
+    causes, known = list[Cause](), dict[str, Type]()
+    for number, variable in enumerate(spec.get("variables", [])):
+        names = declared(params=params, variables=known)
+        causes += _validate_variable(variable, f"spec.variables[{number}]", names)
+        known[variable.get("name", "")] = type_of(variable.get("expression", ""), names)
+    return causes, known
 
 
 def _validate_variable(

@@ -18,6 +18,7 @@ from controller_manager.devcluster.server.statuses import (
 JSON = dict[str, Any]
 
 _MATCH_POLICIES: Final = ("Equivalent", "Exact")
+_MUTABLE: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _LISTS: Final = ("resourceRules", "excludeResourceRules")
 
 
@@ -46,6 +47,16 @@ def validate_match(match: JSON, field: str, *, needs_rules: bool) -> list[Cause]
         for number, rule in enumerate(match.get(name, ())):
             causes += _validate_rule(rule, f"{field}.{name}[{number}]")
     return causes
+
+
+def validate_mutable(match: JSON, field: str) -> list[Cause]:
+    """Check that rules are about writes after which there is an object."""
+    return [
+        not_supported(f"{field}.resourceRules.operations", shown(each), _MUTABLE)
+        for rule in match.get("resourceRules", ())
+        for each in rule.get("operations", ())
+        if each not in _MUTABLE
+    ]
 
 
 def _validate_rule(rule: JSON, field: str) -> list[Cause]:

@@ -9,22 +9,18 @@ from controller_manager.devcluster.kinds.admissionregistration.expressions impor
 )
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
     apply_match_defaults,
-    validate_match,
+)
+from controller_manager.devcluster.kinds.admissionregistration.policy_heads import (
+    param_kind_text,
+    validate_head,
 )
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import (
-    Cause,
-    not_supported,
-    required,
-    shown,
-)
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
-
-_FAILURE_POLICIES: Final = ("Fail", "Ignore")
 
 
 class ValidatingAdmissionPolicyStrategy(Strategy):
@@ -59,37 +55,14 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the match and the expressions."""
-        spec = obj["spec"]
-        causes = []
-        if spec["failurePolicy"] not in _FAILURE_POLICIES:
-            value = shown(spec["failurePolicy"])
-            causes.append(not_supported("spec.failurePolicy", value, _FAILURE_POLICIES))
-        causes += _validate_param_kind(spec.get("paramKind"))
-        match, field = spec.get("matchConstraints"), "spec.matchConstraints"
-        if match is None:
-            causes.append(required(field))
-        else:
-            causes += validate_match(match, field, needs_rules=True)
-        name = obj["metadata"].get("name", "")
-        return causes + validate_expressions(spec, name)
+        spec, name = obj["spec"], obj["metadata"].get("name", "")
+        return validate_head(spec) + validate_expressions(spec, name)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj["spec"]
-        kind = spec.get("paramKind")
-        shown_kind = f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>"
         count = len(spec.get("validations", []))
-        return [name_of(obj), count, shown_kind, age(obj, now)]
-
-
-def _validate_param_kind(kind: JSON | None) -> list[Cause]:
-    if kind is None:
-        return []
-    return [
-        required(f"spec.paramKind.{name}")
-        for name in ("apiVersion", "kind")
-        if not kind.get(name)
-    ]
+        return [name_of(obj), count, param_kind_text(spec), age(obj, now)]
 
 
 KIND: Final = Kind(

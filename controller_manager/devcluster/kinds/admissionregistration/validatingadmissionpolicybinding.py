@@ -8,17 +8,18 @@ from controller_manager.devcluster.kinds.admissionregistration.matching import (
     apply_match_defaults,
     validate_match,
 )
-from controller_manager.devcluster.kinds.columns import name_of, selector_text
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
+from controller_manager.devcluster.kinds.admissionregistration.param_references import (
+    reference_text,
+    validate_reference,
+)
+from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.names import (
-    validate_path_segment,
     validate_subdomain,
 )
 from controller_manager.devcluster.server.statuses import (
     Cause,
     duplicate,
-    forbidden_field,
     invalid,
     not_supported,
     required,
@@ -30,7 +31,6 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 JSON = dict[str, Any]
 
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
-_NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
 _DENY_AND_WARN: Final = (
     "must not contain both Deny and Warn (repeating the same validation failure "
     "information in the API response and headers serves no purpose)"
@@ -59,7 +59,7 @@ class ValidatingAdmissionPolicyBindingStrategy(Strategy):
         else:
             causes.append(required("spec.policyName"))
         if "paramRef" in spec:
-            causes += _validate_reference(spec["paramRef"], "spec.paramRef")
+            causes += validate_reference(spec["paramRef"], "spec.paramRef")
         if "matchResources" in spec:
             match, field = spec["matchResources"], "spec.matchResources"
             causes += validate_match(match, field, needs_rules=False)
@@ -68,43 +68,12 @@ class ValidatingAdmissionPolicyBindingStrategy(Strategy):
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj["spec"]
-        reference = spec.get("paramRef")
         return [
             name_of(obj),
             spec["policyName"],
-            _reference_text(reference) if reference else "<unset>",
+            reference_text(spec.get("paramRef")),
             age(obj, now),
         ]
-
-
-def _reference_text(reference: JSON) -> str:
-    if name := reference.get("name"):
-        namespace = reference.get("namespace")
-        return f"{namespace}/{name}" if namespace else name
-    return selector_text(reference.get("selector"))
-
-
-def _validate_reference(reference: JSON, field: str) -> list[Cause]:
-    causes = []
-    has_name, has_selector = reference.get("name"), "selector" in reference
-    if has_name:
-        causes += validate_path_segment(reference["name"], f"{field}.name")
-    if has_selector:
-        causes += validate_selector(reference["selector"], f"{field}.selector")
-    if not has_name and not has_selector:
-        causes.append(required(field, "one of name or selector must be specified"))
-    if has_name and has_selector:
-        detail = "name and selector are mutually exclusive"
-        causes += [
-            forbidden_field(f"{field}.{name}", detail) for name in ("name", "selector")
-        ]
-    action, where = reference.get("parameterNotFoundAction"), "parameterNotFoundAction"
-    if action is None:
-        causes.append(required(f"{field}.{where}"))
-    elif action not in _NOT_FOUND_ACTIONS:
-        value = shown(action)
-        causes.append(not_supported(f"{field}.{where}", value, _NOT_FOUND_ACTIONS))
-    return causes
 
 
 def _validate_actions(actions: list[str]) -> list[Cause]:

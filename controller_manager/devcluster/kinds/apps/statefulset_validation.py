@@ -56,7 +56,8 @@ def validate_stateful_set_spec(spec: JSON) -> list[Cause]:
         causes += validate_label(name, "spec.serviceName")
     causes += validate_required_selector(selector, "statefulset")
     causes += validate_template_labels(spec, selector)
-    causes += validate_pod_template(spec["template"], "spec.template")
+    claims = spec.get("volumeClaimTemplates") or ()
+    causes += validate_pod_template(spec["template"], "spec.template", claims)
     return causes + validate_always_restarts(spec, "StatefulSet")
 
 

@@ -1,0 +1,31 @@
+"""A changed object becomes the new object of a write."""
+
+from typing import Any
+
+from controller_manager.devcluster.server.admission import Write
+from controller_manager.devcluster.server.conversion import to_stored
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.negotiation import check_object
+
+JSON = dict[str, Any]
+
+
+def take_changed(write: Write, changed: JSON, kind: Kind) -> None:
+    """Make `changed`, in the version of `kind`, the new object of a write.
+
+    Its types are checked and its defaults filled in, as when a client had sent it. The
+    managers of its fields stay as they were. Raises Refusal for a wrong type.
+    """
+    obj = write.obj
+    if obj is None or write.body_kind:
+        write.obj = changed
+        return
+    checked, _ = check_object(changed, kind, kind.version)
+    found = to_stored(kind, checked)
+    if write.kind.is_custom and "apiVersion" in obj:
+        found["apiVersion"] = obj["apiVersion"]
+    managers = obj["metadata"].get("managedFields")
+    if managers is not None:
+        found["metadata"]["managedFields"] = managers
+    write.kind.strategy.apply_defaults(found)
+    write.obj = found

@@ -1,0 +1,92 @@
+"""MutatingAdmissionPolicy: how expressions change the objects of a write."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.admissionregistration.expressions import (
+    validate_mutations,
+)
+from controller_manager.devcluster.kinds.admissionregistration.matching import (
+    apply_match_defaults,
+    validate_mutable,
+)
+from controller_manager.devcluster.kinds.admissionregistration.policy_heads import (
+    param_kind_text,
+    validate_head,
+)
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    not_supported,
+    required,
+    shown,
+)
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+_REINVOCATIONS: Final = ("Never", "IfNeeded")
+
+
+class MutatingAdmissionPolicyStrategy(Strategy):
+    """Fills in the failure policy and the match."""
+
+    counts_generations: ClassVar = True
+    models: ClassVar = (
+        "V1ApplyConfiguration",
+        "V1JSONPatch",
+        "V1MatchCondition",
+        "V1MatchResources",
+        "V1Mutation",
+        "V1NamedRule",
+        "V1ParamKind",
+        "V1Variable",
+    )
+    columns: ClassVar = (
+        NAME,
+        Column("Mutations", "integer"),
+        Column("ParamKind"),
+        AGE,
+    )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in what is not given."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("failurePolicy", "Fail")
+        if "matchConstraints" in spec:
+            apply_match_defaults(spec["matchConstraints"])
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the match and the expressions."""
+        spec = obj["spec"]
+        causes = validate_head(spec)
+        match = spec.get("matchConstraints") or {}
+        causes += validate_mutable(match, "spec.matchConstraints")
+        causes += validate_mutations(spec)
+        policy, field = spec.get("reinvocationPolicy"), "spec.reinvocationPolicy"
+        if not policy:
+            causes.append(required(field))
+        elif policy not in _REINVOCATIONS:
+            causes.append(not_supported(field, shown(policy), _REINVOCATIONS))
+        return causes
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec = obj["spec"]
+        count = len(spec.get("mutations", []))
+        return [name_of(obj), count, param_kind_text(spec), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "MutatingAdmissionPolicy",
+    "mutatingadmissionpolicies",
+    namespaced=False,
+    model="V1MutatingAdmissionPolicy",
+    categories=("api-extensions",),
+    strategy=MutatingAdmissionPolicyStrategy(),
+)

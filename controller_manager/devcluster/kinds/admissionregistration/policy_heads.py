@@ -1,0 +1,46 @@
+"""What all kinds of policies have: failure policy, parameters, and matches."""
+
+from typing import Any, Final
+
+from controller_manager.devcluster.kinds.admissionregistration.matching import (
+    validate_match,
+)
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    not_supported,
+    required,
+    shown,
+)
+
+JSON = dict[str, Any]
+
+_FAILURE_POLICIES: Final = ("Fail", "Ignore")
+
+
+def param_kind_text(spec: JSON) -> str:
+    """Return the kind of the parameters as kubectl shows it."""
+    kind = spec.get("paramKind")
+    return f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>"
+
+
+def validate_head(spec: JSON) -> list[Cause]:
+    """Check the failure policy, the kind of the parameters, and the constraints."""
+    causes = []
+    if spec["failurePolicy"] not in _FAILURE_POLICIES:
+        value = shown(spec["failurePolicy"])
+        causes.append(not_supported("spec.failurePolicy", value, _FAILURE_POLICIES))
+    causes += _validate_param_kind(spec.get("paramKind"))
+    match, field = spec.get("matchConstraints"), "spec.matchConstraints"
+    if match is None:
+        return [*causes, required(field)]
+    return causes + validate_match(match, field, needs_rules=True)
+
+
+def _validate_param_kind(kind: JSON | None) -> list[Cause]:
+    if kind is None:
+        return []
+    return [
+        required(f"spec.paramKind.{name}")
+        for name in ("apiVersion", "kind")
+        if not kind.get(name)
+    ]

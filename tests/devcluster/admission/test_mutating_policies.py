@@ -1,0 +1,239 @@
+"""Mutating admission policies change objects as upstream's."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.clusters import Cluster
+from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
+from tests.devcluster.requests import call
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+
+PODS = "/api/v1/namespaces/default/pods"
+POLICIES = f"{GROUP}/mutatingadmissionpolicies"
+
+
+def applying(expression: str) -> JSON:
+    """Return a mutation by an applied configuration."""
+    patch = {"expression": expression}
+    return {"patchType": "ApplyConfiguration", "applyConfiguration": patch}
+
+
+def patching(expression: str) -> JSON:
+    """Return a mutation by a JSON patch."""
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+def spec_of(*mutations: JSON, **parts: Any) -> JSON:
+    rules = [{**EVERYTHING, "resources": ["pods"], "operations": ["CREATE"]}]
+    return {
+        "matchConstraints": {"resourceRules": rules},
+        "mutations": list(mutations),
+        "reinvocationPolicy": "Never",
+        **parts,
+    }
+
+
+async def bind(cluster: Cluster, spec: JSON, name: str = "p", **binding: Any) -> None:
+    """Create a policy and a binding of it."""
+    policy = {"metadata": {"name": name}, "spec": spec}
+    await request(cluster, "POST", POLICIES, policy)
+    body = {"metadata": {"name": name}, "spec": {"policyName": name, **binding}}
+    await request(cluster, "POST", f"{GROUP}/mutatingadmissionpolicybindings", body)
+
+
+def pod() -> JSON:
+    metadata = {"name": "a", "labels": {"app": "a"}}
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+async def write(cluster: Cluster) -> tuple[int, JSON]:
+    answer = await call(cluster, "POST", PODS, json.dumps(pod()).encode())
+    return answer.status, json.loads(answer.body)
+
+
+SIDECAR = """
+Object{
+  metadata: Object.metadata{labels: {"by": "policy"}},
+  spec: Object.spec{
+    initContainers: [
+      Object.spec.initContainers{
+        name: "proxy", image: "proxy:v1", restartPolicy: "Always"
+      }
+    ]
+  }
+}"""
+
+
+NEVER = {"name": "a", "expression": "false"}
+
+
+async def test_a_configuration_is_merged(cluster: Cluster) -> None:
+    """Lists by their keys; defaults are filled in."""
+    await bind(cluster, spec_of(applying(SIDECAR)))
+    code, made = await write(cluster)
+    assert (code, made["metadata"]["labels"]) == (201, {"app": "a", "by": "policy"})
+    (proxy,) = made["spec"]["initContainers"]
+    (container,) = made["spec"]["containers"]
+    named = {"name": "proxy", "image": "proxy:v1", "restartPolicy": "Always"}
+    assert proxy == {**container, **named, "imagePullPolicy": "IfNotPresent"}
+
+
+async def test_mutations_go_on_from_each_other(cluster: Cluster) -> None:
+    """A patch sees what the configuration before it has changed."""
+    add = (
+        "[JSONPatch{op: 'add', path: '/metadata/labels/' + "
+        "jsonpatch.escapeKey('example.com/n'), value: "
+        "string(size(object.metadata.labels))}]"
+    )
+    await bind(cluster, spec_of(applying(SIDECAR), patching(add)))
+    _, made = await write(cluster)
+    expected = {"app": "a", "by": "policy", "example.com/n": "2"}
+    assert made["metadata"]["labels"] == expected
+
+
+@pytest.mark.parametrize(
+    ("mutation", "parts", "expected"),
+    [
+        (patching("[JSONPatch{op: 'test', path: '/spec', value: 1}]"), {}, ""),
+        (applying(SIDECAR), {"matchConditions": [NEVER]}, ""),
+        (
+            applying("Object{spec: Object.spec{nodeName: object.spec.x}}"),
+            {"failurePolicy": "Ignore"},
+            "",
+        ),
+        (
+            applying("Object{spec: Object.spec{nodeName: object.spec.x}}"),
+            {},
+            (
+                "expression 'Object{spec: Object.spec{nodeName: object.spec.x}}' "
+                "resulted in error: no such key: x"
+            ),
+        ),
+        (
+            applying("Object{spec: Object.specx{nodeName: 'n'}}"),
+            {},
+            (
+                'type mismatch: unexpected type name "Object.specx", expected '
+                '"Object.spec", which matches field name path from root Object type'
+            ),
+        ),
+        (
+            applying("Object{spec: Object.spec{nodeNames: 'n'}}"),
+            {},
+            (
+                "error applying patch: failed to convert patch object to typed object: "
+                ".spec.nodeNames: field not declared in schema"
+            ),
+        ),
+        (
+            applying(
+                "Object{spec: Object.spec{containers: [Object.spec.containers{"
+                "name: 'c', args: ['a']}]}}"
+            ),
+            {},
+            (
+                "error applying patch: invalid ApplyConfiguration: may not mutate "
+                "atomic arrays, maps or structs: .spec.containers[0].args"
+            ),
+        ),
+        (
+            patching("[JSONPatch{op: 'remove', path: '/spec/x'}]"),
+            {},
+            (
+                "JSONPath: error in remove for path: '/spec/x': Unable to remove "
+                "nonexistent key: x: missing value"
+            ),
+        ),
+    ],
+)
+async def test_a_mutation_that_fails_refuses(
+    cluster: Cluster, mutation: JSON, parts: JSON, expected: str
+) -> None:
+    """Unless nothing is to be changed, or failurePolicy is Ignore."""
+    await bind(cluster, spec_of(mutation, **parts))
+    code, said = await write(cluster)
+    if not expected:
+        assert (code, said["metadata"]["labels"]) == (201, {"app": "a"})
+        return
+    message = f"policy 'p' with binding 'p' denied request: {expected}"
+    assert said == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": "Invalid",
+        "details": {"name": "a", "kind": "pods", "causes": [{"message": message}]},
+        "code": 403,
+    }
+
+
+async def test_a_policy_may_be_asked_a_second_time(cluster: Cluster) -> None:
+    """If one after it has changed the object."""
+    count = (
+        "Object{metadata: Object.metadata{annotations: {'seen': "
+        "string(size(object.metadata.labels))}}}"
+    )
+    await bind(cluster, spec_of(applying(count), reinvocationPolicy="IfNeeded"), "a")
+    label = "Object{metadata: Object.metadata{labels: {'late': 'yes'}}}"
+    await bind(cluster, spec_of(applying(label)), "b")
+    _, made = await write(cluster)
+    assert made["metadata"]["annotations"] == {"seen": "2"}
+
+
+@pytest.mark.parametrize(
+    ("mutation", "expected"),
+    [
+        ({}, "spec.mutations[0].patchType: Required value"),
+        (
+            {"patchType": "Merge"},
+            (
+                'spec.mutations[0].patchType: Unsupported value: "Merge": supported '
+                'values: "ApplyConfiguration", "JSONPatch"'
+            ),
+        ),
+        (
+            {"patchType": "JSONPatch"},
+            (
+                "spec.mutations[0].jsonPatch: Required value: must be specified when "
+                "patchType is JSONPatch"
+            ),
+        ),
+        (
+            applying("object.spec"),
+            (
+                "spec.mutations[0].applyConfiguration.expression: Invalid value: "
+                '"object.spec": must evaluate to Object but got dyn'
+            ),
+        ),
+        (
+            patching("JSONPatch{op: 'remove', path: '/spec'}"),
+            (
+                'spec.mutations[0].jsonPatch.expression: Invalid value: "JSONPatch{op: '
+                "'remove', path: '/spec'}\": must evaluate to list(JSONPatch) but got "
+                "JSONPatch"
+            ),
+        ),
+        (
+            applying("Other{}"),
+            (
+                "spec.mutations[0].applyConfiguration.expression: Invalid value: "
+                '"Other{}": compilation failed: ERROR: <input>:1:6: undeclared '
+                "reference to 'Other' (in container '')\n | Other{}\n | .....^"
+            ),
+        ),
+    ],
+)
+async def test_a_wrong_mutation_is_refused(
+    cluster: Cluster, mutation: JSON, expected: str
+) -> None:
+    """When the policy is stored."""
+    body = {"metadata": {"name": "p"}, "spec": spec_of(mutation)}
+    answer = await call(cluster, "POST", POLICIES, json.dumps(body).encode())
+    causes = json.loads(answer.body)["details"]["causes"]
+    assert [f"{each['field']}: {each['message']}" for each in causes] == [expected]

@@ -1,0 +1,132 @@
+"""Events of both groups are the same objects."""
+
+import json
+from typing import Any
+
+import pytest
+
+from controller_manager.client.transport import Request
+from tests.clusters import Cluster
+from tests.devcluster.requests import call
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+CORE = "/api/v1/namespaces/default/events"
+NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
+TIME = "2026-01-01T00:00:00.000001Z"
+EVENT: JSON = {
+    "metadata": {"name": "e"},
+    "eventTime": TIME,
+    "reportingController": "example.com/me",
+    "reportingInstance": "me-1",
+    "action": "Try",
+    "reason": "Tried",
+    "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
+    "note": "It was tried.",
+    "type": "Normal",
+}
+
+
+async def answer(cluster: Cluster, method: str, path: str, body: Any = None) -> JSON:
+    encoded = json.dumps(body).encode() if body else b""
+    given = await call(cluster, method, path, encoded)
+    found: JSON = json.loads(given.body)
+    return found
+
+
+async def test_an_event_is_read_under_other_names(cluster: Cluster) -> None:
+    """In both groups, one by one, in lists and in watches."""
+    created = await answer(cluster, "POST", NEW, EVENT)
+    fields = {name: value for name, value in created.items() if name != "metadata"}
+    assert fields == {
+        **{name: value for name, value in EVENT.items() if name != "metadata"},
+        "kind": "Event",
+        "apiVersion": "events.k8s.io/v1",
+        "deprecatedSource": {},
+        "deprecatedFirstTimestamp": None,
+        "deprecatedLastTimestamp": None,
+    }
+    old = await answer(cluster, "GET", f"{CORE}/e")
+    assert old["metadata"] == created["metadata"]
+    assert {name: value for name, value in old.items() if name != "metadata"} == {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "involvedObject": EVENT["regarding"],
+        "reason": "Tried",
+        "message": "It was tried.",
+        "source": {},
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "type": "Normal",
+        "eventTime": TIME,
+        "action": "Try",
+        "reportingComponent": "example.com/me",
+        "reportingInstance": "me-1",
+    }
+    selected = await answer(cluster, "GET", f"{NEW}?fieldSelector=regarding.name=p")
+    assert [each["note"] for each in selected["items"]] == ["It was tried."]
+    none = await answer(cluster, "GET", f"{NEW}?fieldSelector=regarding.name=q")
+    assert none["items"] == []
+    query = (("watch", "1"), ("timeoutSeconds", "1"))
+    watched = await cluster.transport.request(Request("GET", NEW, query))
+    (line,) = watched.body.splitlines()
+    assert json.loads(line)["object"] == created
+
+
+async def test_an_event_is_changed_in_either_group(cluster: Cluster) -> None:
+    """A series grows in one, and ends in the other."""
+    created = await answer(cluster, "POST", NEW, EVENT)
+    series = {"count": 2, "lastObservedTime": TIME}
+    changed = await answer(cluster, "PUT", f"{NEW}/e", {**created, "series": series})
+    assert changed["series"] == series
+    old = await answer(cluster, "GET", f"{CORE}/e")
+    assert old["series"] == series
+    ended = await answer(cluster, "PUT", f"{CORE}/e", {**old, "message": "over"})
+    assert ended["message"] == "over"
+    assert (await answer(cluster, "GET", f"{NEW}/e"))["note"] == "over"
+    await answer(cluster, "DELETE", f"{NEW}/e")
+    assert (await answer(cluster, "GET", f"{CORE}/e"))["code"] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "message"),
+    [
+        (
+            NEW,
+            {"eventTime": None, "type": "Odd", "deprecatedCount": 3},
+            (
+                '[eventTime: Required value, type: Invalid value: "": has invalid '
+                'value: Odd, count: Invalid value: "": needs to be unset]'
+            ),
+        ),
+        (
+            NEW,
+            {"series": {"count": 1}, "action": ""},
+            (
+                "[action: Required value, series.count: Invalid value: "
+                '"": should be at least 2, series.lastObservedTime: Required value]'
+            ),
+        ),
+        (
+            NEW,
+            {"regarding": {}, "note": "n" * 1025},
+            'message: Invalid value: "": can have at most 1024 characters',
+        ),
+        (
+            CORE,
+            {"involvedObject": {"namespace": "kube-system"}, "eventTime": None},
+            (
+                'involvedObject.namespace: Invalid value: "kube-system": does not '
+                "match event.namespace"
+            ),
+        ),
+    ],
+)
+async def test_a_wrong_event_is_refused(
+    cluster: Cluster, path: str, change: JSON, message: str
+) -> None:
+    """More strictly in the newer group."""
+    refused = await answer(cluster, "POST", path, {**EVENT, **change})
+    assert refused["message"] == f'Event "e" is invalid: {message}'

@@ -1,0 +1,1 @@
+"""Fields of objects, and who owns them."""
