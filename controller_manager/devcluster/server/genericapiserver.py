@@ -14,7 +14,7 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
-from controller_manager.devcluster.server.accepting import wanted_form
+from controller_manager.devcluster.server.accepting import accepted
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
@@ -292,7 +292,8 @@ class GenericAPIServer:
         if self.storage.trouble:
             message = f"Internal error occurred: {self.storage.trouble}"
             raise Refusal(500, "InternalError", message)
-        form = wanted_form(header(request.headers, "accept"))
+        accept, verbs = header(request.headers, "accept"), target.kind.verbs
+        form = accepted(accept, has_tables="list" in verbs).form
         answer = await self._writer.answer(target, request)
         return self._renderer.rewritten(target, answer, form)
 
