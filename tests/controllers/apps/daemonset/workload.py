@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.controllers.builders import daemon_set_json
-from tests.simulation.workload import Workload
+from tests.simulation.workload import READY_AFTER, Workload
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -40,7 +40,7 @@ class DaemonSetUsers(Workload):
     def _create(self, namespace: str, name: str, rng: random.Random) -> None:
         spec: JSON = {
             "updateStrategy": _strategy(rng),
-            "minReadySeconds": rng.choice([0, 0, 3]),
+            **rng.choice(READY_AFTER),
             "revisionHistoryLimit": rng.choice([0, 2, 10]),
         }
         obj = daemon_set_json(name, **spec)

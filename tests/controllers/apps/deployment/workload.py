@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.controllers.builders import deployment_json
-from tests.simulation.workload import Workload
+from tests.simulation.workload import READY_AFTER, Workload
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -38,7 +38,7 @@ class DeploymentUsers(Workload):
         spec: JSON = {"strategy": {"type": "Recreate"}}
         if rng.random() < 0.8:
             spec["strategy"] = _rolling(rng)
-        spec["minReadySeconds"] = rng.choice([0, 0, 3])
+        spec |= rng.choice(READY_AFTER)
         spec["revisionHistoryLimit"] = rng.choice([0, 2, 10])
         deployment = deployment_json(name, rng.randrange(1, 7), **spec)
         deployment["metadata"]["namespace"] = namespace

@@ -13,7 +13,7 @@ from tests.controllers.apps.statefulset.builders import (
     rolling,
     stateful_set_json,
 )
-from tests.simulation.workload import Workload
+from tests.simulation.workload import READY_AFTER, Workload
 from tests.simulation.world import DELETABLE_NAMESPACE, NAMESPACE
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class StatefulSetUsers(Workload):
     def _create(self, namespace: str, name: str, rng: random.Random) -> None:
         spec: JSON = {
             "podManagementPolicy": rng.choice(["OrderedReady", "Parallel"]),
-            "minReadySeconds": rng.choice([0, 0, 3]),
+            **rng.choice(READY_AFTER),
             "revisionHistoryLimit": rng.choice([0, 2, 10]),
             "persistentVolumeClaimRetentionPolicy": _retention(rng),
         }
