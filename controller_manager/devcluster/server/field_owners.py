@@ -55,12 +55,14 @@ def field_manager(
     options = _OPTIONS.get(request.method, "PatchOptions")
     name = _checked(target.query, options) or _agent(request.headers) or "unknown"
     version = kind.api_version if operation == "Update" else ""
+    submission = target.submission
     return FieldManager(
         Manager(name, operation, subresource, version),
         version_of(kind),
         partial(_find, catalogue, kind),
         _reset(kind, subresource),
-        format_time(clock.now()),
+        # The same in all attempts to write.
+        format_time(submission.now if submission else clock.now()),
     )
 
 

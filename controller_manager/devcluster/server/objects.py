@@ -115,6 +115,18 @@ class Objects:
 
     # Creating
 
+    def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
+        """Store a new object of a part of the cluster, complete, without checks.
+
+        It gets its namespace, its name, a uid, and the time of its creation.
+        """
+        namespace, name = key
+        metadata: JSON = {"name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        self._stamp_new(kind, metadata, None)
+        return self.put(kind, key, {**obj, "metadata": metadata})
+
     def create(
         self,
         kind: Kind,
