@@ -11,7 +11,11 @@ from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.fields.entries import Manager
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
-from controller_manager.devcluster.server.fields.field_set import EMPTY, FieldSet
+from controller_manager.devcluster.server.fields.field_set import (
+    EMPTY,
+    FieldSet,
+    union,
+)
 from controller_manager.devcluster.server.fields.field_type import DEDUCED
 from controller_manager.devcluster.server.fields.model_types import type_of_model
 from controller_manager.devcluster.server.fields.pruning import Version
@@ -114,7 +118,9 @@ def _find(catalogue: Catalogue, kind: Kind, api_version: str) -> Version | None:
 def _reset(kind: Kind, subresource: str) -> FieldSet:
     """Return the fields that an endpoint does not write (GetResetFields)."""
     if subresource == "status":
-        return kind.strategy.not_in_status
+        kept: FieldSet = {f"f:{name}": {} for name in kind.strategy.kept_by_status}
+        more = {"f:metadata": kept} if kept else EMPTY
+        return union(kind.strategy.not_in_status, more)
     return _STATUS if kind.has_status and not subresource else EMPTY
 
 

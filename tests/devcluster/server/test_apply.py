@@ -223,16 +223,19 @@ async def test_the_status_is_applied_through_its_subresource(cluster: Cluster) -
     spec = {"selector": {"matchLabels": labels}, "template": template}
     await apply(cluster, WEB, {"spec": spec, "status": {"replicas": 7}})
     status = {"replicas": 2, "conditions": [{"type": "Mine", "status": "True"}]}
-    body = {"spec": {"replicas": 9}, "status": status}
+    metadata = {"labels": {"no": "1"}, "annotations": {"yes": "1"}}
+    body = {"metadata": metadata, "spec": {"replicas": 9}, "status": status}
     _, web = await apply(cluster, f"{WEB}/status", body, "b")
     assert (web["spec"]["replicas"], web["status"]["replicas"]) == (1, 2)
+    assert "labels" not in web["metadata"]
     assert managers(web)["b", "Apply"] == {
+        "f:metadata": {"f:annotations": {"f:yes": {}}},
         "f:status": {
             "f:conditions": {
                 'k:{"type":"Mine"}': {".": {}, "f:status": {}, "f:type": {}}
             },
             "f:replicas": {},
-        }
+        },
     }
     code, _ = await apply(cluster, f"{ROLES}/absent/status", {"status": {}})
     assert code in (404, 501)

@@ -146,3 +146,67 @@ async def test_finalizers_of_several_managers_are_kept(cluster: Cluster) -> None
         answer = await call(cluster, "PATCH", path, encoded, content_type=APPLY)
     metadata = msgspec.json.decode(answer.body)["metadata"]
     assert metadata["finalizers"] == ["example.com/one", "example.com/two"]
+
+
+async def test_a_manager_goes_on_in_another_version(cluster: Cluster) -> None:
+    """What it had applied in the old one goes; others keep theirs in their versions."""
+    schema = {"openAPIV3Schema": SCHEMA}
+    versions = [version(schema=schema), version("v2", schema=schema)]
+    await define(cluster, spec(*versions))
+
+    async def apply_in(name: str, manager: str, **fields: Any) -> JSON:
+        body = {"apiVersion": f"example.com/{name}", "kind": "Widget", "spec": fields}
+        path = PATH.replace("v1", name) + f"?fieldManager={manager}"
+        encoded = msgspec.json.encode(body)
+        answer = await call(cluster, "PATCH", path, encoded, content_type=APPLY)
+        assert answer.status in (200, 201), answer.body
+        found: JSON = msgspec.json.decode(answer.body)
+        return found
+
+    await apply_in("v1", "one", tags=["a", "b"], labels={"x": "1"}, words=["w"])
+    await apply_in("v1", "two", tags=["b"], labels={"y": "1"})
+    found = await apply_in("v2", "one", tags=["a"])
+    assert found["apiVersion"] == "example.com/v2"
+    assert found["spec"] == {"tags": ["a", "b"], "labels": {"y": "1"}}
+    assert [
+        (each["manager"], each["apiVersion"], each["fieldsV1"])
+        for each in found["metadata"]["managedFields"]
+    ] == [
+        ("one", "example.com/v2", {"f:spec": {"f:tags": {'v:"a"': {}}}}),
+        (
+            "two",
+            "example.com/v1",
+            {"f:spec": {"f:labels": {"f:y": {}}, "f:tags": {'v:"b"': {}}}},
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"free": {"a": {"b": [1]}}}, ""),
+        ({"ports": [{"port": 1}]}, ""),
+        ({"name": "a"}, ".spec.name: field not declared in schema"),
+        (
+            {"tags": ["a", "a"]},
+            '.spec.tags: duplicate entries for key [="a"]',
+        ),
+        (
+            {"labels": {"a": 1}},
+            ".spec.labels.a: expected string, got &value.valueUnstructured{Value:1}",
+        ),
+    ],
+)
+async def test_a_configuration_fits_the_schema(
+    cluster: Cluster, fields: JSON, refusal: str
+) -> None:
+    """An object of which the schema says nothing may have any fields."""
+    properties = SCHEMA["properties"]["spec"]["properties"]
+    free = {**properties, "free": {"type": "object"}}
+    inner = {**SCHEMA["properties"]["spec"], "properties": free}
+    schema = {"type": "object", "properties": {"spec": inner}}
+    await define(cluster, spec(version(schema={"openAPIV3Schema": schema})))
+    status, body = await apply(cluster, "one", **fields)
+    what = "failed to create typed patch object (/; example.com/v1, Kind=Widget)"
+    expected = (500, f"{what}: {refusal}") if refusal else (201, None)
+    assert (status, body.get("message")) == expected

@@ -61,7 +61,9 @@ def _type_of(schema: JSON) -> FieldType:
 def _map(schema: JSON, *, is_resource: bool) -> MapType:
     others = schema_of_others(schema)
     inner = _type_of(others) if others is not None else None
-    if inner is None and schema.get(PRESERVES):
+    # An object of which nothing is said may have any fields.
+    is_free = not properties_of(schema) and "additionalProperties" not in schema
+    if inner is None and (schema.get(PRESERVES) or (is_free and not is_resource)):
         inner = DEDUCED
     load = partial(_fields, schema, is_resource=is_resource)
     return MapType(load, inner, is_atomic=schema.get(MAP_TYPE) == "atomic")
