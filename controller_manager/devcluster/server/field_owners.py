@@ -62,6 +62,23 @@ def field_manager(
     )
 
 
+def part_of_cluster(
+    name: str, kind: Kind, subresource: str, clock: Clock
+) -> FieldManager:
+    """Return the manager of fields that a part of the cluster writes without requests.
+
+    Such parts write only kinds that have one version, or none of whose fields differ.
+    """
+    version = version_of(kind)
+    return FieldManager(
+        Manager(name, "Update", subresource, kind.api_version),
+        version,
+        lambda api_version: version._replace(api_version=api_version),
+        _reset(kind, subresource),
+        format_time(clock.now()),
+    )
+
+
 def version_of(kind: Kind) -> Version:
     """Return the version of a kind in which objects are merged."""
     if kind.model and not kind.conversion:
