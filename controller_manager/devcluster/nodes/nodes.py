@@ -104,7 +104,6 @@ class Nodes:
         self._count = count
         kubelets = objects.in_name_of("kubelet")
         scheduler = objects.in_name_of("kube-scheduler")
-        self._heartbeats = Heartbeats(kubelets, count)
         report = self._report = Reporter(objects, details=details)
         storage = StorageObjects(objects.in_name_of("csi-devcluster"))
         self._binding = VolumeBinding(StorageObjects(scheduler))
@@ -121,9 +120,9 @@ class Nodes:
             families=_families(objects),
         )
         evictions = Evictions(
-            objects, report, self._scheduler.pods_on, self._kubelet.evict
+            kubelets, report, self._scheduler.pods_on, self._kubelet.evict
         )
-        self._heartbeats = Heartbeats(objects, count, evictions.relieve)
+        self._heartbeats = Heartbeats(kubelets, count, evictions.relieve)
         self._provisioner = Provisioner(storage, report) if provisioner else None
         self._attacher = Attacher(storage) if attacher else None
         self._resizer = Resizer(storage, report) if resizer else None
