@@ -69,6 +69,7 @@ OTHERS = frozenset(
         "--no-compile",
         "--yes",
         "--patches",  # kubeadm
+        "--raw",  # kubectl
     }
 )
 """Flags of other programs."""

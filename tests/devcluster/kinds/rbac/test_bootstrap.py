@@ -197,7 +197,7 @@ async def test_a_protected_role_is_left_alone() -> None:
 async def test_a_snapshot_without_roles_gets_them() -> None:
     """It comes from a cluster that did not ask for roles."""
     source, cluster = Cluster(), Cluster(rbac=True)
-    cluster.server.restore(state_of(source.server.storage))
+    cluster.server.restore(state_of(source.server.storage), ends_watches=True)
     assert reconciled(cluster) == 0
     assert cluster.server.authorizer.allows(
         User("jane"), Attributes("get", path="/version")
