@@ -1,9 +1,12 @@
-"""A cluster with all admission plugins of upstream's default."""
+"""A cluster with all admission plugins of upstream's default, and a webhook."""
+
+from collections.abc import AsyncGenerator
 
 import pytest_asyncio
 
 from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
 from tests.clusters import Cluster
+from tests.devcluster.admission.webhook_server import WebhookServer, webhook_server
 
 
 @pytest_asyncio.fixture
@@ -12,3 +15,10 @@ async def cluster() -> Cluster:
     cluster = Cluster(admission_plugins=ON_BY_DEFAULT)
     cluster.add("ServiceAccount", "default")
     return cluster
+
+
+@pytest_asyncio.fixture
+async def hook() -> AsyncGenerator[WebhookServer, None]:
+    """Return a webhook that agrees to everything."""
+    async with webhook_server() as server:
+        yield server

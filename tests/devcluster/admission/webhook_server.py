@@ -9,11 +9,15 @@ from typing import Any
 
 from aiohttp import web
 
+from controller_manager.client.transport import Response
 from controller_manager.serving.certificates import Pair, self_signed
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
 
 JSON = dict[str, Any]
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
 Reply = Callable[[JSON], Any]
 """Returns the response to a request, or a whole answer."""
 
@@ -109,3 +113,16 @@ async def request(
     assert answer.status < 300, answer.body
     found: JSON = json.loads(answer.body)
     return found
+
+
+def config_map(name: str = "a", **parts: Any) -> JSON:
+    return {"metadata": {"name": name}, **parts}
+
+
+async def post(cluster: Cluster, path: str, body: JSON) -> Response:
+    return await call(cluster, "POST", path, json.dumps(body).encode())
+
+
+def refusal(answer: Response) -> JSON:
+    body: JSON = json.loads(answer.body)
+    return {k: body[k] for k in ("message", "reason", "code") if k in body}
