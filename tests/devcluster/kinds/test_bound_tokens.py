@@ -196,8 +196,8 @@ async def test_tokens_outlive_the_server_that_signed_them(cluster: Cluster) -> N
             {"expirationSeconds": "600"},
             (
                 'TokenRequest in version "v1" cannot be handled as a TokenRequest: '
-                "json: Expected `int | null`, got `str` - at "
-                "`$.spec.expirationSeconds`"
+                "json: cannot unmarshal string into Go struct field "
+                "TokenRequestSpec.spec.expirationSeconds of type int64"
             ),
         ),
         (
