@@ -90,6 +90,8 @@ class PodStrategy(Strategy):
         status = obj["status"]
         status.setdefault("phase", "Pending")
         status.setdefault("qosClass", qos_class(obj["spec"]))
+        if obj["spec"].get("schedulingGates"):
+            status["conditions"] = [_GATED]
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
@@ -138,6 +140,14 @@ def qos_class(spec: JSON) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition of a new pod that no scheduler looks at yet."""
+
 _CONNECT: Final = ("create", "get")
 
 KIND: Final = Kind(
@@ -150,10 +160,18 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(
         Subresource("attach", "PodAttachOptions", _CONNECT),
-        Subresource("binding", "Binding", ("create",), connect=binding),
+        Subresource(
+            "binding", "Binding", ("create",), connect=binding, model="V1Binding"
+        ),
         Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
         Subresource(
-            "eviction", "Eviction", ("create",), "policy", "v1", connect=eviction
+            "eviction",
+            "Eviction",
+            ("create",),
+            "policy",
+            "v1",
+            connect=eviction,
+            model="V1Eviction",
         ),
         Subresource("exec", "PodExecOptions", _CONNECT),
         Subresource("log", "Pod", ("get",)),
