@@ -63,11 +63,13 @@ async def test_every_cluster_has_those_of_upstream(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("name", ["exempt", "catch-all"])
 async def test_the_mandatory_ones_come_back(cluster: Cluster, name: str) -> None:
-    """With the same spec."""
+    """With the same spec and another uid, for which kubectl waits."""
     for plural in ("flowschemas", "prioritylevelconfigurations"):
         before = stored(cluster, plural, name)
         delete(cluster, plural, name)
-        assert stored(cluster, plural, name)["spec"] == before["spec"]
+        after = stored(cluster, plural, name)
+        assert after["spec"] == before["spec"]
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
     assert dangling(cluster, name)[0] == "False"
 
 

@@ -174,11 +174,13 @@ PRIORITY_LEVELS: Final[Mapping[str, JSON]] = {
 def with_metadata(objects: Objects, name: str, plural: str) -> JSON:
     """Return the metadata of an object that the API server creates itself.
 
-    The uid is not random: what is random in a cluster begins with its users.
+    The uid is not random: what is random in a cluster begins with its users. One that
+    comes back has another: kubectl waits until the one that it deleted is gone.
     """
+    seed = f"{plural}/{name}/{objects.storage.version}"
     metadata = {
         "name": name,
-        "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{plural}/{name}")),
+        "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, seed)),
         "generation": 1,
         "creationTimestamp": format_time(objects.clock.now()),
         "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"},
