@@ -157,6 +157,7 @@ class HTTPServer:
             answer = await self._answer(plain, user)
         except ConnectionCutError:
             return _cut(request)
+        self._server.metrics.count(plain, answer.status)
         if isinstance(answer, Response):
             return _plain(answer, common)
         return await self._stream(request, answer, common)

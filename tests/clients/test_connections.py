@@ -49,6 +49,22 @@ def test_each_answer_has_an_id_and_is_not_cached(
     assert str(uuid.UUID(found[0])) == found[0]
 
 
+def test_requests_over_the_network_are_counted(
+    clients_cluster: DevelopmentCluster,
+) -> None:
+    """So a test can see how many its controller sends."""
+    caller = Caller(clients_cluster.kubeconfig)
+
+    def counted() -> list[str]:
+        lines = caller.get("/metrics").body.splitlines()
+        return [each for each in lines if 'resource="leases"' in each]
+
+    assert not [each for each in counted() if "request_total" in each]
+    caller.get("/apis/coordination.k8s.io/v1/leases")
+    [total] = [each for each in counted() if "request_total" in each]
+    assert total.endswith(" 1.0")
+
+
 def test_a_body_of_more_than_three_megabytes_is_refused(
     connection: http.client.HTTPSConnection, headers: dict[str, str]
 ) -> None:

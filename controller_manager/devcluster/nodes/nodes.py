@@ -102,13 +102,16 @@ class Nodes:
         self._storage = server.storage
         self._clock = clock
         self._count = count
+        kubelets = objects.in_name_of("kubelet")
+        scheduler = objects.in_name_of("kube-scheduler")
         report = self._report = Reporter(objects, details=details)
-        storage, infos = StorageObjects(objects), NodeInfos()
-        self._binding = VolumeBinding(storage)
-        self._scheduler = Scheduler(objects, infos, self._binding, report)
-        self._mounts = Mounts(storage, report)
+        storage = StorageObjects(objects.in_name_of("csi-devcluster"))
+        self._binding = VolumeBinding(StorageObjects(scheduler))
+        infos = NodeInfos()
+        self._scheduler = Scheduler(scheduler, infos, self._binding, report)
+        self._mounts = Mounts(StorageObjects(kubelets), report)
         self._kubelet = Kubelet(
-            objects,
+            kubelets,
             report,
             self._mounts,
             NodeAdmission(infos),
@@ -117,9 +120,9 @@ class Nodes:
             families=_families(objects),
         )
         evictions = Evictions(
-            objects, report, self._scheduler.pods_on, self._kubelet.evict
+            kubelets, report, self._scheduler.pods_on, self._kubelet.evict
         )
-        self._heartbeats = Heartbeats(objects, count, evictions.relieve)
+        self._heartbeats = Heartbeats(kubelets, count, evictions.relieve)
         self._provisioner = Provisioner(storage, report) if provisioner else None
         self._attacher = Attacher(storage) if attacher else None
         self._resizer = Resizer(storage, report) if resizer else None
@@ -179,8 +182,6 @@ class Nodes:
             metadata = stored.obj["metadata"]
             key = (metadata.get("namespace", ""), metadata["name"])
             _react(react, Change(stored.version, "ADDED", key, stored, None))
-            if kind is POD:
-                self._kubelet.adopt(key)
         return watcher
 
     def _node_changed(self, change: Change) -> None:
@@ -236,6 +237,8 @@ class Nodes:
             if not _is_same_for_others(change):
                 self._scheduler.pod_changed(change.key, change.after.obj)
             self._kubelet.sync(change.key)
+            if _is_back(change):
+                self._kubelet.adopt(change.key)
         elif not _changes_explanation(change):
             self._scheduler.sync(change.key)
 
@@ -253,6 +256,16 @@ class Nodes:
             self._scheduler.retry_all()
             self._mounts.report_late()
             self._kubelet.report_late()
+
+
+def _is_back(change: Change) -> bool:
+    """Tell whether a pod may run without having been started by this program.
+
+    It ran when the program was started, or the state of the cluster was restored.
+    """
+    if change.before is None:
+        return True
+    return change.before.obj.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 
 def _families(objects: Objects) -> tuple[str, ...]:

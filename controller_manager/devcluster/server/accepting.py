@@ -56,11 +56,11 @@ class _Clause:
     quality: float
 
 
-def accepted(accept: str) -> Accepted:
+def accepted(accept: str, *, has_tables: bool = True) -> Accepted:
     """Return the first answer that an Accept header asks for and the server has.
 
-    Clauses with a higher quality ``q`` go first. Raises Refusal 406 if the header
-    accepts none.
+    Clauses with a higher quality ``q`` go first. `has_tables` tells whether what is
+    asked for can be shown as a table. Raises Refusal 406 if the header accepts none.
     """
     if known := _KNOWN.get(accept):
         return known
@@ -68,7 +68,8 @@ def accepted(accept: str) -> Accepted:
         for media_type in _SERVED:
             if not _is_in_range(media_type, clause.media_range):
                 continue
-            if (form := _form(clause.parameters)) is not None:
+            form = _form(clause.parameters)
+            if form is not None and (has_tables or form is not Form.TABLE):
                 return Accepted(media_type, form)
     message = f"only the following media types are accepted: {', '.join(_SERVED)}"
     raise not_acceptable(message)

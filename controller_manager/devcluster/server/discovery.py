@@ -59,7 +59,7 @@ def aggregated_response(
 
 def paths(catalogue: Catalogue) -> JSON:
     """Return the answer to ``/``: the paths that the server has."""
-    found = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"}
+    found = {"/api", "/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/version"}
     found.update(PROBE_PATHS)
     for group, version in catalogue.group_versions():
         found.add(f"/apis/{group}/{version}" if group else f"/api/{version}")

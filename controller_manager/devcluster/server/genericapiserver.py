@@ -14,7 +14,7 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
-from controller_manager.devcluster.server.accepting import wanted_form
+from controller_manager.devcluster.server.accepting import accepted
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
@@ -35,9 +35,11 @@ from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
 from controller_manager.devcluster.server.presenting import presented
 from controller_manager.devcluster.server.probes import is_probe, probe_answer
+from controller_manager.devcluster.server.query import check_write_options
 from controller_manager.devcluster.server.reading import Reader
 from controller_manager.devcluster.server.rendering import Renderer
 from controller_manager.devcluster.server.request_info import attributes_of_request
+from controller_manager.devcluster.server.request_metrics import PATH, RequestMetrics
 from controller_manager.devcluster.server.responses import (
     json_or_404,
     json_response,
@@ -114,6 +116,8 @@ class GenericAPIServer:
         """The last second for which the header Date was formatted, and the text."""
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
+        self.metrics = RequestMetrics(self.catalogue, storage)
+        self.serve(PATH, self.metrics)
         self._renderer = Renderer(clock)
         self._reader = Reader(self.objects, self._renderer)
         self._writer = Writer(
@@ -186,8 +190,6 @@ class GenericAPIServer:
         if is_probe(request.path):  # They need no permission, as upstream.
             return probe_answer(request.path, request.query)
         user = self._authorized(request, user)
-        if request.path in _VERSION_PATHS:
-            return json_response(200, discovery.VERSION)
         return await self._route(request, user)
 
     def _authorized(self, request: Request, user: User) -> User:
@@ -215,12 +217,26 @@ class GenericAPIServer:
         if handler := self._handlers.get(request.path):
             return await handler.answer(request, user)
         match parts:
+            case ["api", version, *rest] if rest:
+                return await self._resource(("", version), rest, request, user)
+            case ["apis", group, version, *rest] if rest:
+                return await self._resource((group, version), rest, request, user)
+        answer = self._document(parts, request)
+        if answer.status < 400 and request.method != "GET":
+            raise method_not_allowed()
+        return answer
+
+    def _document(self, parts: list[str], request: Request) -> Response:
+        """Answer a request about what the server has; 404 for a path it has not."""
+        match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
                     self.catalogue, request, core=parts == ["api"]
                 )
             case []:
                 return json_response(200, discovery.paths(self.catalogue))
+            case ["version"]:
+                return json_response(200, discovery.VERSION)
             case ["api"]:
                 return json_response(200, discovery.api_versions(self.address))
             case ["apis"]:
@@ -229,10 +245,12 @@ class GenericAPIServer:
                 return json_or_404(discovery.api_group(self.catalogue, group))
             case ["openapi", *rest] if not request.path.endswith("/"):
                 return self._openapi.answer(rest, request)
-            case ["api", version, *rest]:
-                return await self._resource(("", version), rest, request, user)
-            case ["apis", group, version, *rest]:
-                return await self._resource((group, version), rest, request, user)
+            case ["api", version]:
+                found = discovery.api_resources(self.catalogue, "", version)
+                return json_or_404(found)
+            case ["apis", group, version]:
+                found = discovery.api_resources(self.catalogue, group, version)
+                return json_or_404(found)
         return no_such_path()
 
     async def _resource(
@@ -244,8 +262,6 @@ class GenericAPIServer:
     ) -> Response | StreamingResponse:
         if self.catalogue.kinds(*group_version) is None:
             return no_such_path()
-        if not rest:
-            return json_or_404(discovery.api_resources(self.catalogue, *group_version))
         query = dict(request.query)
         if api := self._apis.get(group_version):
             if request.method != "GET":
@@ -287,10 +303,12 @@ class GenericAPIServer:
                 return await self._reader.list_or_watch(target, request)
             case "HEAD":
                 raise method_not_allowed()
+        check_write_options(request.method, target.query)
         if self.storage.trouble:
             message = f"Internal error occurred: {self.storage.trouble}"
             raise Refusal(500, "InternalError", message)
-        form = wanted_form(header(request.headers, "accept"))
+        accept, verbs = header(request.headers, "accept"), target.kind.verbs
+        form = accepted(accept, has_tables="list" in verbs).form
         answer = await self._writer.answer(target, request)
         return self._renderer.rewritten(target, answer, form)
 

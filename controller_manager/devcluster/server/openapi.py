@@ -118,23 +118,25 @@ class OpenAPI:
 def _paths(kinds: list[Kind], schemas: Schemas, *, v3: bool) -> JSON:
     paths: JSON = {}
     for kind in kinds:
-        if not kind.is_stored or not schemas.describes(kind):
+        if not schemas.describes(kind):
             continue
         root = f"/apis/{kind.group}" if kind.group else "/api"
         base = f"{root}/{kind.version}"
         if kind.namespaced:
-            paths[f"{base}/{kind.plural}"] = {"get": _reading(kind, "list")}
+            if "list" in kind.verbs:
+                paths[f"{base}/{kind.plural}"] = {"get": _reading(kind, "list")}
             base += "/namespaces/{namespace}"
-        collection = f"{base}/{kind.plural}"
-        paths[collection] = {
-            "get": _reading(kind, "list"),
-            "post": _operation(kind, "post", schemas, v3=v3),
-        }
-        paths[f"{collection}/{{name}}"] = {
-            "get": _reading(kind, "get"),
-            "put": _operation(kind, "put", schemas, v3=v3),
-            "patch": _operation(kind, "patch", schemas, v3=v3),
-        }
+        collection = paths[f"{base}/{kind.plural}"] = {}
+        if "list" in kind.verbs:
+            collection["get"] = _reading(kind, "list")
+        if "create" in kind.verbs:
+            collection["post"] = _operation(kind, "post", schemas, v3=v3)
+        if kind.is_stored:
+            paths[f"{base}/{kind.plural}/{{name}}"] = {
+                "get": _reading(kind, "get"),
+                "put": _operation(kind, "put", schemas, v3=v3),
+                "patch": _operation(kind, "patch", schemas, v3=v3),
+            }
     return paths
 
 

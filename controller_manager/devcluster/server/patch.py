@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from controller_manager.devcluster.server.json_patch import (
     PatchError,
+    TooMuchError,
     json_patch,
     merge_patch,
 )
@@ -44,6 +45,9 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
                 for path in kind.strategy.replaced_by_patch:
                     patch = _replacing(patch, path)
                 result = strategic_merge_patch(obj, patch)
+    except TooMuchError as error:
+        message = f"Request entity too large: {error}"
+        raise Refusal(413, "RequestEntityTooLarge", message) from None
     except PatchError:
         message = "the server rejected our request due to an error in our request"
         raise Refusal(422, "Invalid", message, {}) from None

@@ -15,6 +15,14 @@ from controller_manager.devcluster.server.statuses import (
 
 _MATCH: Final = "resourceVersionMatch"
 _NOT_OLDER: Final = "NotOlderThan"
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_OPTIONS: Final = {
+    "POST": "CreateOptions",
+    "PUT": "UpdateOptions",
+    "PATCH": "PatchOptions",
+}
+"""The kind of the parameters of a write, by its method."""
+
 _INT64: Final = 2**63
 
 
@@ -52,6 +60,25 @@ def wants_initial_events(query: Mapping[str, str]) -> bool:
     if "sendInitialEvents" in query:
         return is_true(query, "sendInitialEvents")
     return query.get("resourceVersion", "") in ("", "0")
+
+
+def check_write_options(method: str, query: Mapping[str, str]) -> None:
+    """Check ``fieldValidation`` and ``dryRun`` of a write; raises Refusal 422.
+
+    Upstream: meta/v1/validation/validation.go.
+    """
+    causes = []
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        value = f"[]string{{{shown(dry_run)}}}"
+        causes.append(not_supported("dryRun", value, ["All"]))
+    validation = query.get("fieldValidation", "")
+    if method != "DELETE" and validation not in _VALIDATIONS:
+        cause = not_supported("fieldValidation", shown(validation), _VALIDATIONS)
+        causes.append(cause)
+    if causes:
+        kind = _OPTIONS.get(method, "DeleteOptions")
+        raise invalid_object("meta.k8s.io", kind, "", causes)
 
 
 def check_list_options(query: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """From a path to the kind, namespace, name and subresource that it names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controller_manager.devcluster.server.admission import Submission
@@ -13,6 +13,9 @@ from controller_manager.devcluster.server.statuses import no_such_resource
 
 _NAMESPACES: Final = "namespaces"
 """The segment of a path before the name of a namespace."""
+
+_WATCH: Final = "watch"
+"""The segment of a path before what is watched, in the paths of old clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ def find_target(
 
     Raises Refusal 404.
     """
+    if parts[0] == _WATCH and len(parts) > 1:
+        return _watched(find_target(catalogue, group_version, parts[1:], query, user))
     namespace = ""
     if _is_in_namespace(catalogue, group_version, parts):
         namespace, parts = parts[1], parts[2:]
@@ -62,6 +67,18 @@ def find_target(
     if kind.namespaced and not namespace and name:
         raise no_such_resource()
     return Target(kind, namespace, name, subresource, query, user)
+
+
+def _watched(target: Target) -> Target:
+    """Return what a path with the prefix ``watch`` names.
+
+    Upstream keeps it for old clients: it watches what is below it, also one object.
+    """
+    query = {**target.query, "watch": "true"}
+    if target.name:
+        selectors = (query.get("fieldSelector"), f"metadata.name={target.name}")
+        query["fieldSelector"] = ",".join(filter(None, selectors))
+    return replace(target, name="", query=query)
 
 
 def _is_in_namespace(

@@ -120,6 +120,17 @@ async def test_nothing_is_written_for_a_client_that_accepts_no_answer(
     assert (answer.status, cluster.server.storage.version) == (406, version)
 
 
+async def test_what_is_only_answered_has_no_table(cluster: Cluster) -> None:
+    """A client that takes nothing else gets 406, another one gets the object."""
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    body = b'{"spec":{"nonResourceAttributes":{"path":"/x","verb":"get"}}}'
+    table = f"{JSON_TYPE};as=Table;{META}"
+    only = await call(cluster, "POST", path, body, accept=table)
+    both = await call(cluster, "POST", path, body, accept=f"{table},{JSON_TYPE}")
+    assert (only.status, both.status) == (406, 201)
+    assert json.loads(both.body)["kind"] == "SelfSubjectAccessReview"
+
+
 async def test_refusals_and_discovery_come_as_yaml_too(cluster: Cluster) -> None:
     """Also what is no object of the storage."""
     found: list[Any] = []

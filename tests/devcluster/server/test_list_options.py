@@ -231,18 +231,73 @@ async def test_a_continue_token_may_be_garbage(cluster: Cluster) -> None:
         assert answer.status == 400, body
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "refusal"),
+    [
+        (
+            "POST",
+            f"{MAPS}?fieldValidation=Nope",
+            (
+                'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported '
+                'value: "Nope": supported values: "", "Ignore", "Strict", "Warn"'
+            ),
+        ),
+        (
+            "PUT",
+            f"{MAPS}/a?dryRun=Maybe",
+            (
+                'UpdateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: '
+                '[]string{"Maybe"}: supported values: "All"'
+            ),
+        ),
+        (
+            "DELETE",
+            f"{MAPS}/a?orphanDependents=true&propagationPolicy=Orphan",
+            (
+                'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid '
+                'value: "Orphan": orphanDependents and deletionPropagation cannot be '
+                "both set"
+            ),
+        ),
+    ],
+)
+async def test_wrong_options_of_writes_are_refused(
+    cluster: Cluster, method: str, path: str, refusal: str
+) -> None:
+    """Before anything is written."""
+    version = await create(cluster, "a")
+    answer = await call(cluster, method, path, b'{"metadata":{"name":"b"}}')
+    assert (answer.status, json.loads(answer.body)["message"]) == (422, refusal)
+    assert cluster.server.storage.version == version
+
+
+async def test_a_patch_has_its_limits(cluster: Cluster) -> None:
+    """In the number of its operations."""
+    await create(cluster, "a")
+    operations = [{"op": "test", "path": "/metadata/name", "value": "a"}] * 10_001
+    body, media_type = json.dumps(operations).encode(), "application/json-patch+json"
+    answer = await call(cluster, "PATCH", f"{MAPS}/a", body, content_type=media_type)
+    assert (answer.status, json.loads(answer.body)["message"]) == (
+        413,
+        (
+            "Request entity too large: The allowed maximum operations in a JSON patch "
+            "is 10000, got 10001"
+        ),
+    )
+
+
 # Watches
 
 
 @asynccontextmanager
 async def watch(
-    cluster: Cluster, query: str, accept: str = ""
+    cluster: Cluster, query: str, accept: str = "", path: str = MAPS
 ) -> AsyncIterator[AsyncIterator[JSON]]:
     """Open a watch; yields its events."""
     pairs = tuple(each.partition("=")[::2] for each in query.split("&"))
     headers = {"authorization": f"Bearer {TOKEN}", "accept": accept}
     answer = await cluster.server.handle(
-        Request("GET", MAPS, (("watch", "1"), *pairs), headers)
+        Request("GET", path, (("watch", "1"), *pairs), headers)
     )
     assert not isinstance(answer, Response)
 
@@ -304,6 +359,25 @@ async def test_a_watch_begins_and_ends_as_its_options_say(
     last = await create(cluster, "a", "b")
     found = await shown(cluster, query.format(last=last))
     assert found == [each.format(last=last) for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/api/v1/watch/namespaces/default/configmaps", ["a", "b"]),
+        ("/api/v1/watch/namespaces/default/configmaps/b", ["b"]),
+        ("/api/v1/watch/configmaps", ["a", "b"]),
+        ("/api/v1/watch/namespaces/default", ["default"]),
+    ],
+)
+async def test_the_paths_of_old_clients_are_watched(
+    cluster: Cluster, path: str, expected: list[str]
+) -> None:
+    """Also those of one object."""
+    await create(cluster, "a", "b")
+    async with watch(cluster, "timeoutSeconds=1&watch=0", path=path) as events:
+        found = [each["object"]["metadata"]["name"] async for each in events]
+    assert found == expected
 
 
 async def test_only_the_first_table_of_a_watch_has_columns(cluster: Cluster) -> None:

@@ -42,3 +42,34 @@ def _references(value: Any) -> list[str]:
     if isinstance(value, list):
         return [each for inner in value for each in _references(inner)]
     return []
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("document", "path", "methods"),
+    [
+        ("apis/apps/v1", "/apis/apps/v1/deployments", {"get"}),
+        (
+            "apis/apps/v1",
+            "/apis/apps/v1/namespaces/{namespace}/deployments",
+            {"get", "post"},
+        ),
+        ("api/v1", "/api/v1/nodes/{name}", {"get", "put", "patch"}),
+        ("api/v1", "/api/v1/namespaces/{namespace}/bindings", {"post"}),
+        (
+            "apis/authentication.k8s.io/v1",
+            "/apis/authentication.k8s.io/v1/tokenreviews",
+            {"post"},
+        ),
+    ],
+)
+async def test_paths_say_which_kind_is_there(
+    cluster: Cluster, document: str, path: str, methods: set[str]
+) -> None:
+    """By them kubectl finds what it explains, also what is never stored."""
+    found = json.loads((await call(cluster, "GET", f"/openapi/v3/{document}")).body)
+    kinds = {
+        each["x-kubernetes-group-version-kind"]["version"]
+        for each in found["paths"][path].values()
+    }
+    assert (set(found["paths"][path]), kinds) == (methods, {"v1"})

@@ -48,6 +48,18 @@ async def test_probes_have_checks(
     assert (answer.status, answer.body.decode()) == (status, text)
 
 
+@pytest.mark.parametrize(
+    "path", ["/", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/version"]
+)
+async def test_documents_are_only_read(cluster: Cluster, path: str) -> None:
+    """Any other method gets 405."""
+    found = [
+        (await call(cluster, each, path, b"{}")).status
+        for each in ("POST", "PUT", "PATCH", "DELETE")
+    ]
+    assert found == [405] * 4
+
+
 async def test_the_root_lists_paths_that_exist(cluster: Cluster) -> None:
     """Each of them answers."""
     root = json.loads((await call(cluster, "GET", "/")).body)

@@ -15,7 +15,10 @@ from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_update,
 )
 from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
-from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
+from controller_manager.devcluster.kinds.pod_spec_defaults import (
+    default_host_ports,
+    default_pod_spec,
+)
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.kinds.proxy import proxy_of
 from controller_manager.devcluster.server.kind import (
@@ -72,6 +75,7 @@ class PodStrategy(Strategy):
         """Fill in spec and requests."""
         spec = obj.setdefault("spec", {})
         default_pod_spec(spec)
+        default_host_ports(spec)
         for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
             resources = container["resources"]
             if limits := resources.get("limits"):
@@ -156,10 +160,18 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(
         Subresource("attach", "PodAttachOptions", _CONNECT),
-        Subresource("binding", "Binding", ("create",), connect=binding),
+        Subresource(
+            "binding", "Binding", ("create",), connect=binding, model="V1Binding"
+        ),
         Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
         Subresource(
-            "eviction", "Eviction", ("create",), "policy", "v1", connect=eviction
+            "eviction",
+            "Eviction",
+            ("create",),
+            "policy",
+            "v1",
+            connect=eviction,
+            model="V1Eviction",
         ),
         Subresource("exec", "PodExecOptions", _CONNECT),
         Subresource("log", "Pod", ("get",)),
