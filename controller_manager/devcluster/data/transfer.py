@@ -14,6 +14,7 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.data.collector import paused_collector
 from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.endpoint import KEEP_WATCHES, MEDIA_TYPE, PATH
@@ -97,7 +98,7 @@ def restore_data(data: Path, file: Path) -> int:
     was.
     """
     state, storage = read_snapshot(file), Storage()
-    with DataFile.open(data) as opened:
+    with DataFile.open(data) as opened, paused_collector():
         load(storage, opened.state())
         restore(storage, state, ends_watches=True)
         opened.replace(state_of(storage))
