@@ -96,10 +96,17 @@ def _unrecognized(body: bytes, wanted: str) -> str:
 
 
 def _decode_yaml(body: bytes) -> Any:
+    """Decode YAML, of which JSON is a part that is read much faster."""
+    try:
+        return msgspec.json.decode(body)
+    except _UNREADABLE:
+        pass  # it is other YAML
     try:
         return yaml.safe_load(body)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         problem = getattr(error, "problem", None) or "not valid YAML"
+        if isinstance(error, RecursionError):
+            problem = "exceeded max depth"
         message = f"error converting YAML to JSON: yaml: {problem}"
         raise bad_request(message) from None
 
