@@ -62,8 +62,15 @@ def snapshot_command(kubeconfig: Path | None, data: Path | None, file: Path) -> 
 
 @click.command("restore")
 @_with_source
+@click.option(
+    "--keep-watches",
+    is_flag=True,
+    help="Let the watches of a running cluster go on, with an event for each change.",
+)
 @click.argument("file", type=_FILE)
-def restore_command(kubeconfig: Path | None, data: Path | None, file: Path) -> None:
+def restore_command(
+    *, kubeconfig: Path | None, data: Path | None, keep_watches: bool, file: Path
+) -> None:
     """Replace all objects of a cluster by those that FILE has.
 
     Clients of a running cluster list again: their watches end. A data file that does
@@ -76,7 +83,10 @@ def restore_command(kubeconfig: Path | None, data: Path | None, file: Path) -> N
             count = transfer.restore_data(data, file)
         else:
             target = _needed(kubeconfig, "restore")
-            count = run(transfer.restore_cluster(target, file))
+            restoring = transfer.restore_cluster(
+                target, file, keeps_watches=keep_watches
+            )
+            count = run(restoring)
     click.echo(f"{count} objects restored")
 
 

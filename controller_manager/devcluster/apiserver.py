@@ -23,8 +23,11 @@ from controller_manager.devcluster.kinds.apiregistration.local_services import (
     add_local_services,
 )
 from controller_manager.devcluster.kinds.authentication.impersonation import (
-    account_of,
     impersonated,
+    impersonates,
+)
+from controller_manager.devcluster.kinds.authentication.impersonation_modes import (
+    account_of,
 )
 from controller_manager.devcluster.kinds.core.account_tokens import (
     AccountTokens,
@@ -35,6 +38,13 @@ from controller_manager.devcluster.kinds.core.bootstrap_token import (
 )
 from controller_manager.devcluster.kinds.core.bound_tokens import BoundTokens
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
+from controller_manager.devcluster.kinds.core.token_discovery import (
+    CONFIGURATION_PATH,
+    KEYS_PATH,
+    KEYS_TYPE,
+    key_set,
+    openid_configuration,
+)
 from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
     add_bootstrap_flows,
 )
@@ -51,9 +61,11 @@ from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import ANONYMOUS, Tokens, User
 from controller_manager.devcluster.server.authorization import KnownUsers
+from controller_manager.devcluster.server.document import Document
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.request_info import attributes_of_request
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.storage_state import StorageState, restore
 from controller_manager.observability.logs import Logger
@@ -90,7 +102,7 @@ class APIServer(GenericAPIServer):
         gates = features or FeatureGates()
         self._bound_tokens = BoundTokens(storage, clock, rng)
         authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
-        parts = Parts(storage, clock, rng, authorizer)
+        parts = Parts(storage, clock, rng, authorizer, self._kinds)
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,
@@ -114,17 +126,23 @@ class APIServer(GenericAPIServer):
         add_default_cidr(self.objects, service_cluster_ip_range)
         add_local_services(self.objects, self.catalogue)
         add_bootstrap_flows(self.objects)
-        if rbac:
-            # Without a plugin: the namespaces of the roles do not exist yet.
-            unchecked = Objects(storage, clock, rng, Chain())
-            reconcile(unchecked, self.catalogue.of, bootstrap_objects(registry()))
+        # Without a plugin: the namespaces of the roles may not exist yet.
+        self._unchecked = Objects(storage, clock, rng, Chain())
+        self._reconcile_roles()
         sync_definitions(self.objects, self.catalogue)
         self.serve(PATH, SnapshotEndpoint(storage, self.restore))
 
-    def restore(self, state: StorageState) -> None:
-        """Replace all objects; the watches of clients end with 410."""
-        restore(self.storage, state)
+    def restore(self, state: StorageState, *, ends_watches: bool) -> None:
+        """Replace all objects; the watches of clients go on, or end with 410."""
+        restore(self.storage, state, ends_watches=ends_watches)
+        self._reconcile_roles()
         sync_definitions(self.objects, self.catalogue)
+
+    def _reconcile_roles(self) -> None:
+        """Add what the bootstrap roles and bindings lack, if roles decide."""
+        if isinstance(self.authorizer, RBACAuthorizer):
+            wanted = bootstrap_objects(registry())
+            reconcile(self._unchecked, self.catalogue.of, wanted)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:
         """Authenticate service accounts by tokens in secrets, and track their use.
@@ -138,9 +156,15 @@ class APIServer(GenericAPIServer):
     def sign_account_tokens(self, key: EllipticCurvePrivateKey) -> None:
         """Sign the tokens that service accounts get with a key on the curve P-256.
 
-        So they are valid as well after a restart with the same key.
+        So they are valid as well after a restart with the same key, and others can
+        verify them.
         """
         self._bound_tokens.sign_with(key)
+        self.serve(KEYS_PATH, Document(lambda: key_set(key), KEYS_TYPE))
+        self.serve(
+            CONFIGURATION_PATH,
+            Document(lambda: openid_configuration(self.address), "application/json"),
+        )
 
     def know_everybody(self) -> None:
         """Say in reviews that every user may do everything, unless roles decide.
@@ -161,7 +185,12 @@ class APIServer(GenericAPIServer):
 
     def impersonated(self, user: User, request: Request) -> User:
         """Return the user that the Impersonate headers name; raises Refusal."""
-        return impersonated(user, request.headers, self.authorizer)
+        if not impersonates(request.headers):
+            return user
+        attributes = attributes_of_request(
+            request.method, request.path, dict(request.query)
+        )
+        return impersonated(user, request.headers, attributes, self.authorizer)
 
     def _kinds(self) -> Iterable[Kind]:
         return self.catalogue.all()

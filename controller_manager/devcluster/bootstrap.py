@@ -23,6 +23,8 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.nodes import (
     roles_of_nodes,
 )
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
+    READ,
+    rule,
     with_bootstrap_metadata,
 )
 from controller_manager.devcluster.kinds.rbac.bootstrap.users import (
@@ -50,8 +52,29 @@ def bootstrap_objects(build: Registry) -> list[JSON]:
         *bindings_of_nodes(),
         *roles_of_namespaces(),
         *roles_of_absent_controllers(),
+        _metrics_reader(),
         *_of_controllers(build),
     ]
+
+
+def _metrics_reader() -> JSON:
+    """Return the role by which users of `view` read metrics.
+
+    metrics-server, in whose place the development cluster serves them, comes with it.
+    """
+    aggregated = ("view", "edit", "admin")
+    labels = {
+        f"rbac.authorization.k8s.io/aggregate-to-{each}": "true" for each in aggregated
+    }
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": "system:aggregated-metrics-reader",
+            "labels": {"k8s-app": "metrics-server", **labels},
+        },
+        "rules": [rule(READ, "metrics.k8s.io", "pods nodes")],
+    }
 
 
 def _of_controllers(build: Registry) -> Iterator[JSON]:

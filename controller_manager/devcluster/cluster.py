@@ -135,7 +135,7 @@ class DevCluster:
         if data is not None:
             self._token, self._keys = data.admin_token, data.keys
             load(storage, data.state())
-            self._saving = Saving(data, storage, logger or silent_logger())
+            self._saving = Saving(data, storage, clock, logger or silent_logger())
         self._certificate = self._keys.authority
         self.server = APIServer(
             clock=clock,

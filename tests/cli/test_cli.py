@@ -897,6 +897,20 @@ def test_a_feature_gate_of_a_cluster_is_checked_before_it_starts() -> None:
     ]
 
 
+def test_an_admission_plugin_that_does_not_exist_is_named() -> None:
+    """And one that the development cluster lacks."""
+    assert problems("devcluster", "--enable-admission-plugins=Nope") == [
+        'devcluster: enable-admission-plugins plugin "Nope" is unknown'
+    ]
+    assert problems("devcluster", "--enable-admission-plugins=EventRateLimit") == [
+        (
+            "devcluster: enable-admission-plugins: the development cluster does "
+            "not have "
+            "EventRateLimit"
+        )
+    ]
+
+
 @pytest.mark.parametrize("command", ["devcluster", "demo"])
 def test_without_the_extra_a_checkout_is_named_as_what_to_install(command: str) -> None:
     """Never the other project on PyPI that has the name of this command."""

@@ -60,7 +60,13 @@ def test_a_running_cluster_is_put_back(
     caller.send("DELETE", f"{MAPS}/a")
     caller.add("ConfigMap", MAPS, "b")
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-    assert run("restore", file) == (0, f"{count} objects restored\n")
+    with caller.watch(f"{MAPS}?resourceVersion=0") as events:
+        assert next(events)["type"] == "ADDED"
+        restored = (0, f"{count} objects restored\n")
+        assert run("restore", "--keep-watches", file) == restored
+        assert {next(events)["type"] for _ in range(2)} == {"ADDED", "DELETED"}
+        assert run("restore", file) == restored
+        assert next(events)["object"]["code"] == 410
     assert caller.names(MAPS) == ["a"]
     assert run("restore", "--data", data, file) == (0, f"{count} objects restored\n")
     assert run("snapshot", "--data", data, file) == (0, f"{file}: {count} objects\n")

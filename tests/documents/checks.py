@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
 from tests.benchmarks.__main__ import main as benchmarks
+from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
 from tests.conformance.__main__ import main as conformance
 from tests.documents.facts import FLAG, ROOT, flags
 from tests.documents.markdown import Command, Page, commands
@@ -20,6 +21,7 @@ from tests.simulation.__main__ import main as simulation
 TOOLS = {
     "tests.simulation": simulation,
     "tests.benchmarks": benchmarks,
+    "tests.benchmarks.devcluster": devcluster_benchmarks,
     "tests.conformance": conformance,
 }
 EXAMPLES = ROOT / "examples"
@@ -47,6 +49,12 @@ OTHERS = frozenset(
         "--watch",
         "--cascade",
         "--validate",
+        "--server-side",
+        "--force-conflicts",
+        "--field-manager",
+        "--show-managed-fields",
+        "--prune",
+        "--applyset",
         "--client-certificate",
         "--client-key",
         "--token",

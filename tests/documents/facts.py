@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from controller_manager.cli.command import make_command
 from controller_manager.devcluster.testing.options import OPTIONS
 from tests.benchmarks.__main__ import main as benchmarks
+from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
 from tests.conformance.__main__ import main as conformance
 from tests.simulation.__main__ import main as simulation
 
@@ -32,9 +33,10 @@ def help_of(*arguments: str) -> str:
 def flags() -> frozenset[str]:
     """Return all flags of our programs, and of the pytest plugin."""
     texts = [help_of(), *(help_of(each) for each in make_command().commands)]
+    texts += [help_of("devcluster", each) for each in ("restore", "snapshot")]
     texts += [
         CliRunner().invoke(each, ["--help"]).output
-        for each in (simulation, benchmarks, conformance)
+        for each in (simulation, benchmarks, devcluster_benchmarks, conformance)
     ]
     texts += [f"--{option.name}" for option in OPTIONS]
     return frozenset(FLAG.findall(" ".join(texts)))

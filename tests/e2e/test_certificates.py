@@ -95,6 +95,15 @@ def certificate_of(kubectl: Kubectl, name: str) -> bytes:
         time.sleep(0.1)
 
 
+def who(kubectl: Kubectl, *flags: str) -> JSON:
+    """Return who the owner of a certificate is; its extra names the certificate."""
+    shown = json.loads(kubectl(*flags, "auth", "whoami", "-o", "json"))
+    found: JSON = shown["status"]["userInfo"]
+    (credential,) = found.pop("extra")["authentication.kubernetes.io/credential-id"]
+    assert re.fullmatch("X509SHA256=[0-9a-f]{64}", credential)
+    return found
+
+
 @tells_who_asks
 def test_a_certificate_is_approved_and_lets_its_owner_in(
     kubectl: Kubectl, tmp_path: Path
@@ -116,8 +125,7 @@ def test_a_certificate_is_approved_and_lets_its_owner_in(
     assert "Status:              Approved,Issued" in described
     files = (f"--client-certificate={certificate}", f"--client-key={key}")
     jane = as_other(kubectl, tmp_path, *files)
-    shown = json.loads(kubectl(*jane, "auth", "whoami", "-o", "json"))
-    assert shown["status"]["userInfo"] == {
+    assert who(kubectl, *jane) == {
         "username": "jane",
         "groups": ["devs", "system:authenticated"],
     }
@@ -211,8 +219,7 @@ def test_a_new_node_joins_as_under_kubeadm(tmp_path: Path) -> None:
         certificate.write_bytes(certificate_of(kubectl, "new"))
         files = (f"--client-certificate={certificate}", f"--client-key={key}")
         node = as_other(kubectl, tmp_path, *files)
-        shown = json.loads(kubectl(*node, "auth", "whoami", "-o", "json"))
-        assert shown["status"]["userInfo"] == {
+        assert who(kubectl, *node) == {
             "username": "system:node:new",
             "groups": ["system:nodes", "system:authenticated"],
         }

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller_manager.control.cel.arithmetic import OPERATORS, negative
+from controller_manager.control.cel.costs import steps_of_call, steps_of_operator
 from controller_manager.control.cel.library import (
     authorization,
     lists,
@@ -68,7 +69,10 @@ class OutOfBudgetError(Exception):
 
 
 class Budget:
-    """How many steps evaluations may still take together."""
+    """How many steps evaluations may still take together.
+
+    Large values take more than one step (see ``costs``).
+    """
 
     def __init__(self, steps: int, total: "Budget | None" = None) -> None:
         """Take the number of steps; a node is a step each time it is evaluated.
@@ -77,6 +81,11 @@ class Budget:
         """
         self._left = steps
         self._total = total
+
+    @property
+    def left(self) -> int:
+        """How many steps are left."""
+        return self._left
 
     def spend(self, steps: int = 1) -> None:
         """Take steps; raises OutOfBudgetError if there are not so many left."""
@@ -176,6 +185,8 @@ class Evaluator:
             case "-", (operand,):
                 return negative(self.value(operand, names))
         one, other = (self.value(each, names) for each in node.operands)
+        most = self._budget.left + 1
+        self._budget.spend(steps_of_operator(node.operator, one, other, most))
         return OPERATORS[node.operator](one, other)
 
     def joined(self, parts: Iterable[tuple[Node, Scope]], *, ends: bool) -> bool:
@@ -198,15 +209,20 @@ class Evaluator:
             return self.has(node.arguments[0], names)
         if (qualified := qualified_name(node)) is not None:
             arguments = [self.value(each, names) for each in node.arguments]
-            return _applied(GLOBALS[qualified], arguments)
+            return self._applied(GLOBALS[qualified], qualified, arguments)
         macro = MACROS.get((node.function, len(node.arguments)))
         if macro is not None and node.target is not None:
             return macro(self, node, names)
         arguments = [self.value(each, names) for each in node.arguments]
         if node.target is None:
-            return _applied(GLOBALS[node.function], arguments)
-        target = self.value(node.target, names)
-        return _applied(METHODS[node.function], [target, *arguments])
+            return self._applied(GLOBALS[node.function], node.function, arguments)
+        arguments = [self.value(node.target, names), *arguments]
+        return self._applied(METHODS[node.function], node.function, arguments)
+
+    def _applied(self, function: Value, name: str, arguments: list[Value]) -> Value:
+        most = self._budget.left + 1
+        self._budget.spend(steps_of_call(name, arguments, most))
+        return _applied(function, arguments)
 
 
 def qualified_name(node: Call) -> str | None:

@@ -39,9 +39,13 @@ from controller_manager.devcluster.admission.hard_anti_affinity import (
     LimitPodHardAntiAffinityTopology,
 )
 from controller_manager.devcluster.admission.limit_ranger import LimitRanger
+from controller_manager.devcluster.admission.matching import Kinds
 from controller_manager.devcluster.admission.namespace_exists import NamespaceExists
 from controller_manager.devcluster.admission.namespace_lifecycle import (
     NamespaceLifecycle,
+)
+from controller_manager.devcluster.admission.owner_references import (
+    OwnerReferencesPermissionEnforcement,
 )
 from controller_manager.devcluster.admission.plugins import ORDERED
 from controller_manager.devcluster.admission.pod_security.plugin import PodSecurity
@@ -72,6 +76,7 @@ class Parts:
     clock: Clock
     rng: random.Random
     authorizer: Authorizer
+    kinds: Kinds
 
 
 _Make = Callable[[Parts], Plugin]
@@ -83,6 +88,9 @@ _MAKERS: Final[Mapping[str, _Make]] = {
     "DenyServiceExternalIPs": lambda _: DenyServiceExternalIPs(),
     "ExtendedResourceToleration": lambda _: ExtendedResourceToleration(),
     "LimitPodHardAntiAffinityTopology": lambda _: LimitPodHardAntiAffinityTopology(),
+    "OwnerReferencesPermissionEnforcement": lambda parts: (
+        OwnerReferencesPermissionEnforcement(parts.authorizer, parts.kinds)
+    ),
     "NamespaceExists": lambda parts: NamespaceExists(parts.storage),
     "NamespaceLifecycle": lambda parts: NamespaceLifecycle(parts.storage),
     "LimitRanger": lambda parts: LimitRanger(parts.storage),

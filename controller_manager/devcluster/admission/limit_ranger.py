@@ -1,6 +1,7 @@
 """The admission plugin LimitRanger: default requests and limits, and their bounds."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.quantity import Quantity
@@ -23,11 +24,21 @@ from controller_manager.devcluster.admission.writes import (
     spec_of,
 )
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.statuses import invalid_object, too_long
 from controller_manager.devcluster.server.storage import Storage
 
 JSON = dict[str, Any]
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
+_LONGEST: Final = 256 * 1024
+"""Bytes of all annotations of an object."""
+
+_MOST_PROBLEMS: Final = 1000
+"""A message says no more: each container may have as many as there are limits."""
+
+_OF_PODS: Final = ("cpu", "memory")
+"""What a pod may state for itself as a whole."""
+
 _LISTS: Final = (("containers", "container"), ("initContainers", "init container"))
 """The lists of containers, and what the annotation calls what is in them."""
 
@@ -48,7 +59,7 @@ class LimitRanger(Plugin):
         """Fill in the defaults of each limit range; an earlier one counts."""
         if concerns(write, "", "pods"):
             for limits in self._limits(write.namespace):
-                _fill_in(object_of(write), limits)
+                _fill_in(write, limits)
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if an object does not keep a limit range."""
@@ -60,7 +71,8 @@ class LimitRanger(Plugin):
         if check is None or "deletionTimestamp" in object_of(write)["metadata"]:
             return
         for limits in self._limits(write.namespace):
-            if problems := list(dict.fromkeys(check(spec_of(write), limits))):
+            found = islice(check(spec_of(write), limits), _MOST_PROBLEMS)
+            if problems := list(dict.fromkeys(found)):
                 why = ", ".join(problems)
                 raise refused(write, why if len(problems) == 1 else f"[{why}]")
 
@@ -75,19 +87,27 @@ class LimitRanger(Plugin):
         return [(each.get("spec") or {}).get("limits") or [] for each in found]
 
 
-def _fill_in(pod: JSON, limits: Iterable[JSON]) -> None:
-    """Fill in the defaults for containers; an annotation says what was filled in."""
+def _fill_in(write: Write, limits: Iterable[JSON]) -> None:
+    """Fill in the defaults for containers; an annotation says what was filled in.
+
+    Raises Refusal for so many defaults that the annotation would be too long.
+    """
+    pod = object_of(write)
     for_containers = [each for each in limits if each["type"] == "Container"]
     defaults = {
         "limits": _merged(each.get("default") for each in for_containers),
         "requests": _merged(each.get("defaultRequest") for each in for_containers),
     }
-    done = [
-        text
-        for name, called in _LISTS
-        for container in pod["spec"].get(name) or ()
-        for text in _filled_in(container, called, defaults)
-    ]
+    done: list[str] = []
+    size = 0
+    for name, called in _LISTS:
+        for container in pod["spec"].get(name) or ():
+            texts = list(_filled_in(container, called, defaults))
+            done += texts
+            size += sum(len(text) for text in texts)
+            if size > _LONGEST:
+                cause = too_long("metadata.annotations", _LONGEST)
+                raise invalid_object("", "Pod", write.shown_name, [cause])
     if done:
         annotations = pod["metadata"].setdefault("annotations", {})
         annotations[_ANNOTATION] = f"LimitRanger plugin set: {'; '.join(done)}"
@@ -159,7 +179,9 @@ def _of_pod(spec: JSON, field: str) -> Amounts:
         else:
             stated = added(stated, sidecars)
         largest = larger([largest, stated])
-    return {**larger([total, largest]), **_stated(spec, field)}
+    of_pod = _stated(spec, field).items()
+    stated = {name: amount for name, amount in of_pod if name in _OF_PODS}
+    return {**larger([total, largest]), **stated}
 
 
 def _stated(holder: JSON, field: str) -> dict[str, Quantity]:

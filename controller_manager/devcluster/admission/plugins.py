@@ -80,7 +80,6 @@ _ABSENT: Final = frozenset(
         "ImagePolicyWebhook",
         "NamespaceAutoProvision",
         "NodeRestriction",
-        "OwnerReferencesPermissionEnforcement",
         "PodNodeSelector",
         "PodTolerationRestriction",
     )

@@ -124,7 +124,7 @@ def _wrong_in_mirror(spec: JSON) -> str:
     """Return what the pod of a kubelet's own manifest refers to, but may not."""
     if spec.get("serviceAccountName"):
         return "a mirror pod may not reference service accounts"
-    if any(True for _ in _secrets(spec)):
+    if spec.get("imagePullSecrets") or any(True for _ in _secrets(spec)):
         return "a mirror pod may not reference secrets"
     sources = [
         source
@@ -147,15 +147,15 @@ def _secrets(spec: JSON) -> Iterator[tuple[str, str]]:
     ):
         for container in spec.get(field) or ():
             about = f"{called} {container.get('name', '')}"
-            for source in container.get("envFrom") or ():
-                if name := (source.get("secretRef") or {}).get("name"):
-                    what = f'with envFrom referencing secret.secretName="{name}"'
-                    yield f"{about} {what}", name
             for variable in container.get("env") or ():
                 reference = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
                 if name := reference.get("name"):
                     what = f"with envVar {variable.get('name', '')} referencing "
                     yield f'{about} {what}secret.secretName="{name}"', name
+            for source in container.get("envFrom") or ():
+                if name := (source.get("secretRef") or {}).get("name"):
+                    what = f'with envFrom referencing secret.secretName="{name}"'
+                    yield f"{about} {what}", name
 
 
 def _foreign_secrets(spec: JSON, account: JSON) -> Iterator[str]:

@@ -1,13 +1,21 @@
 """Which tolerations cover others (pkg/util/tolerations)."""
 
-from typing import Any
+from typing import Any, Final
 
 JSON = dict[str, Any]
 
+_MOST_COMPARED: Final = 500
+
 
 def merged(first: list[JSON], second: list[JSON]) -> list[JSON]:
-    """Return the tolerations of both lists, without those that others cover."""
+    """Return the tolerations of both lists, without those that others cover.
+
+    Lists that are longer than anybody's are kept whole: each toleration would be
+    compared with each other one.
+    """
     both, kept = [*first, *second], list[JSON]()
+    if len(both) > _MOST_COMPARED:
+        return both
     for number, each in enumerate(both):
         later = both[number + 1 :]
         is_covered = any(_covers(other, each) for other in kept) or any(

@@ -5,6 +5,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -53,6 +54,8 @@ class Batch(Struct, frozen=True):
     objects: Mapping[Place, Stored | None]
     numbers: Mapping[str, int]
     is_final: bool = False
+    time: datetime | None = None
+    """That of the cluster's clock, which may be fast; `None` leaves what is there."""
 
 
 class DataFile:
@@ -73,6 +76,7 @@ class DataFile:
             self.keys: Final = ClusterKeys.from_pem(authority, facts["account-key"])
             self.admin_token: Final = facts["admin-token"].decode()
             self.port: Final = int(facts.get("port", 0))
+            self.time: Final = _time(facts.get("time"))
             self._version = int(facts["version"])
             if facts["is-final"] != b"1":
                 self._version = int(facts["ceiling"])
@@ -259,7 +263,13 @@ def _write(connection: sqlite3.Connection, batch: Batch) -> None:
         "is-final": b"%d" % batch.is_final,
         "numbers": msgspec.json.encode(batch.numbers),
     }
+    if batch.time is not None:
+        facts["time"] = batch.time.isoformat().encode()
     connection.executemany(_FACT, facts.items())
+
+
+def _time(text: bytes | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text.decode())
 
 
 def _write_objects(

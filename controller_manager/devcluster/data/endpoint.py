@@ -1,9 +1,9 @@
 """Where a running cluster gives and takes snapshots: ``/devcluster/snapshot``."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -25,10 +25,21 @@ from controller_manager.devcluster.server.storage_state import StorageState, sta
 
 PATH: Final = "/devcluster/snapshot"
 MEDIA_TYPE: Final = "application/x-ndjson"
+KEEP_WATCHES: Final = ("watches", "keep")
+"""The parameter of a PUT after which watches go on."""
+
 ADMINISTRATORS: Final = "system:masters"
 
 _MAX_BODY: Final = 1 << 30
 _OK: Final = 200
+
+
+class Restoring(Protocol):
+    """Restores a state in a running cluster."""
+
+    def __call__(self, state: StorageState, *, ends_watches: bool) -> None:
+        """Replace all objects by those of a state."""
+        ...
 
 
 class SnapshotEndpoint:
@@ -37,9 +48,7 @@ class SnapshotEndpoint:
     Only members of ``system:masters`` may do either, whatever roles say.
     """
 
-    def __init__(
-        self, storage: Storage, restore: Callable[[StorageState], None]
-    ) -> None:
+    def __init__(self, storage: Storage, restore: Restoring) -> None:
         """Take the storage, and what restores a state in the running cluster."""
         self._storage = storage
         self._restore = restore
@@ -62,17 +71,20 @@ class SnapshotEndpoint:
             case "GET":
                 return _Snapshot(state_of(self._storage))
             case "PUT":
-                return await self._restored(request.body or b"")
+                return await self._restored(request)
         raise method_not_allowed()
 
-    async def _restored(self, text: bytes) -> Response:
+    async def _restored(self, request: Request) -> Response:
+        name, keep = KEEP_WATCHES
+        if (wanted := dict(request.query).get(name, keep)) != keep:
+            raise bad_request(f'{name} must be "{keep}", or absent, not "{wanted}"')
         try:
             # Decoding takes long for a large cluster, which goes on meanwhile.
-            state = await asyncio.to_thread(decode_snapshot, text)
+            state = await asyncio.to_thread(decode_snapshot, request.body or b"")
         except DataError as error:
             message = f"the snapshot cannot be restored: {error}"
             raise bad_request(message) from error
-        self._restore(state)
+        self._restore(state, ends_watches=KEEP_WATCHES not in request.query)
         return json_response(_OK, success(details={"objects": state.count}))
 
 

@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from controller_manager.clock import Clock
 from controller_manager.devcluster.data.data_error import NotSavedError
 from controller_manager.devcluster.data.data_file import (
     RESERVE,
@@ -33,13 +34,16 @@ class Saving:
     memory, and is tried again each second.
     """
 
-    def __init__(self, file: DataFile, storage: Storage, logger: Logger) -> None:
+    def __init__(
+        self, file: DataFile, storage: Storage, clock: Clock, logger: Logger
+    ) -> None:
         """Take the file, whose state is in the storage already, and write to it.
 
         Raises NotSavedError if that is not possible.
         """
         self._file = file
         self._storage = storage
+        self._clock = clock
         self._logger = logger
         self._objects: dict[Place, Stored | None] = {}
         self._ceiling = 0
@@ -89,6 +93,7 @@ class Saving:
             self._objects,
             dict(self._storage.last_numbers),
             is_final,
+            self._clock.now(),
         )
         self._objects = {}
         return batch

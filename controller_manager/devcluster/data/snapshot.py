@@ -48,12 +48,17 @@ class _Header(Struct, frozen=True, rename="camel"):
 
 class _Metadata(Struct, frozen=True, rename="camel"):
     name: str
+    uid: str
     resource_version: str
     namespace: str = ""
     managed_fields: list[dict[str, Any]] | None = None
 
 
-class _Place(Struct, frozen=True):
+class _Object(Struct, frozen=True, rename="camel"):
+    """What the server needs to know of every object."""
+
+    kind: str
+    api_version: str
     metadata: _Metadata
 
 
@@ -107,7 +112,8 @@ def _objects(
     for number, line in enumerate(lines, 2):
         try:
             read = _LINE.decode(line)
-            metadata = msgspec.convert(read.object, _Place).metadata
+            needed = msgspec.convert(read.object, _Object)
+            metadata = needed.metadata
             version = int(metadata.resource_version)
             share_fields(read.object)
         except ValueError as error:  # msgspec's errors are ValueErrors
@@ -115,7 +121,10 @@ def _objects(
             raise DataError(msg) from error
         count += 1
         key = (metadata.namespace, metadata.name)
-        objects.setdefault(read.resource, {})[key] = Stored(read.object, version)
+        # In this order, as the server keeps them: somebody may have edited the file.
+        first = {"kind": needed.kind, "apiVersion": needed.api_version}
+        stored = Stored({**first, **read.object}, version)
+        objects.setdefault(read.resource, {})[key] = stored
     return objects, count
 
 

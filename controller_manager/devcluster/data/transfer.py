@@ -16,7 +16,7 @@ from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.endpoint import MEDIA_TYPE, PATH
+from controller_manager.devcluster.data.endpoint import KEEP_WATCHES, MEDIA_TYPE, PATH
 from controller_manager.devcluster.data.snapshot import (
     checked_count,
     decode_snapshot,
@@ -71,15 +71,18 @@ def snapshot_of_data(data: Path, file: Path) -> int:
     return state.count
 
 
-async def restore_cluster(kubeconfig: Path, file: Path) -> int:
+async def restore_cluster(
+    kubeconfig: Path, file: Path, *, keeps_watches: bool = False
+) -> int:
     """Restore a snapshot in a running cluster; return the number of objects.
 
-    Raises DataError.
+    Watches end with 410, unless it `keeps_watches`. Raises DataError.
     """
     text = _text(file)
     count = _checked(file, text)
     headers = {"content-type": MEDIA_TYPE}
-    request = Request("PUT", PATH, headers=headers, body=text, timeout=_PATIENCE)
+    query = (KEEP_WATCHES,) if keeps_watches else ()
+    request = Request("PUT", PATH, query, headers, text, _PATIENCE)
     async with _connection(kubeconfig) as transport:
         answer = await transport.request(request)
         if answer.status != _OK:
@@ -96,7 +99,7 @@ def restore_data(data: Path, file: Path) -> int:
     state, storage = read_snapshot(file), Storage()
     with DataFile.open(data) as opened:
         load(storage, opened.state())
-        restore(storage, state)
+        restore(storage, state, ends_watches=True)
         opened.replace(state_of(storage))
     return state.count
 

@@ -52,6 +52,8 @@ def validate_containers(
             else:
                 yield from validate_lifecycle(container, where)
         yield from _validate_host_ports(spec.get(name) or (), f"{field}.{name}")
+    if spec.get("hostNetwork"):
+        yield from _validate_host_network(spec, field)
 
 
 def _validate_container(
@@ -120,6 +122,18 @@ def _validate_host_ports(containers: Sequence[JSON], field: str) -> Iterator[Cau
                 where = f"{field}[{number}].ports[{index}].hostPort"
                 yield duplicate(where, shown(key))
             seen.add(key)
+
+
+def _validate_host_network(spec: JSON, field: str) -> Iterator[Cause]:
+    """Check that ports of the node are those of the containers, which share them."""
+    for name in ("containers", "initContainers"):
+        for number, container in enumerate(spec.get(name) or ()):
+            for index, port in enumerate(container.get("ports") or ()):
+                wanted = port.get("hostPort")
+                if wanted and wanted != port.get("containerPort"):
+                    where = f"{field}.{name}[{number}].ports[{index}].hostPort"
+                    why = "must match `containerPort` when `hostNetwork` is true"
+                    yield invalid(where, shown(wanted), why)
 
 
 def _validate_mounts(

@@ -34,6 +34,20 @@ def default_pod_spec(spec: JSON) -> None:
         spec.setdefault("serviceAccount", spec["serviceAccountName"])
 
 
+def default_host_ports(spec: JSON) -> None:
+    """Fill in the ports of the node, which the containers of a pod may share.
+
+    Upstream does so in pods, and no longer in their templates.
+    """
+    if not spec.get("hostNetwork"):
+        return
+    for name in ("containers", "initContainers"):
+        for container in spec.get(name, ()):
+            for port in container.get("ports", ()):
+                if not port.get("hostPort") and port.get("containerPort"):
+                    port["hostPort"] = port["containerPort"]
+
+
 def _container(container: JSON) -> None:
     container.setdefault("resources", {})
     container.setdefault("terminationMessagePath", "/dev/termination-log")

@@ -27,8 +27,12 @@ LOGS: Final = "devcluster/logs"
 
 FOREVER: Final = math.inf
 
+_LONGEST: Final = 100
+"""A message shows so many characters of an annotation that is wrong."""
+
 _NUMBER: Final = r"(\d{1,9}(?:\.\d{1,3})?)"
 _PERIOD: Final = re.compile(rf"{_NUMBER}?-{_NUMBER}?")
+_MOST_PERIODS: Final = 100
 _SECONDS: Final = re.compile(r"\d{1,12}(?:\.\d{1,6})?")
 
 
@@ -38,7 +42,8 @@ class AnnotationError(Exception):
     @classmethod
     def of(cls, key: str, text: str, expected: str) -> "AnnotationError":
         """Return the error about an annotation that must be `expected`."""
-        return cls(f"annotation {key}: must be {expected}, it is {text!r}")
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+        return cls(f"annotation {key}: must be {expected}, it is {shown!r}")
 
 
 class Periods(Struct, frozen=True):
@@ -99,10 +104,13 @@ def periods_of(key: str, text: str) -> Periods:
     if text in ("always", "never"):
         return Periods(((0.0, FOREVER),) if text == "always" else ())
     pairs = []
-    for part in text.split(","):
+    parts = text.split(",")
+    for part in parts:
         match = _PERIOD.fullmatch(part.strip())
-        if match is None:
-            expected = '"always", "never", or seconds as "10-20,40-"'
+        if match is None or len(parts) > _MOST_PERIODS:
+            expected = (
+                '"always", "never", or at most 100 periods in seconds, as "10-20,40-"'
+            )
             raise AnnotationError.of(key, text, expected)
         pairs.append((float(match[1] or 0), float(match[2] or FOREVER)))
     return Periods(tuple(pairs))

@@ -7,9 +7,9 @@ Only commands whose end follows from their text are known: ``true``, ``false``,
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -23,6 +23,10 @@ _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(\d+\.?\d*)([smhd]?)")
 
 
+_WITHOUT_PROGRAM: Final = frozenset(("alpine", "busybox", "debian", "fedora", "ubuntu"))
+"""Images that run what their arguments say."""
+
+
 class Run(Struct, frozen=True):
     """One run of a command: its seconds, and the code that it ends with."""
 
@@ -30,6 +34,17 @@ class Run(Struct, frozen=True):
     code: int = 0
     exits: bool = False
     """Whether it ends the script in which it stands."""
+    lines: tuple[tuple[float, str], ...] = ()
+    """What it prints: seconds after its start, and a line."""
+
+
+def command_of(container: Mapping[str, Any]) -> Sequence[str]:
+    """Return the command line of a container, empty if only its image knows it."""
+    command, args = container.get("command") or (), container.get("args") or ()
+    name = str(container["image"]).rpartition("/")[2].partition("@")[0]
+    if command or name.partition(":")[0] in _WITHOUT_PROGRAM:
+        return [*command, *args]
+    return ()
 
 
 def run_of(command: Sequence[str]) -> Run | None:
@@ -48,16 +63,18 @@ def _script(text: str) -> Run | None:
     if statements is None:
         return None
     seconds, code = 0.0, 0
+    lines: list[tuple[float, str]] = []
     for separator, words in statements:
         if (separator == "&&" and code) or (separator == "||" and not code):
             continue
         run = _simple(words, code)
         if run is None:
             return None
+        lines += [(seconds + after, line) for after, line in run.lines]
         seconds, code = seconds + run.seconds, run.code
         if run.exits or seconds == FOREVER:
             break
-    return Run(seconds, code)
+    return Run(seconds, code, lines=tuple(lines))
 
 
 def _statements(text: str) -> list[tuple[str, list[str]]] | None:
@@ -95,9 +112,18 @@ def _simple(words: Sequence[str], last_code: int = 0) -> Run | None:
             return Run(code=last_code, exits=True)
         case ["exit", code] if code.isdecimal():
             return Run(code=int(code) % 256, exits=True)
+        case ["echo", *words]:
+            return Run(lines=tuple((0.0, line) for line in _echoed(words)))
         case [name, *_] if name in _SUCCEED:
             return Run()
     return None
+
+
+def _echoed(words: Sequence[str]) -> list[str]:
+    """Return the lines that ``echo`` prints; variables are not replaced."""
+    while words and re.fullmatch("-[neE]+", words[0]):
+        words = words[1:]
+    return " ".join(words).split("\n")
 
 
 def _sleep(durations: Sequence[str]) -> Run | None:

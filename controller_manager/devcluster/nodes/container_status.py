@@ -1,12 +1,19 @@
 """The containerStatus that a kubelet reports (pkg/kubelet/kubelet_pods.go)."""
 
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
+from controller_manager.api.times import parse_time
 from controller_manager.devcluster.nodes.container_runs import ContainerRun, Step
 from controller_manager.devcluster.nodes.images import image_id
+from controller_manager.devcluster.nodes.log_lines import lines_of
 
 JSON = dict[str, Any]
+
+_FALLBACK: Final = "FallbackToLogsOnError"
+_LAST_LINES: Final = 80
+_LAST_BYTES: Final = 2048
+"""How much of a log becomes the message of a container that has failed, at most."""
 
 
 def container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JSON:
@@ -45,8 +52,20 @@ def _identified(pod: JSON, run: ContainerRun, state: JSON, runs_ago: int) -> JSO
     ended = state.get("terminated")
     if ended is None or "containerID" in ended:
         return state
-    containerd = _container_id(pod, run, runs_ago)
-    return {"terminated": {**ended, "containerID": containerd}}
+    told = {"containerID": _container_id(pod, run, runs_ago)}
+    if message := _last_words(pod, run.spec, ended):
+        told["message"] = message
+    return {"terminated": {**ended, **told}}
+
+
+def _last_words(pod: JSON, spec: JSON, ended: JSON) -> str:
+    """Return the end of the log of a container that has failed, if it asks for it."""
+    if spec.get("terminationMessagePolicy") != _FALLBACK or not ended["exitCode"]:
+        return ""
+    began, end = parse_time(ended["startedAt"]), parse_time(ended["finishedAt"])
+    seconds = (end - began).total_seconds()
+    lines = [each.text for each in lines_of(pod, spec) if each.after <= seconds]
+    return "".join(f"{each}\n" for each in lines[-_LAST_LINES:])[-_LAST_BYTES:]
 
 
 def _in_use(spec: JSON) -> JSON:

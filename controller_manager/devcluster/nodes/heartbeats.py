@@ -1,6 +1,7 @@
 """The signs of life of the nodes: their leases and their status."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from controller_manager.api.times import format_micro_time
@@ -46,8 +47,14 @@ class Heartbeats:
     on a real cluster until its kubelet starts again.
     """
 
-    def __init__(self, objects: Objects, count: int) -> None:
-        """Take the objects of the API server, and the number of nodes."""
+    def __init__(
+        self, objects: Objects, count: int, relieve: Callable[[str], None]
+    ) -> None:
+        """Take the objects of the API server, and the number of nodes.
+
+        `relieve` is called for each node that works, once in a period.
+        """
+        self._relieve = relieve
         self._objects = objects
         self._clock = objects.clock
         self._numbers = {node_name(number): number for number in range(count)}
@@ -81,6 +88,7 @@ class Heartbeats:
             return
         self._register_driver(name)
         self._report_status(name)
+        self._relieve(name)
         try:
             self._renew(name)
         except Refusal:

@@ -1,9 +1,8 @@
 """The kubelets: start pods, run them to their end, and end those that are deleted."""
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,21 +11,34 @@ from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.nodes import annotations
+from controller_manager.devcluster.nodes.adoption import (
+    adopted_run,
+    with_annotations_of,
+)
 from controller_manager.devcluster.nodes.configuration import Configuration
 from controller_manager.devcluster.nodes.container_runs import Moment
 from controller_manager.devcluster.nodes.machine import NodeMachine
+from controller_manager.devcluster.nodes.node_admission import (
+    NodeAdmission,
+    Rejection,
+)
 from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
+from controller_manager.devcluster.nodes.notes import warning
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
-    adopted_run,
-    advanced,
     new_run,
     reported,
-    stopping,
-    with_annotations_of,
     with_images_of,
 )
-from controller_manager.devcluster.nodes.pod_status import Place, is_ready, pod_status
+from controller_manager.devcluster.nodes.pod_states import (
+    gates_differ,
+    has_begun,
+    has_not_begun,
+    is_over,
+    needs_attention,
+)
+from controller_manager.devcluster.nodes.pod_status import Place, pod_status
+from controller_manager.devcluster.nodes.pod_steps import advanced, killed, stopping
 from controller_manager.devcluster.nodes.programs import Role, pull_seconds
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.volumes.mounts import Mounts
@@ -36,10 +48,6 @@ from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
 
 JSON = dict[str, Any]
-
-
-_NOT_BEGUN: Final = ("ContainerCreating", "PodInitializing")
-"""Why a container waits that is still to be started."""
 
 
 class _Held(Struct, frozen=True):
@@ -64,6 +72,7 @@ class Kubelet:
         objects: Objects,
         report: Reporter,
         mounts: Mounts,
+        admission: NodeAdmission,
         *,
         start_delay: float,
         grace_scale: float,
@@ -71,8 +80,8 @@ class Kubelet:
     ) -> None:
         """Take the delay until images are there, and the factor for grace periods.
 
-        `mounts` tells when the volumes of a pod are there. Pods get addresses of the
-        `families`.
+        `mounts` tells when the volumes of a pod are there, `admission` which pods fit
+        their nodes. Pods get addresses of the `families`.
         """
         self._objects = objects
         self._clock = objects.clock
@@ -80,6 +89,7 @@ class Kubelet:
         self._nodes = objects.storage.collection(NODE.resource)
         self._report = report
         self._mounts = mounts
+        self._admission = admission
         self._configuration = Configuration(objects.storage)
         self._sources = Sources(self._configuration, report)
         self._start_delay = start_delay
@@ -103,9 +113,9 @@ class Kubelet:
         run = held.run if held is not None else None
         if "deletionTimestamp" in pod["metadata"]:
             self._sync_terminating(pod, run)
-        elif _is_over(pod):
+        elif is_over(pod):
             self._end(key)
-        elif run is None and _has_not_begun(pod):
+        elif run is None and has_not_begun(pod):
             self._sync_new(pod)
         else:
             self._sync_active(pod, run)
@@ -113,7 +123,7 @@ class Kubelet:
     def adopt(self, key: Key) -> None:
         """Take over a pod that ran before this program was started."""
         stored = self._pods.get(key)
-        if stored is not None and key not in self._held and _has_begun(stored.obj):
+        if stored is not None and key not in self._held and has_begun(stored.obj):
             now = self._now()
             self._hold(stored.obj, self._adopted(stored.obj, now), now)
 
@@ -125,7 +135,7 @@ class Kubelet:
             pod = stored.obj
             if pod["spec"].get("nodeName") != node:
                 continue
-            if pod["status"].get("containerStatuses") and not _is_over(pod):
+            if pod["status"].get("containerStatuses") and not is_over(pod):
                 held = self._held.get(_key(pod))
                 # Somebody may have written that the pod is not ready.
                 self._write(pod, held.run if held else self._adopted(pod, now), now)
@@ -135,9 +145,9 @@ class Kubelet:
         """React to a config map or a secret that is new, has changed, or is gone."""
         for pod in self._sources.waiting_for(resource, key):
             stored = self._pods.get(pod)
-            if stored is None or _is_over(stored.obj):
+            if stored is None or is_over(stored.obj):
                 continue
-            if _has_begun(stored.obj) and not self._is_stopped(stored.obj):
+            if has_begun(stored.obj) and not self._is_stopped(stored.obj):
                 now = self._now()
                 self._hold(stored.obj, self._adopted(stored.obj, now), now)
             else:
@@ -147,9 +157,31 @@ class Kubelet:
         """Tell of the pods again that wait for config maps and secrets."""
         for key in self._sources.waiting():
             stored = self._pods.get(key)
-            if stored is not None and not _has_begun(stored.obj):
+            if stored is not None and not has_begun(stored.obj):
                 self._sources.forget(key)
                 self.sync(key)
+
+    def evict(self, key: Key, message: str) -> None:
+        """End a pod because its node is short of something."""
+        stored = self._pods.get(key)
+        if stored is None or self._is_stopped(stored.obj):
+            return
+        pod, held, now = stored.obj, self._held.get(key), self._now()
+        run = held.run if held is not None else self._adopted(pod, now)
+        condition = {
+            "type": "DisruptionTarget",
+            "observedGeneration": pod["metadata"].get("generation", 1),
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": now.text,
+            "reason": "TerminationByKubelet",
+            "message": message,
+        }
+        conditions = [*pod["status"].get("conditions", ()), condition]
+        self.forget(key)
+        failed = stopping(replace(run, failure=("Evicted", message)), now)
+        shown = {**pod, "status": {**pod["status"], "conditions": conditions}}
+        self._finish(shown, None, killed(failed, now), now)
 
     def forget(self, key: Key) -> None:
         """Stop waiting for a pod that is gone or has ended."""
@@ -171,6 +203,10 @@ class Kubelet:
         """Start a pod once its volumes are there."""
         if pod["status"].get("phase") != "Pending":
             return  # somebody writes the pod's status by hand
+        is_new = not pod["status"].get("containerStatuses")
+        if is_new and (rejection := self._admission.why_not(pod)):
+            self._reject(pod, rejection)
+            return
         now = self._now()
         machine = self._machine(pod)
         run = new_run(
@@ -187,8 +223,20 @@ class Kubelet:
             return
         self._finish(pod, None, run, now)
 
+    def _reject(self, pod: JSON, rejection: Rejection) -> None:
+        """Fail a pod that does not fit its node."""
+        status = {
+            **pod["status"],
+            "phase": "Failed",
+            "reason": rejection.reason,
+            "message": f"Pod was rejected: {rejection.message}",
+            "startTime": self._now().text,
+        }
+        self._objects.put(POD, _key(pod), {**pod, "status": status})
+        self._report.kubelet(pod, warning(rejection.reason, rejection.message))
+
     def _sync_active(self, pod: JSON, held: PodRun | None) -> None:
-        if held is None and not _needs_attention(pod):
+        if held is None and not needs_attention(pod):
             return
         now = self._now()
         before = held or self._adopted(pod, now)
@@ -196,13 +244,13 @@ class Kubelet:
         run = with_images_of(before, pod, now, self._delay(pod), machine)
         run = with_annotations_of(run, pod, now, self._grace_scale)
         run = replace(run, deadline=self._deadline(pod, now))
-        if run.containers != before.containers or _gates_differ(pod, run):
+        if run.containers != before.containers or gates_differ(pod, run):
             self._finish(pod, None, run, now)
         else:
             self._hold(pod, run, now)
 
     def _sync_terminating(self, pod: JSON, held: PodRun | None) -> None:
-        if _is_over(pod):
+        if is_over(pod):
             self._end(_key(pod))
             if pod["metadata"].get("deletionGracePeriodSeconds"):
                 self._delete(pod)
@@ -267,6 +315,12 @@ class Kubelet:
         node = self._nodes.get(("", pod["spec"]["nodeName"]))
         host = addresses_of(node.obj) if node is not None else ()
         status = pod_status(pod, run, now, Place(host, self._families))
+        if status == pod["status"]:
+            return
+        if "deletionTimestamp" not in metadata:
+            # A kubelet's own status needs no checks, and most writes are these.
+            self._objects.put(POD, _key(pod), {**pod, "status": status})
+            return
         self._objects.update(
             POD,
             metadata["namespace"],
@@ -330,55 +384,3 @@ class Kubelet:
 
 def _key(pod: JSON) -> Key:
     return pod["metadata"]["namespace"], pod["metadata"]["name"]
-
-
-def _is_over(pod: JSON) -> bool:
-    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
-
-
-def _has_begun(pod: JSON) -> bool:
-    """Tell whether a container of a pod has run, or cannot start."""
-    return bool(pod["spec"].get("nodeName")) and not _has_not_begun(pod)
-
-
-def _has_not_begun(pod: JSON) -> bool:
-    """Tell whether all containers of a pod are still to be started."""
-    status = pod.get("status", {})
-    return all(
-        each.get("state", {}).get("waiting", {}).get("reason") in _NOT_BEGUN
-        and not each.get("lastState")
-        for name in ("initContainerStatuses", "containerStatuses")
-        for each in status.get(name, ())
-    )
-
-
-def _needs_attention(pod: JSON) -> bool:
-    """Tell whether a pod in which nothing is due may need a change of its status."""
-    spec = pod["spec"]
-    return bool(
-        spec.get("activeDeadlineSeconds") is not None
-        or spec.get("readinessGates")
-        or annotations.has_any(pod)
-        or list(_images(pod)) != list(_images_of_status(pod))
-    )
-
-
-def _images(pod: JSON) -> Iterator[str]:
-    for name in ("initContainers", "containers"):
-        yield from (each["image"] for each in pod["spec"].get(name, ()))
-
-
-def _images_of_status(pod: JSON) -> Iterator[str]:
-    for name in ("initContainerStatuses", "containerStatuses"):
-        yield from (each.get("image", "") for each in pod["status"].get(name, ()))
-
-
-def _gates_differ(pod: JSON, run: PodRun) -> bool:
-    """Tell whether a pod's readiness gates make it ready, or not ready any more."""
-    if not pod["spec"].get("readinessGates"):
-        return False
-    conditions = pod.get("status", {}).get("conditions", ())
-    shown = any(
-        each["type"] == "Ready" and each["status"] == "True" for each in conditions
-    )
-    return is_ready(pod, run) != shown

@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 
+from msgspec import Struct
+
+from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.nodes.addresses import node_address
 from controller_manager.version import KUBERNETES_VERSION
@@ -16,6 +19,50 @@ JSON = dict[str, Any]
 
 STOPPED: Final = "devcluster/stopped"
 """The annotation by which the kubelet of a node is stopped."""
+
+PRESSURE: Final = "devcluster/pressure"
+"""The annotation that says what a node is short of."""
+
+
+class Pressure(Struct, frozen=True):
+    """What a node is short of, and how its kubelet says so."""
+
+    condition: str
+    reason: str
+    message: str
+    resource: str
+    threshold: str = ""
+    available: str = ""
+
+
+PRESSURES: Final = {
+    "memory": Pressure(
+        "MemoryPressure",
+        "KubeletHasInsufficientMemory",
+        "kubelet has insufficient memory available",
+        "memory",
+        "100Mi",
+        "50Mi",
+    ),
+    "disk": Pressure(
+        "DiskPressure",
+        "KubeletHasDiskPressure",
+        "kubelet has disk pressure",
+        "ephemeral-storage",
+        "10Gi",
+        "5Gi",
+    ),
+    "pid": Pressure(
+        "PIDPressure",
+        "KubeletHasInsufficientPID",
+        "kubelet has insufficient PID available",
+        "pids",
+    ),
+}
+"""What a node can be short of, by the value of the annotation."""
+
+CAPACITY: Final = "devcluster/capacity"
+"""The annotation that says which resources a node has."""
 
 REPORT_PERIOD: Final = timedelta(minutes=5)
 """How often a kubelet reports a status that has not changed."""
@@ -26,7 +73,7 @@ _RESOURCES: Final = {
     "hugepages-1Gi": "0",
     "hugepages-2Mi": "0",
     "memory": "32Gi",
-    "pods": "1k",
+    "pods": "100k",
 }
 _ARCHITECTURE: Final = "amd64"
 _SYSTEM: Final = "linux"
@@ -77,24 +124,53 @@ def new_node(name: str) -> JSON:
     return {"metadata": {"name": name, "labels": labels}}
 
 
+def pressure_of(node: JSON) -> Pressure | None:
+    """Return what a node is short of, `None` if it is not."""
+    annotations = node["metadata"].get("annotations") or {}
+    return PRESSURES.get(annotations.get(PRESSURE, "").strip())
+
+
 def node_status(node: JSON, number: int, now: datetime) -> JSON:
     """Return the status of a node that is ready; `number` is that of the node.
 
     What others have written stays, such as the conditions of other programs.
     """
     name, before = node["metadata"]["name"], node.get("status", {})
+    resources = _resources(node)
     return {
         **before,
         "addresses": [
             {"type": "InternalIP", "address": node_address(number)},
             {"type": "Hostname", "address": name},
         ],
-        "allocatable": dict(_RESOURCES),
-        "capacity": dict(_RESOURCES),
-        "conditions": _conditions(before.get("conditions", []), format_time(now)),
+        "allocatable": resources,
+        "capacity": resources,
+        "conditions": _conditions(
+            before.get("conditions", []), format_time(now), pressure_of(node)
+        ),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "nodeInfo": _node_info(name),
     }
+
+
+def _resources(node: JSON) -> JSON:
+    """Return the resources of a node; what is no quantity is left out.
+
+    Resources of devices that somebody has written into its status stay.
+    """
+    text = (node["metadata"].get("annotations") or {}).get(CAPACITY, "")
+    known = node.get("status", {}).get("capacity") or {}
+    found = {
+        **{name: each for name, each in known.items() if "/" in name},
+        **_RESOURCES,
+    }
+    for part in text.split(",") if text else ():
+        name, _, amount = part.strip().partition("=")
+        try:
+            found[name] = str(parse_quantity(amount))
+        except QuantityError:
+            continue
+    return found
 
 
 def addresses_of(node: JSON) -> tuple[str, ...]:
@@ -120,11 +196,14 @@ def is_due(node: JSON, status: JSON, now: datetime) -> bool:
     return any(not each or now - parse_time(each) >= REPORT_PERIOD for each in reported)
 
 
-def _conditions(before: list[JSON], now: str) -> list[JSON]:
-    """Return the conditions of a healthy node, and those of other programs."""
+def _conditions(before: list[JSON], now: str, pressure: Pressure | None) -> list[JSON]:
+    """Return the conditions of a node under `pressure`, and those of other programs."""
     named = {_type(each): each for each in before}
     reported = []
-    for type_, status, reason, message in _CONDITIONS:
+    for condition in _CONDITIONS:
+        type_, status, reason, message = condition
+        if pressure is not None and pressure.condition == type_:
+            status, reason, message = "True", pressure.reason, pressure.message
         old = named.pop(type_, {})
         since = old.get("lastTransitionTime") if old.get("status") == status else None
         reported.append(

@@ -30,8 +30,20 @@ from controller_manager.devcluster.nodes.addresses import IPV4, families_of
 from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
-from controller_manager.devcluster.nodes.node_status import is_stopped
+from controller_manager.devcluster.nodes.logs import PodLogs
+from controller_manager.devcluster.nodes.node_admission import NodeAdmission
+from controller_manager.devcluster.nodes.node_status import (
+    CAPACITY,
+    PRESSURE,
+    is_stopped,
+)
+from controller_manager.devcluster.nodes.pod_connections import (
+    CONNECTIONS,
+    PodConnections,
+)
+from controller_manager.devcluster.nodes.pressure import Evictions
 from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos
 from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
 from controller_manager.devcluster.nodes.volumes.attacher import Attacher
 from controller_manager.devcluster.nodes.volumes.binding import VolumeBinding
@@ -85,30 +97,46 @@ class Nodes:
         Without `details`, events tell only of what goes wrong with pods.
         """
         objects = server.objects
+        self._server = server
         self._objects = objects
         self._storage = server.storage
         self._clock = clock
         self._count = count
-        self._heartbeats = Heartbeats(objects, count)
+        kubelets = objects.in_name_of("kubelet")
+        scheduler = objects.in_name_of("kube-scheduler")
         report = self._report = Reporter(objects, details=details)
-        storage = StorageObjects(objects)
-        self._binding = VolumeBinding(storage)
-        self._scheduler = Scheduler(objects, self._binding, report)
-        self._mounts = Mounts(storage, report)
+        storage = StorageObjects(objects.in_name_of("csi-devcluster"))
+        self._binding = VolumeBinding(StorageObjects(scheduler))
+        infos = NodeInfos()
+        self._scheduler = Scheduler(scheduler, infos, self._binding, report)
+        self._mounts = Mounts(StorageObjects(kubelets), report)
         self._kubelet = Kubelet(
-            objects,
+            kubelets,
             report,
             self._mounts,
+            NodeAdmission(infos),
             start_delay=start_delay,
             grace_scale=grace_scale,
             families=_families(objects),
         )
+        evictions = Evictions(
+            kubelets, report, self._scheduler.pods_on, self._kubelet.evict
+        )
+        self._heartbeats = Heartbeats(kubelets, count, evictions.relieve)
         self._provisioner = Provisioner(storage, report) if provisioner else None
         self._attacher = Attacher(storage) if attacher else None
         self._resizer = Resizer(storage, report) if resizer else None
 
     def register(self) -> None:
-        """Create the node objects, the driver, and its storage classes."""
+        """Create the node objects, the driver, and its storage classes.
+
+        From now on the API server asks the nodes for logs.
+        """
+        if self._count:
+            self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
+            connections = PodConnections(self._objects)
+            for name in CONNECTIONS:
+                self._server.connect(POD.resource, name, connections.refuse)
         self._heartbeats.register()
         if self._count:
             self._create_missing(DRIVER, csi_driver())
@@ -154,8 +182,6 @@ class Nodes:
             metadata = stored.obj["metadata"]
             key = (metadata.get("namespace", ""), metadata["name"])
             _react(react, Change(stored.version, "ADDED", key, stored, None))
-            if kind is POD:
-                self._kubelet.adopt(key)
         return watcher
 
     def _node_changed(self, change: Change) -> None:
@@ -166,6 +192,8 @@ class Nodes:
             node = change.after.obj
             if is_stopped(change.before.obj) and not is_stopped(node):
                 self._start(node)
+            elif _says_other(change.before.obj, node):
+                self._heartbeats.beat(change.key[1])
 
     def _start(self, node: JSON) -> None:
         """Let the kubelet of a node work again, which was stopped."""
@@ -206,8 +234,11 @@ class Nodes:
             for claim in claims_of(change.after.obj):
                 self._scheduler.claim_changed(claim)  # only one pod may use it
         elif change.after.obj["spec"].get("nodeName"):
-            self._scheduler.pod_changed(change.key, change.after.obj)
+            if not _is_same_for_others(change):
+                self._scheduler.pod_changed(change.key, change.after.obj)
             self._kubelet.sync(change.key)
+            if _is_back(change):
+                self._kubelet.adopt(change.key)
         elif not _changes_explanation(change):
             self._scheduler.sync(change.key)
 
@@ -227,12 +258,42 @@ class Nodes:
             self._kubelet.report_late()
 
 
+def _is_back(change: Change) -> bool:
+    """Tell whether a pod may run without having been started by this program.
+
+    It ran when the program was started, or the state of the cluster was restored.
+    """
+    if change.before is None:
+        return True
+    return change.before.obj.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
 def _families(objects: Objects) -> tuple[str, ...]:
     """Return the families of addresses of the cluster, by its default ServiceCIDR."""
     if not objects.has(SERVICE_CIDR, "", "kubernetes"):
         return (IPV4,)
     spec = objects.find(SERVICE_CIDR, "", "kubernetes").obj["spec"]
     return families_of(spec["cidrs"])
+
+
+def _says_other(before: JSON, after: JSON) -> bool:
+    """Tell whether a user says something else about a node."""
+    old, new = (each["metadata"].get("annotations") or {} for each in (before, after))
+    return any(old.get(each) != new.get(each) for each in (CAPACITY, PRESSURE))
+
+
+def _is_same_for_others(change: Change) -> bool:
+    """Tell whether a change of a pod on a node matters to no other pod."""
+    if change.before is None:
+        return False
+    before, after = change.before.obj, change.after.obj
+    return bool(
+        before["spec"] is after["spec"]
+        and before["metadata"].get("labels") == after["metadata"].get("labels")
+        and ("deletionTimestamp" in before["metadata"])
+        is ("deletionTimestamp" in after["metadata"])
+        and before["status"].get("phase") == after["status"].get("phase")
+    )
 
 
 def _changes_explanation(change: Change) -> bool:

@@ -102,6 +102,7 @@ def _conditions(pod: JSON, run: PodRun, now: Moment) -> Iterator[JSON]:
             "type": type_,
             "observedGeneration": generation,
             "status": status,
+            "lastProbeTime": None,
             "lastTransitionTime": old["lastTransitionTime"] if same else now.text,
         }
         if reason:

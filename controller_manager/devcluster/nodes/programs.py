@@ -5,6 +5,7 @@ one, its command does, as far as a short list of commands goes (`commands`). The
 table in docs/devcluster.md shows both.
 """
 
+import re
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,15 +14,17 @@ from msgspec import Struct
 from controller_manager.devcluster.nodes.annotations import (
     EXIT_CODE,
     FAILING_INDEXES,
+    FAILING_SANDBOX,
     FOREVER,
     PULL_SECONDS,
     RUN_SECONDS,
     TERMINATION_SECONDS,
     AnnotationError,
     find,
+    periods_of,
     seconds_of,
 )
-from controller_manager.devcluster.nodes.commands import run_of
+from controller_manager.devcluster.nodes.commands import command_of, run_of
 
 JSON = dict[str, Any]
 
@@ -29,6 +32,7 @@ OUT_OF_MEMORY: Final = -1
 """In place of an exit code: the kernel killed the container for its use of memory."""
 
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_INDEX_NUMBER: Final = re.compile("[0-9]{1,10}")
 _OUT_OF_MEMORY_TEXT: Final = "OOMKilled"
 
 _BRIEFLY: Final = 1.0
@@ -74,6 +78,7 @@ def program_of(pod: JSON, container: JSON, role: Role) -> Program:
     annotations = pod["metadata"].get("annotations") or {}
     indexes = annotations.get(FAILING_INDEXES) if shared else None
     termination = _termination(pod, name)
+    _check_pod(pod)
     if seconds is None and codes is None and indexes is None:
         return _unannotated(pod, container, role, termination)
     return Program(
@@ -92,14 +97,23 @@ def pull_seconds(pod: JSON, default: float) -> float:
     return default if text is None else seconds_of(PULL_SECONDS, text)
 
 
+def _check_pod(pod: JSON) -> None:
+    """Raise AnnotationError for a wrong annotation about the pod as a whole."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if PULL_SECONDS in annotations:
+        seconds_of(PULL_SECONDS, annotations[PULL_SECONDS])
+    if FAILING_SANDBOX in annotations:
+        periods_of(FAILING_SANDBOX, annotations[FAILING_SANDBOX])
+
+
 def _termination(pod: JSON, name: str) -> float:
     found = find(pod, TERMINATION_SECONDS, name)
     return FOREVER if found is None else seconds_of(*found)
 
 
 def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> Program:
-    command = [*container.get("command", ()), *container.get("args", ())]
-    run = run_of(command) if container.get("command") else None
+    command = command_of(container)
+    run = run_of(command) if command else None
     if run is not None:
         return Program(run.seconds, (run.code,), termination)
     ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))
@@ -147,7 +161,7 @@ def _indexes(text: str) -> list[range]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         last = last if dash else first
-        if not first.isdecimal() or not last.isdecimal():
+        if not _INDEX_NUMBER.fullmatch(first) or not _INDEX_NUMBER.fullmatch(last):
             raise AnnotationError.of(FAILING_INDEXES, text, 'indexes as "1,3-5"')
         found.append(range(int(first), int(last) + 1))
     return found

@@ -3,6 +3,7 @@
 They are counted and limited as those of client-go's recorders (`client.correlator`).
 """
 
+from itertools import islice
 from typing import Any, Final
 
 from controller_manager.api.core.v1 import Event, EventSource, ObjectReference
@@ -10,14 +11,18 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.client.correlator import Correlated, Correlator
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
+from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.nodes.notes import Note, normal, warning
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Refusal
 
 JSON = dict[str, Any]
 
 SCHEDULER: Final = "default-scheduler"
 KUBELET: Final = "kubelet"
+_MOST_EVENTS: Final = 100_000
+_DROPPED: Final = 1000
+"""How many events there may be, and how many go if there are more."""
+
 _LONGEST: Final = 1024
 """An API server refuses a longer message."""
 
@@ -31,6 +36,8 @@ class Reporter:
         Without `details` nothing is told of what goes as it should with a pod.
         """
         self._objects = objects
+        self._namespaces = objects.storage.collection(NAMESPACE.resource)
+        self._events = objects.storage.collection(EVENT.resource)
         self._details = details
         self._correlators: dict[str, Correlator] = {}
         self._last_name = 0
@@ -140,11 +147,20 @@ class Reporter:
         return f"{obj['metadata']['name']}.{self._last_name:x}"
 
     def _create(self, namespace: str, name: str, event: JSON) -> None:
-        complete = {"metadata": {"name": name, "namespace": namespace}, **event}
-        try:
-            self._objects.create(EVENT, namespace, complete)
-        except Refusal:
-            return  # the namespace is being deleted, and takes no events any more
+        """Store an event, unless its namespace is being deleted."""
+        found = self._namespaces.get(("", namespace))
+        if found is None or "deletionTimestamp" in found.obj["metadata"]:
+            return
+        EVENT.strategy.apply_defaults(event)
+        self._objects.insert(EVENT, (namespace, name), event)
+        if len(self._events) > _MOST_EVENTS:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Delete some events before they expire: 100,000 pods have 400,000."""
+        for stored in islice(self._events, _DROPPED):
+            metadata = stored.obj["metadata"]
+            self._events.remove((metadata["namespace"], metadata["name"]))
 
 
 def _reference(obj: JSON, field_path: str = "") -> JSON:

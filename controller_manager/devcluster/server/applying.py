@@ -119,7 +119,11 @@ def _check_types(config: JSON, type_: FieldType) -> None:
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    if faults := faults_of(config, type_):
+    try:
+        faults = faults_of(config, type_)
+    except RecursionError:
+        raise bad_request("error decoding YAML: exceeded max depth") from None
+    if faults:
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         kind = _shown_kind(config["apiVersion"], config["kind"])
         what = f"{namespace}/{name}; {kind}"

@@ -15,6 +15,9 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 """The key of a user's extra that tells by which credential the user was known."""
 
+NODE_NAME: Final = "authentication.kubernetes.io/node-name"
+"""The key of a user's extra that tells on which node its pod runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class User:
@@ -75,6 +78,18 @@ class Identity:
     audiences: tuple[str, ...] = (AUDIENCE,)
 
 
+@dataclass(frozen=True, slots=True)
+class AccountToken:
+    """What a token of a service account is to say; `uid` is that of the account."""
+
+    namespace: str
+    name: str
+    uid: str
+    ends_at: datetime
+    audiences: Sequence[str] = (AUDIENCE,)
+    bound: BoundObject | None = None
+
+
 class TokenError(Exception):
     """A token of a service account is not valid; the message says why."""
 
@@ -82,16 +97,8 @@ class TokenError(Exception):
 class AccountTokenIssuer(Protocol):
     """Issues the tokens of service accounts, and knows them again."""
 
-    def issue(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        ends_at: datetime,
-        audiences: Sequence[str],
-        bound: BoundObject | None,
-    ) -> str:
-        """Return a new token of a service account."""
+    def issue(self, content: AccountToken) -> str:
+        """Return a new token."""
         ...
 
     def identify(self, token: str) -> Identity | None:
@@ -150,10 +157,10 @@ class Tokens:
 
         A header that names no bearer token says nothing of the user, as upstream.
         """
-        scheme, _, token = (header or "").strip().partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        scheme, token, *_ = [*(header or "").strip().split(" ", 2), "", ""]
+        if scheme.lower() != "bearer" or not token:
             return ANONYMOUS
-        user = self.lookup(token.strip())
+        user = self.lookup(token)
         if user is None:
             raise unauthorized()
         return user
@@ -186,17 +193,13 @@ class Tokens:
         """Tell whether a user has one of the tokens that are valid from the start."""
         return any(user.name == name for user in self._static.values())
 
-    def issue(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        ends_at: datetime,
-        audiences: Sequence[str] = (AUDIENCE,),
-        bound: BoundObject | None = None,
-    ) -> str:
-        """Return a new token of a service account."""
-        return self._issuer.issue(namespace, name, uid, ends_at, audiences, bound)
+    def issue(self, namespace: str, name: str, uid: str, ends_at: datetime) -> str:
+        """Return a new token of a service account, for this API server."""
+        return self._issuer.issue(AccountToken(namespace, name, uid, ends_at))
+
+    def issue_as(self, content: AccountToken) -> str:
+        """Return a new token of a service account, with all that it is to say."""
+        return self._issuer.issue(content)
 
 
 def _with_uid(user: User) -> User:

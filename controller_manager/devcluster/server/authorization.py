@@ -78,7 +78,7 @@ class Authorizer:
         """Raise a Refusal if `user` may not do it."""
         decision = self.decide(user, attributes)
         if not decision.is_allowed:
-            raise _refusal(user, attributes, decision.reason)
+            raise refusal_of(user, attributes, decision.reason)
 
     def allows(self, user: User, attributes: Attributes) -> bool:
         """Tell whether `user` may do it."""
@@ -115,7 +115,7 @@ class KnownUsers(Authorizer):
         return Decision(is_allowed=self._is_known(user.name))
 
 
-def _refusal(user: User, attributes: Attributes, reason: str) -> Refusal:
+def refusal_of(user: User, attributes: Attributes, reason: str) -> Refusal:
     """Return the refusal of a request (responsewriters.ForbiddenStatusError)."""
     why = f": {reason}" if reason else ""
     details: JSON = {}

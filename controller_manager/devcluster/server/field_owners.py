@@ -51,10 +51,29 @@ def field_manager(
     options = _OPTIONS.get(request.method, "PatchOptions")
     name = _checked(target.query, options) or _agent(request.headers) or "unknown"
     version = kind.api_version if operation == "Update" else ""
+    submission = target.submission
     return FieldManager(
         Manager(name, operation, subresource, version),
         version_of(kind),
         partial(_find, catalogue, kind),
+        _reset(kind, subresource),
+        # The same in all attempts to write.
+        format_time(submission.now if submission else clock.now()),
+    )
+
+
+def part_of_cluster(
+    name: str, kind: Kind, subresource: str, clock: Clock
+) -> FieldManager:
+    """Return the manager of fields that a part of the cluster writes without requests.
+
+    Such parts write only kinds that have one version, or none of whose fields differ.
+    """
+    version = version_of(kind)
+    return FieldManager(
+        Manager(name, "Update", subresource, kind.api_version),
+        version,
+        lambda api_version: version._replace(api_version=api_version),
         _reset(kind, subresource),
         format_time(clock.now()),
     )

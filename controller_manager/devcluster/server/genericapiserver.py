@@ -5,7 +5,7 @@ client sees the same over HTTP and in memory.
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from email.utils import format_datetime
 from typing import Final, Protocol
@@ -62,6 +62,10 @@ _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 of groups and resources. The paths of probes and of OpenAPI are exact."""
 
 
+Connector = Callable[[Target, Request], Awaitable[Response | StreamingResponse]]
+"""Answers requests about a subresource, such as the log of a pod; raises Refusal."""
+
+
 class PathHandler(Protocol):
     """Answers the requests of one path that is no resource."""
 
@@ -105,6 +109,7 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admission)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
+        self._connectors: dict[tuple[str, str], Connector] = {}
         self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
         self._dated = (-1, "")
@@ -275,10 +280,20 @@ class GenericAPIServer:
             return with_warnings(answer, [target.kind.deprecation])
         return answer
 
+    def connect(self, resource: str, subresource: str, connector: Connector) -> None:
+        """Let a part of the cluster answer what is asked of a subresource.
+
+        Without a connector such a request gets what the kind says, 501 as a rule.
+        """
+        self._connectors[resource, subresource] = connector
+
     async def _about(
         self, target: Target, request: Request
     ) -> Response | StreamingResponse:
         """Answer a request about objects of a kind."""
+        connector = self._connectors.get((target.kind.resource, target.subresource))
+        if connector is not None and request.method in ("GET", "POST"):
+            return await connector(target, request)
         match request.method:
             case "GET" if connection_of(target):
                 return await self._writer.answer(target, request)

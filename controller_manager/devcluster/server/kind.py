@@ -34,7 +34,8 @@ class Subresource:
 
     `connect` answers a POST. `replace` merges the old object and the new object of a
     PUT. Without either, discovery shows it, but requests get 501; ``status`` and
-    ``scale`` work for every kind without them.
+    ``scale`` work for every kind without them. `model` names the type of the body of a
+    POST in kubernetes_asyncio.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Subresource:
     version: str = ""
     connect: "Callable[[Call, JSON], JSON] | None" = None
     replace: Callable[[JSON, JSON], JSON] | None = None
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,25 @@
 """Media types of requests and responses: decoding bodies, choosing a form."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from controller_manager.devcluster.server import protobuf
+from controller_manager.devcluster.server.base64_data import base64_problem
 from controller_manager.devcluster.server.go_json import go_json_error
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.kind import Kind, Subresource
 from controller_manager.devcluster.server.messages import META_MESSAGES, Message
 from controller_manager.devcluster.server.schema import Checker, TypeMismatch
 from controller_manager.devcluster.server.statuses import (
     Refusal,
     bad_request,
     unsupported_media_type,
+)
+from controller_manager.devcluster.server.yaml_bodies import (
+    YAMLBodyError,
+    decode_yaml,
 )
 
 JSON = dict[str, Any]
@@ -102,12 +106,9 @@ def _decode_yaml(body: bytes) -> Any:
     except _UNREADABLE:
         pass  # it is other YAML
     try:
-        return yaml.safe_load(body)
-    except (yaml.YAMLError, RecursionError) as error:
-        problem = getattr(error, "problem", None) or "not valid YAML"
-        if isinstance(error, RecursionError):
-            problem = "exceeded max depth"
-        message = f"error converting YAML to JSON: yaml: {problem}"
+        return decode_yaml(body)
+    except YAMLBodyError as error:
+        message = f"error converting YAML to JSON: yaml: {error}"
         raise bad_request(message) from None
 
 
@@ -158,23 +159,42 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
     try:
         if not kind.model:
             return kind.strategy.decoded(obj)
-        return checker.check(obj, kind.model), checker.unknown
+        checked = checker.check(obj, kind.model)
+        _check_base64(checked, kind.strategy.base64_maps)
     except TypeMismatch as error:
-        raise bad_request(_cannot_handle(kind, version, str(error))) from None
+        raise bad_request(_cannot_handle(kind.kind, version, str(error))) from None
+    return checked, checker.unknown
+
+
+def _check_base64(obj: JSON, names: Sequence[str]) -> None:
+    """Raise TypeMismatch for a value in one of these maps that is not base64."""
+    for name in names:
+        for text in obj.get(name, {}).values():
+            if problem := base64_problem(text):
+                raise TypeMismatch(problem)
+
+
+def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
+    """Return the body of a POST to a subresource; raises Refusal for a wrong type."""
+    if not subresource.model:
+        return body
+    try:
+        return Checker().check(body, subresource.model)
+    except TypeMismatch as error:
+        name, version = subresource.kind, subresource.version or "v1"
+        raise bad_request(_cannot_handle(name, version, str(error))) from None
 
 
 def strict_error(kind: Kind, version: str, unknown: list[str]) -> Refusal:
     """Return the refusal of fields that do not exist."""
     fields = ", ".join(f'unknown field "{name}"' for name in unknown)
     return bad_request(
-        _cannot_handle(kind, version, f"strict decoding error: {fields}")
+        _cannot_handle(kind.kind, version, f"strict decoding error: {fields}")
     )
 
 
-def _cannot_handle(kind: Kind, version: str, why: str) -> str:
-    return (
-        f'{kind.kind} in version "{version}" cannot be handled as a {kind.kind}: {why}'
-    )
+def _cannot_handle(kind: str, version: str, why: str) -> str:
+    return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
 
 
 def parse_version(text: str) -> int:

@@ -7,6 +7,7 @@ has changed. The strategy of a kind decides what is special about it.
 import random
 import uuid
 from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from controller_manager.devcluster.server.admission import (
 )
 from controller_manager.devcluster.server.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.field_owners import part_of_cluster
 from controller_manager.devcluster.server.fields.entries import (
     same_but_for_time,
     with_entries,
@@ -78,6 +80,17 @@ class Objects:
         self.clock = clock
         self.admission = admission
         self._rng = rng
+        self._writer = ""
+
+    def in_name_of(self, writer: str) -> "Objects":
+        """Return the same objects for a part of the cluster that writes them.
+
+        `writer` is recorded as the manager of the fields that it changes, unless the
+        writes say who is.
+        """
+        other = copy(self)
+        other._writer = writer  # noqa: SLF001 - of this class
+        return other
 
     def find(self, kind: Kind, namespace: str, name: str) -> Stored:
         """Return an object; raises Refusal 404."""
@@ -102,6 +115,18 @@ class Objects:
 
     # Creating
 
+    def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
+        """Store a new object of a part of the cluster, complete, without checks.
+
+        It gets its namespace, its name, a uid, and the time of its creation.
+        """
+        namespace, name = key
+        metadata: JSON = {"name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        self._stamp_new(kind, metadata, None)
+        return self.put(kind, key, {**obj, "metadata": metadata})
+
     def create(
         self,
         kind: Kind,
@@ -122,6 +147,8 @@ class Objects:
         write = Write(Operation.CREATE, kind, namespace, "", None)
         write.submission, write.is_dry_run = submission, dry_run
         strategy = kind.strategy
+        if managed is None and self._writer:
+            managed = part_of_cluster(self._writer, kind, "", self.clock).created
         obj = self._prepared(write, obj, managed)
         strategy.record_user(obj, user)
         metadata = obj["metadata"]
@@ -252,6 +279,9 @@ class Objects:
         # Upstream checks metadata twice, in the registry and in the strategy.
         causes += causes
         new = _planned(kind, old, new, subresource)
+        if managed is None and self._writer:
+            part = part_of_cluster(self._writer, kind, subresource, self.clock)
+            managed = part.updated
         if managed:
             mine = _planned(kind, old, asked, subresource) if asked else new
             shown = _with_null_times(kind.strategy.null_condition_times, mine)

@@ -53,13 +53,13 @@ def load(storage: Storage, state: StorageState) -> None:
         storage.collection(resource).load(objects)
 
 
-def restore(storage: Storage, state: StorageState) -> None:
+def restore(storage: Storage, state: StorageState, *, ends_watches: bool) -> None:
     """Replace the objects of a storage that is in use.
 
     What differs from the state becomes a change of its own, with a version higher than
-    all before, so that parts of this process which follow changes see each. Objects
-    that are as they were keep their version. Watches of clients end with 410, and so
-    does whatever begins at an earlier version.
+    all before, and whoever watches sees each. Objects that are as they were keep their
+    version. If it `ends_watches`, those of clients end with 410, and so does whatever
+    begins at an earlier version, as after a restore of etcd.
     """
     collections = storage.collections()
     for resource, objects in state.objects.items():
@@ -70,6 +70,8 @@ def restore(storage: Storage, state: StorageState) -> None:
             _replace(collection, {})
     for name, number in state.numbers.items():
         storage.last_numbers[name] = max(storage.last_numbers[name], number)
+    if not ends_watches:
+        return
     # A list that began before must not go on either, if nothing but this happened.
     storage.next_version()
     for collection in collections.values():

@@ -31,6 +31,7 @@ from controller_manager.devcluster.server.field_owners import field_manager
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import (
+    check_connect_body,
     check_object,
     decode_connect_body,
     decode_delete_options,
@@ -177,6 +178,7 @@ class Writer:
         content_type = header(request.headers, "content-type")
         messages = self._catalogue.messages
         body = decode_connect_body(request.body, content_type, messages)
+        body = check_connect_body(body, subresource)
         body = self._admit(target, body)
         return json_response(201, subresource.connect(self._call(target), body))
 

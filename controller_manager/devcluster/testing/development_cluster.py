@@ -134,14 +134,15 @@ class DevelopmentCluster:
         thread, running = self._now
         return thread.call(running.snapshot)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: Snapshot, *, ends_watches: bool = False) -> None:
         """Replace all objects by those of a snapshot, also one of another cluster.
 
-        What differs gets a new resourceVersion, higher than all before. Watches end
-        with 410, so that all clients and controllers list again.
+        What differs gets a new resourceVersion, higher than all before, and watches
+        tell of it as of any change. If it `ends_watches`, they end with 410, so that
+        all clients and controllers must list again.
         """
         thread, running = self._now
-        thread.call(lambda: running.restore(snapshot))
+        thread.call(lambda: running.restore(snapshot, ends_watches=ends_watches))
 
     # Inside
 

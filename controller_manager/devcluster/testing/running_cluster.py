@@ -81,9 +81,9 @@ class RunningCluster:
         """Return the present state."""
         return Snapshot(state_of(self.cluster.server.storage))
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: Snapshot, *, ends_watches: bool) -> None:
         """Replace all objects by those of a snapshot."""
-        self.cluster.server.restore(snapshot.state)
+        self.cluster.server.restore(snapshot.state, ends_watches=ends_watches)
 
     def account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig with a token of a service account; return its path.
@@ -158,7 +158,7 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
 
     Raises ClusterError for settings that cannot be used.
     """
-    clock, logger = _clock(settings.time_factor), _logger(settings.verbosity)
+    logger = _logger(settings.verbosity)
     log_loop_errors(logger)
     verbosity = max(settings.verbosity, 0)
     faults = FaultLayer()
@@ -168,6 +168,7 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
         if settings.data is not None:
             file = stack.enter_context(DataFile.open(Path(settings.data)))
         keys = file.keys if file is not None else ClusterKeys.generate()
+        clock = _clock(settings.time_factor, file.time if file is not None else None)
         temporary = TemporaryDirectory(prefix="devcluster-")
         directory = Path(stack.enter_context(temporary))
         flags = keys.write(directory)
@@ -238,11 +239,16 @@ def _plugins(settings: ClusterSettings) -> frozenset[str]:
     )
 
 
-def _clock(time_factor: float) -> Clock:
-    if time_factor == 1:
+def _clock(time_factor: float, least: datetime | None) -> Clock:
+    """Return the clock of a cluster: it goes on from `least`, if that is ahead.
+
+    A cluster whose time passed faster has left timestamps that are in our future.
+    """
+    now = datetime.now(UTC)
+    if time_factor == 1 and (least is None or least <= now):
         return SystemClock()
     since = timedelta(seconds=asyncio.get_running_loop().time())
-    return LoopClock(datetime.now(UTC) - since)
+    return LoopClock(max(now, least or now) - since)
 
 
 def _logger(verbosity: int) -> Logger:

@@ -52,7 +52,7 @@ async def measure_held(number: int) -> Figures:
         "watch of all from the start, ms": await _milliseconds(held.watch(number)),
         "patches beside them, /s": 1000
         * _PATCHES
-        / await _milliseconds(held.patch(_PATCHES)),
+        / await _milliseconds(held.patch(_PATCHES, number)),
     }
 
 
@@ -96,8 +96,8 @@ class _Held:
                 break
         await chunks.aclose()
 
-    async def patch(self, number: int) -> None:
-        for each in range(number):
+    async def patch(self, times: int, number: int) -> None:
+        for each in range(times):
             body = msgspec.json.encode({"metadata": {"labels": {"patched": "yes"}}})
             await self._send("PATCH", f"{PODS}/pod-{each % number}", body)
 

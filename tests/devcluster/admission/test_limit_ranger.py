@@ -6,6 +6,7 @@ import pytest
 
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, pod, post
+from tests.devcluster.requests import call
 
 JSON = dict[str, Any]
 
@@ -372,3 +373,22 @@ async def test_huge_amounts_do_no_harm(cluster: Cluster) -> None:
     await limit(cluster, {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}})
     answer = await post(cluster, PODS, pod(**uses(limits=many, requests=few)))
     assert answer["code"] == 403
+
+
+async def test_many_limits_for_many_containers_are_refused_soon(
+    cluster: Cluster,
+) -> None:
+    """The annotation would be too long; nobody waits until it is written."""
+    names = [f"example.com/r{number}" for number in range(3000)]
+    await limit(cluster, {"type": "Container", "max": dict.fromkeys(names, "1")})
+    containers = [container(f"c{number}") for number in range(300)]
+    answer = await post(cluster, PODS, pod(containers=containers))
+    assert answer["message"] == (
+        'Pod "p" is invalid: metadata.annotations: Too long: may not be more than '
+        "262144 bytes"
+    )
+    await call(cluster, "DELETE", f"{LIMITS}/l")
+    ratios = dict.fromkeys(names, "2")
+    await limit(cluster, {"type": "Container", "maxLimitRequestRatio": ratios})
+    answer = await post(cluster, PODS, pod(containers=containers))
+    assert answer["message"].count("max limit to request ratio") == 1000

@@ -66,7 +66,13 @@ def test_a_wrong_choice_is_one_line(enabled: str, disabled: str, problem: str) -
 async def test_plugins_see_a_write_in_the_order_of_upstream(cluster: Cluster) -> None:
     """Whatever the order in which they were chosen."""
     server = cluster.server
-    parts = Parts(server.storage, cluster.clock, cluster.rng, server.authorizer)
+    parts = Parts(
+        server.storage,
+        cluster.clock,
+        cluster.rng,
+        server.authorizer,
+        server.catalogue.all,
+    )
     chain = build_chain(sorted(ON_BY_DEFAULT), parts)
     names = [each.name for each in chain.plugins]
     assert names == [name for name in ORDERED if name in names]

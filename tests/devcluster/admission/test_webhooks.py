@@ -1,5 +1,6 @@
 """Webhooks are asked as upstream asks them, and their answers count."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -9,8 +10,15 @@ import pytest_asyncio
 from aiohttp import web
 
 from controller_manager.client.transport import Response
+from controller_manager.devcluster.kinds.batch.job import KIND as JOB
+from controller_manager.devcluster.kinds.certificates.certificatesigningrequest import (
+    KIND as SIGNING_REQUEST,
+)
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.service import KIND as SERVICE
+from controller_manager.devcluster.server.kind import Kind
 from controller_manager.serving.certificates import self_signed
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (
@@ -22,6 +30,7 @@ from tests.devcluster.admission.webhook_server import (
     request,
     webhook_server,
 )
+from tests.devcluster.kinds.minimal import minimal
 from tests.devcluster.requests import call
 
 JSON = dict[str, Any]
@@ -463,16 +472,42 @@ async def test_a_dry_run_asks_no_webhook_with_side_effects(
     assert (await call(cluster, "GET", f"{MAPS}/a")).status == 404
 
 
+@pytest.mark.slow
 async def test_a_slow_webhook_fails_in_its_time(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """An answer without an end is no answer."""
+    """It holds up nobody else meanwhile."""
+    asked, ends = asyncio.Event(), asyncio.Event()
+
+    async def reply(_: JSON) -> JSON:
+        asked.set()
+        await ends.wait()
+        return {"allowed": True}
+
+    hook.reply = reply
+    await configure(cluster, "validating", "a", hook.config(timeoutSeconds=1))
+    writing = asyncio.create_task(post(cluster, MAPS, config_map()))
+    await asked.wait()
+    await request(cluster, "POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
+    assert not writing.done()
+    answer = await writing
+    ends.set()
+    url = f"https://127.0.0.1:{hook.port}/hook?timeout=1s"
+    assert refusal(answer)["message"] == _failed(
+        f'failed to call webhook: Post "{url}": context deadline exceeded'
+    )
+
+
+async def test_an_answer_that_is_too_long_is_a_failure(
+    cluster: Cluster, hook: WebhookServer
+) -> None:
+    """It is not read to its end."""
 
     async def reply(_: JSON) -> web.StreamResponse:
         return web.Response(body=b"x" * (11 << 20))
 
     hook.reply = reply
-    await configure(cluster, "validating", "a", hook.config(timeoutSeconds=5))
+    await configure(cluster, "validating", "a", hook.config())
     answer = await post(cluster, MAPS, config_map())
     assert refusal(answer)["message"] == _failed(
         "failed to call webhook: the answer is longer than 10485760 bytes"
@@ -658,3 +693,20 @@ async def test_another_version_is_converted(
         "name": "cpu",
         "target": {"type": "Utilization", "averageUtilization": 70},
     }
+
+
+@pytest.mark.parametrize(
+    "kind", [SERVICE, POD, JOB, SIGNING_REQUEST], ids=lambda kind: kind.plural
+)
+async def test_what_the_server_fills_in_is_that_of_the_review(
+    cluster: Cluster, hook: WebhookServer, kind: Kind
+) -> None:
+    """Addresses, uids and times are those of the review: it is asked once."""
+    rules = [{**EVERYTHING, "resources": [kind.plural]}]
+    await configure(cluster, "validating", "a", hook.config(rules=rules))
+    root = f"/apis/{kind.group}/v1" if kind.group else "/api/v1"
+    scope = "/namespaces/default" if kind.namespaced else ""
+    made = await request(cluster, "POST", f"{root}{scope}/{kind.plural}", minimal(kind))
+    made["metadata"].pop("resourceVersion")
+    (review,) = hook.requests
+    assert review["object"] == made

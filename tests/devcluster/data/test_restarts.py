@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.data.data_file import Batch, DataFile
 from controller_manager.devcluster.testing import (
     ClusterError,
     ClusterSettings,
@@ -14,6 +16,7 @@ from controller_manager.devcluster.testing import (
     Snapshot,
 )
 from tests.devcluster.testing.calls import Caller
+from tests.devcluster.testing.test_faults import wait_until
 
 DEFINITION = {
     "spec": {
@@ -116,7 +119,7 @@ def test_a_cluster_that_is_started_again_is_the_same(tmp_path: Path) -> None:
 
 
 def test_a_restored_cluster_is_as_it_was(cluster: DevelopmentCluster) -> None:
-    """Watches end with 410; kinds come and go with their definitions."""
+    """Watches end with 410, or go on; kinds come and go with their definitions."""
     caller, empty = Caller(cluster.kubeconfig), cluster.snapshot()
     kept = caller.add("ConfigMap", MAPS, "kept").body
     add_definition(caller)
@@ -127,7 +130,7 @@ def test_a_restored_cluster_is_as_it_was(cluster: DevelopmentCluster) -> None:
     caller.add("ConfigMap", MAPS, "added")
     with caller.watch(f"{MAPS}?resourceVersion=0") as events:
         assert [next(events)["type"] for _ in range(2)] == ["ADDED", "ADDED"]
-        cluster.restore(state)
+        cluster.restore(state, ends_watches=True)
         assert [each["object"]["code"] for each in events] == [410]
     assert caller.get(f"{MAPS}/kept").body == kept
     assert caller.get(f"{MAPS}/added").status == 404
@@ -135,7 +138,14 @@ def test_a_restored_cluster_is_as_it_was(cluster: DevelopmentCluster) -> None:
     version = again["metadata"].pop("resourceVersion")
     assert int(version) > int(widget["metadata"].pop("resourceVersion"))
     assert again == widget
-    cluster.restore(empty)
+    now = caller.get(MAPS).body["metadata"]["resourceVersion"]
+    with caller.watch(f"{MAPS}?resourceVersion={now}") as events:
+        cluster.restore(empty)
+        event = next(events)
+        assert (event["type"], event["object"]["metadata"]["name"]) == (
+            "DELETED",
+            "kept",
+        )
     assert caller.names(MAPS) == []
     assert caller.get(WIDGETS).status == 404
 
@@ -167,9 +177,9 @@ def test_a_snapshot_can_be_written_and_read(
         Snapshot.read(tmp_path / "missing")
 
 
-def send_text(caller: Caller, text: bytes) -> Any:
+def send_text(caller: Caller, text: bytes, path: str = SNAPSHOT) -> Any:
     connection = caller.connection(10)
-    connection.request("PUT", SNAPSHOT, text, caller.headers("tests"))
+    connection.request("PUT", path, text, caller.headers("tests"))
     body = json.loads(connection.getresponse().read())
     connection.close()
     return body
@@ -183,6 +193,8 @@ def test_a_snapshot_that_cannot_be_restored_changes_nothing(
     answer = send_text(caller, b"\n".join(before.splitlines()[:-1]))
     assert (answer["code"], answer["reason"]) == (400, "BadRequest")
     assert "a part of it is missing" in answer["message"]
+    answer = send_text(caller, before, f"{SNAPSHOT}?watches=end")
+    assert answer["message"] == 'watches must be "keep", or absent, not "end"'
     assert caller.send("POST", SNAPSHOT, {}).reason == (405, "MethodNotAllowed")
     assert everything(caller) == [
         each
@@ -216,3 +228,89 @@ def test_only_the_administrator_may_take_and_restore(
             '"/devcluster/snapshot": only members of system:masters may'
         )
     cluster.restore(before)
+
+
+def test_the_time_of_a_cluster_goes_on(tmp_path: Path) -> None:
+    """Also if it has passed faster than ours, and is ahead."""
+    data = tmp_path / "data"
+    with DataFile.open(data) as file:
+        now = datetime.now(UTC) + timedelta(days=1)
+        file.write(Batch(1, 1, {}, {}, is_final=True, time=now))
+    for _ in range(2):
+        with DevelopmentCluster(settings(data)) as cluster:
+            caller = Caller(cluster.kubeconfig)
+            made = caller.send("POST", MAPS, {"metadata": {"generateName": "a"}}).body
+            created = datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+        assert timedelta(seconds=-1) < created - now < timedelta(minutes=5)
+        now = created
+
+
+@pytest.mark.slow
+def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> None:
+    """A job comes to its end, a crash loop goes on, deployments are complete.
+
+    The token of a service account is still valid. The same holds if the state is
+    restored when a pod has ended, or the job is gone.
+    """
+    settings = ClusterSettings(nodes=1, data=tmp_path / "data", grace_scale=0)
+    with DevelopmentCluster(settings) as cluster:
+        caller = Caller(cluster.kubeconfig)
+        once = pod_template(["sleep", "1"], restartPolicy="Never")
+        add(caller, JOBS, "slow", spec={"template": once})
+        add(caller, PODS, "once", **once)
+        add(caller, PODS, "crash", **pod_template(["false"]))
+        labels = {"app": "web"}
+        web = {"metadata": {"labels": labels}, **pod_template([])}
+        spec = {"selector": {"matchLabels": labels}, "template": web, "replicas": 2}
+        add(caller, DEPLOYMENTS, "web", spec=spec)
+        wait_until(lambda: status(caller, f"{JOBS}/slow").get("active") == 1)
+        for name in ("crash", "once"):
+            wait_until(lambda: status(caller, f"{PODS}/{name}")["phase"] == "Running")  # noqa: B023
+        account = f"{SERVICES.replace('services', 'serviceaccounts')}/default/token"
+        token = caller.send("POST", account, {"spec": {}}).body["status"]["token"]
+        running = cluster.snapshot()
+    with DevelopmentCluster(settings) as cluster:
+        caller = Caller(cluster.kubeconfig)
+        wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
+        wait_until(lambda: status(caller, f"{DEPLOYMENTS}/web")["readyReplicas"] == 2)
+        wait_until(lambda: restarts(caller) > 0)
+        wait_until(lambda: status(caller, f"{PODS}/once")["phase"] == "Succeeded")
+        delete_job(caller)
+        cluster.restore(running)
+        wait_until(lambda: status(caller, f"{PODS}/once")["phase"] == "Succeeded")
+        wait_until(lambda: status(caller, f"{JOBS}/slow").get("succeeded") == 1)
+        caller._token = token
+        assert caller.get(PODS).status == 200
+
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def delete_job(caller: Caller) -> None:
+    """Delete the job, and wait until its pod has gone."""
+    now = {"propagationPolicy": "Background"}
+    assert caller.send("DELETE", f"{JOBS}/slow", now).status == 200
+    wait_until(lambda: not any(name.startswith("slow") for name in caller.names(PODS)))
+
+
+def add(caller: Caller, path: str, name: str, **parts: Any) -> None:
+    answer = caller.send("POST", path, {"metadata": {"name": name}, **parts})
+    assert answer.status == 201, answer
+
+
+def pod_template(command: list[str], **more: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "app:v1", "command": command}
+    return {"spec": {"containers": [container], **more}}
+
+
+def status(caller: Caller, path: str) -> dict[str, Any]:
+    found: dict[str, Any] = caller.get(path).body.get("status", {})
+    return found
+
+
+def restarts(caller: Caller) -> int:
+    (container,) = status(caller, f"{PODS}/crash")["containerStatuses"]
+    count: int = container["restartCount"]
+    return count

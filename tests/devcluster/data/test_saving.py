@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from controller_manager.clock import SystemClock
 from controller_manager.devcluster.data.data_error import NotSavedError
 from controller_manager.devcluster.data.data_file import RESERVE, DataFile
 from controller_manager.devcluster.data.saving import Saving
@@ -25,6 +26,7 @@ PODS, NODES = "pods", "nodes"
 WRITE_PAIRS = """
 import asyncio, sys
 from pathlib import Path
+from controller_manager.clock import SystemClock
 from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.saving import Saving
 from controller_manager.devcluster.server.storage import Storage
@@ -32,7 +34,9 @@ from controller_manager.observability.logs import silent_logger
 
 async def main():
     storage = Storage()
-    saving = Saving(DataFile.open(Path(sys.argv[1])), storage, silent_logger())
+    saving = Saving(
+        DataFile.open(Path(sys.argv[1])), storage, SystemClock(), silent_logger()
+    )
     running = asyncio.create_task(saving.run())
     number = 0
     while True:
@@ -53,7 +57,7 @@ async def saved_storage(path: Path) -> AsyncIterator[tuple[Storage, Saving]]:
     """Yield a storage whose changes are written until the context is left."""
     storage, file = Storage(), DataFile.open(path)
     load(storage, file.state())
-    saving = Saving(file, storage, silent_logger())
+    saving = Saving(file, storage, SystemClock(), silent_logger())
     running = asyncio.create_task(saving.run())
     try:
         yield storage, saving
@@ -117,7 +121,7 @@ async def test_a_full_disk_loses_nothing_and_is_told(tmp_path: Path) -> None:
     """What was taken stays in memory, and is written when there is room again."""
     path = tmp_path / "data"
     file, storage = DataFile.open(path), Storage()
-    saving = Saving(file, storage, silent_logger())
+    saving = Saving(file, storage, SystemClock(), silent_logger())
     put(storage, PODS, "a", 1)
     await saving.saved()
     file._connection.execute("PRAGMA max_page_count = 12")

@@ -24,10 +24,10 @@ OF_FORMAT_1 = b"""\
 {"format":"controller-manager devcluster snapshot","version":1,"kubernetes":"v1.36.2",\
 "resourceVersion":"512","objects":2,"numbers":{"addresses of 10.96.0.0/12":4}}
 {"resource":"namespaces","object":{"kind":"Namespace","apiVersion":"v1",\
-"metadata":{"name":"n","resourceVersion":"3"},"status":{"phase":"Active"}}}
+"metadata":{"name":"n","uid":"1","resourceVersion":"3"},"status":{"phase":"Active"}}}
 {"resource":"widgets.example.com","object":{"kind":"Widget",\
-"apiVersion":"example.com/v1","metadata":{"name":"w","namespace":"n",\
-"resourceVersion":"512"},"size":1.5}}
+"apiVersion":"example.com/v1","metadata":{"name":"w","uid":"2",\
+"namespace":"n","resourceVersion":"512"},"size":1.5}}
 """
 """What the first version wrote: every later version reads it."""
 
@@ -35,10 +35,11 @@ OF_FORMAT_1 = b"""\
 def some_state() -> StorageState:
     storage = Storage()
     for number in range(450):
-        metadata = {"name": f"pod-{number}", "namespace": "n"}
+        metadata = {"name": f"pod-{number}", "uid": str(number), "namespace": "n"}
         obj = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "é\n": [1.5]}
         storage.collection("pods").put(("n", f"pod-{number}"), obj)
-    storage.collection("nodes").put(("", "a"), {"metadata": {"name": "a"}})
+    node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a", "uid": "u"}}
+    storage.collection("nodes").put(("", "a"), node)
     storage.next_number("addresses")
     return state_of(storage)
 
@@ -68,6 +69,15 @@ def test_the_first_format_is_still_read_and_written() -> None:
     assert again == [json.loads(each) for each in OF_FORMAT_1.splitlines()]
 
 
+def test_the_fields_of_an_object_may_stand_in_any_order() -> None:
+    """Somebody may have edited a snapshot; lists cut the first two off."""
+    usual, other = b'"kind":"Namespace","apiVersion":"v1"', b'"kind":"Namespace"'
+    swapped = OF_FORMAT_1.replace(usual, b'"apiVersion":"v1",' + other)
+    assert swapped != OF_FORMAT_1
+    (found,) = decode_snapshot(swapped).objects["namespaces"].values()
+    assert list(found.obj)[:2] == ["kind", "apiVersion"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -86,6 +96,14 @@ def test_the_first_format_is_still_read_and_written() -> None:
         (
             OF_FORMAT_1.replace(b'"name":"n",', b""),
             "line 2 has no object of a snapshot: Object missing required field `name`",
+        ),
+        (
+            OF_FORMAT_1.replace(b'"kind":"Widget",', b""),
+            "line 3 has no object of a snapshot: Object missing required field `kind`",
+        ),
+        (
+            OF_FORMAT_1.replace(b'"namespace":"n",', b'"managedFields":[1],'),
+            "line 3 has no object of a snapshot: Expected `object`, got `int`",
         ),
         (OF_FORMAT_1.replace(b'"3"', b'"x"'), "line 2 has no object of a snapshot: "),
     ],

@@ -193,6 +193,14 @@ async def test_tokens_outlive_the_server_that_signed_them(cluster: Cluster) -> N
             ),
         ),
         (
+            {"expirationSeconds": "600"},
+            (
+                'TokenRequest in version "v1" cannot be handled as a TokenRequest: '
+                "json: Expected `int | null`, got `str` - at "
+                "`$.spec.expirationSeconds`"
+            ),
+        ),
+        (
             {"boundObjectRef": {"kind": "Pod", "name": "x"}},
             'pods "x" not found',
         ),
@@ -217,6 +225,74 @@ async def test_a_wrong_request_for_a_token_is_refused(
     await set_up(cluster)
     _, answer = await ask(cluster, TOKEN, "POST", f"{ACCOUNT}/token", {"spec": spec})
     assert answer["message"] == message
+
+
+async def test_others_verify_tokens_by_published_keys() -> None:
+    """Service accounts may read where the keys are, and the keys."""
+    cluster = Cluster(rbac=True)
+    await set_up(cluster)
+    cluster.server.sign_account_tokens(ec.generate_private_key(ec.SECP256R1()))
+    token = await token_for(cluster, audiences=["vault", AUDIENCE])
+    path = "/.well-known/openid-configuration"
+    assert (await ask(cluster, "", "GET", path))[0] == 403
+    status, found = await ask(cluster, token, "GET", path)
+    assert (status, found) == (
+        200,
+        {
+            "issuer": AUDIENCE,
+            "jwks_uri": f"https://{cluster.server.address}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        },
+    )
+    status, found = await ask(cluster, token, "GET", "/openid/v1/jwks")
+    keys = jwt.PyJWKSet.from_dict(found)
+    key = keys[jwt.get_unverified_header(token)["kid"]]
+    claims = jwt.decode(
+        token,
+        key,
+        audience="vault",
+        options={"verify_exp": False, "verify_nbf": False, "verify_iat": False},
+    )
+    assert claims["sub"] == "system:serviceaccount:default:bot"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        (
+            {"name": "x"},
+            (
+                'TokenRequest.authentication.k8s.io "bot" is invalid: metadata.name: '
+                'Invalid value: "x": must match the service account name if specified'
+            ),
+        ),
+        (
+            {"namespace": "x"},
+            (
+                "the namespace of the provided object does not match the namespace "
+                "sent on the request"
+            ),
+        ),
+        (
+            {"uid": "x"},
+            (
+                "Operation cannot be fulfilled on TokenRequest.authentication.k8s.io "
+                '"bot": the UID in the token request (x) does not match the UID of the '
+                "service account (UID)"
+            ),
+        ),
+    ],
+)
+async def test_a_request_for_another_account_is_refused(
+    cluster: Cluster, metadata: JSON, message: str
+) -> None:
+    """The path names the account; the body may repeat it."""
+    uids = await set_up(cluster)
+    body = {"metadata": metadata}
+    _, answer = await ask(cluster, TOKEN, "POST", f"{ACCOUNT}/token", body)
+    assert answer["message"] == message.replace("UID)", f"{uids['bot']})")
 
 
 async def test_a_review_needs_a_token(cluster: Cluster) -> None:

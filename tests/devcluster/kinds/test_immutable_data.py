@@ -1,5 +1,6 @@
 """Config maps and secrets: their keys, and what may not change."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
+from tests.devcluster.requests import call
 
 JSON = dict[str, Any]
 
@@ -124,3 +126,52 @@ async def test_wrong_data_is_refused(
     with pytest.raises(Refusal) as raised:
         create(cluster, kind, change)
     assert causes(raised.value) == problems
+
+
+async def test_data_is_base64(cluster: Cluster) -> None:
+    """Else it cannot be decoded, which is upstream's most frequent complaint."""
+    body = {"metadata": {"name": "s"}, "data": {"password": "secret!"}}
+    path = "/api/v1/namespaces/default/secrets"
+    answer = await call(cluster, "POST", path, json.dumps(body).encode())
+    message = (
+        'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at '
+        "input byte 6"
+    )
+    assert (answer.status, json.loads(answer.body)["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "body", "problem"),
+    [
+        (
+            "pods/p/eviction",
+            "Eviction",
+            {"metadata": []},
+            "array into Go struct field Eviction.metadata of type ObjectMeta",
+        ),
+        (
+            "pods/p/binding",
+            "Binding",
+            {"target": "n"},
+            "string into Go struct field Binding.target of type ObjectReference",
+        ),
+        (
+            "serviceaccounts/a/token",
+            "TokenRequest",
+            {"spec": {"audiences": "a"}},
+            (
+                "string into Go struct field TokenRequestSpec.spec.audiences of type "
+                "[]string"
+            ),
+        ),
+    ],
+)
+async def test_the_body_of_a_subresource_has_a_type(
+    cluster: Cluster, path: str, kind: str, body: JSON, problem: str
+) -> None:
+    """What does not have it is refused before anything else."""
+    where = f"/api/v1/namespaces/default/{path}"
+    answer = await call(cluster, "POST", where, json.dumps(body).encode())
+    start = f'{kind} in version "v1" cannot be handled as a {kind}: json: cannot '
+    message = f"{start}unmarshal {problem}"
+    assert (answer.status, json.loads(answer.body)["message"]) == (400, message)

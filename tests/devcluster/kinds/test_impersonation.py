@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.server.authentication import User
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import allow, ask, log_in, rule, user
 
@@ -81,12 +82,12 @@ async def test_an_administrator_acts_as_nobody() -> None:
     assert status == 200
 
 
-def cannot(what: str, resource: str, where: str = "at the cluster scope") -> str:
-    group = f".{AUTHENTICATION}" if resource.startswith(("uid", "userex")) else ""
-    plural = resource.partition("/")[0]
+def cannot_on(mode: str) -> str:
+    """Return the refusal of the mode that is tried first."""
     return (
-        f'{plural}{group} "{what}" is forbidden: User "poser" cannot impersonate '
-        f'resource "{resource}" in API group "{group.removeprefix(".")}" {where}'
+        'selfsubjectreviews.authentication.k8s.io is forbidden: User "poser" cannot '
+        f'impersonate-on:{mode}:create resource "selfsubjectreviews" in API group '
+        '"authentication.k8s.io" at the cluster scope'
     )
 
 
@@ -94,26 +95,35 @@ def cannot(what: str, resource: str, where: str = "at the cluster scope") -> str
     ("headers", "message"),
     [
         ({"impersonate_user": "jane"}, ""),
-        ({"impersonate_user": "bob"}, cannot("bob", "users")),
+        ({"impersonate_user": "bob"}, cannot_on("user-info")),
         (
             {"impersonate_user": "jane", "impersonate_group": "devs\nsystem:masters"},
-            cannot("system:masters", "groups"),
+            cannot_on("user-info"),
         ),
-        (
-            {"impersonate_user": "jane", "impersonate_uid": "7"},
-            cannot("7", "uids"),
-        ),
+        ({"impersonate_user": "jane", "impersonate_group": "devs"}, ""),
+        ({"impersonate_user": "jane", "impersonate_uid": "7"}, cannot_on("user-info")),
         ({"impersonate_user": "jane", "impersonate_extra_scopes": "view"}, ""),
         (
             {"impersonate_user": "jane", "impersonate_extra_scopes": "view\nedit"},
-            cannot("edit", "userextras/scopes"),
+            cannot_on("user-info"),
         ),
         (
             {"impersonate_user": "system:serviceaccount:a:bot"},
-            cannot("bot", "serviceaccounts", 'in the namespace "a"'),
+            cannot_on("serviceaccount"),
+        ),
+        (
+            {
+                "impersonate_user": "system:serviceaccount:a:bot",
+                "impersonate_group": "devs",
+            },
+            (
+                'serviceaccounts "bot" is forbidden: User "poser" cannot impersonate '
+                'resource "serviceaccounts" in API group "" in the namespace "a"'
+            ),
         ),
         ({"impersonate_user": "system:serviceaccount:default:bot"}, ""),
-        ({"impersonate_user": "system:serviceaccount:a"}, "users"),
+        ({"impersonate_user": "system:serviceaccount:a"}, cannot_on("user-info")),
+        ({"impersonate_user": "system:node:n"}, cannot_on("arbitrary-node")),
     ],
 )
 async def test_each_part_needs_a_permission(
@@ -134,8 +144,110 @@ async def test_each_part_needs_a_permission(
     accounts = rule("impersonate", "serviceaccounts")
     allow(cluster, "a", accounts, subject=user("poser"), namespace="default")
     status, answer = await ask(cluster, "poser", "POST", WHO, {}, **headers)
-    assert message in answer.get("message", "")
+    assert answer.get("message", "") == message
     assert status == (403 if message else 201), answer
+
+
+def part(mode: str, resource: str, name: str = "") -> JSON:
+    """Return the rule that allows a part of a user in a mode."""
+    names = {"resourceNames": [name]} if name else {}
+    return rule(f"impersonate:{mode}", resource, AUTHENTICATION, **names)
+
+
+PODS = "/api/v1/namespaces/default/pods"
+NODE = "authentication.kubernetes.io/node-name"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "message"),
+    [
+        (PODS, {"impersonate_user": "jane"}, ""),
+        (PODS, {"impersonate_user": "jane", "impersonate_group": "devs"}, ""),
+        (
+            f"{PODS}/p",
+            {"impersonate_user": "jane"},
+            (
+                'pods "p" is forbidden: User "helper" cannot '
+                'impersonate-on:user-info:get resource "pods" in API group "" in the '
+                'namespace "default"'
+            ),
+        ),
+        (
+            "/version",
+            {"impersonate_user": "jane"},
+            (
+                'forbidden: User "helper" cannot impersonate-on:user-info:get path '
+                '"/version"'
+            ),
+        ),
+        (
+            PODS,
+            {"impersonate_user": "bob"},
+            (
+                'users.authentication.k8s.io "bob" is forbidden: User "helper" cannot '
+                'impersonate:user-info resource "users" in API group '
+                '"authentication.k8s.io" at the cluster scope'
+            ),
+        ),
+        (
+            PODS,
+            {"impersonate_user": "jane", "impersonate_group": "system:masters"},
+            (
+                'groups.authentication.k8s.io "system:masters" is forbidden: User '
+                '"helper" cannot impersonate:user-info resource "groups" in API group '
+                '"authentication.k8s.io" at the cluster scope: impersonating the '
+                "system:masters group is not allowed"
+            ),
+        ),
+        (PODS, {"impersonate_user": "system:serviceaccount:default:bot"}, ""),
+        (PODS, {"impersonate_user": "system:node:own"}, ""),
+        (
+            PODS,
+            {"impersonate_user": "system:node:other"},
+            (
+                'pods is forbidden: User "helper" cannot '
+                'impersonate-on:arbitrary-node:list resource "pods" in API group "" in '
+                'the namespace "default"'
+            ),
+        ),
+    ],
+)
+async def test_a_user_does_one_thing_as_another(
+    path: str, headers: dict[str, str], message: str
+) -> None:
+    """As constrained impersonation allows; then the other user's permissions count."""
+    cluster = Cluster(rbac=True)
+    account = "system:serviceaccount:default:helper"
+    everybody = ("system:authenticated",)
+    extra = {NODE: ("own",)}
+    cluster.server.tokens.add("helper", User(account, "1", everybody, extra))
+    modes = ("user-info", "serviceaccount", "associated-node")
+    verbs = " ".join(f"impersonate-on:{mode}:list" for mode in modes)
+    allow(
+        cluster,
+        "helper",
+        rule(verbs, "pods"),
+        part("user-info", "users", "jane"),
+        part("user-info", "groups"),
+        part("serviceaccount", "serviceaccounts"),
+        part("associated-node", "nodes"),
+        subject=user(account),
+    )
+    everyone = {"kind": "Group", "name": "system:authenticated"}
+    allow(cluster, "readers", rule("list", "pods"), subject=everyone)
+    status, answer = await ask(cluster, "helper", "GET", path, None, **headers)
+    assert answer.get("message", "") == message.replace("helper", account)
+    assert status == (403 if message else 200)
+
+
+async def test_who_impersonates_a_node_is_in_the_group_of_nodes() -> None:
+    """As all nodes are."""
+    headers = {"impersonate_user": "system:node:n"}
+    _, answer = await ask(Cluster(rbac=True), TOKEN, "POST", WHO, {}, **headers)
+    assert answer["status"]["userInfo"] == {
+        "username": "system:node:n",
+        "groups": ["system:nodes", "system:authenticated"],
+    }
 
 
 @pytest.mark.parametrize("rbac", [True, False])
@@ -148,8 +260,9 @@ async def test_impersonation_without_a_user_is_refused(*, rbac: bool) -> None:
     assert (status, answer["message"]) == (
         400,
         (
-            "requested [{Group  devs    } {UserExtra  b  authentication.k8s.io/v1  a}] "
-            "without impersonating a user"
+            'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, '
+            'Extra:map[string][]string{"a":[]string{"b"}}} without impersonating a '
+            "user name"
         ),
     )
 

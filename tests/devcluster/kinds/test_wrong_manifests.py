@@ -67,3 +67,26 @@ async def test_a_range_that_a_policy_has_may_stay(cluster: Cluster) -> None:
     stored = cluster.server.objects.put(kind, ("default", "a"), old).obj
     labelled = update(cluster, stored, {"metadata": {"labels": {"a": "b"}}})
     assert labelled["spec"] == old["spec"]
+
+
+async def test_pods_that_share_the_network_of_their_node_get_its_ports(
+    cluster: Cluster,
+) -> None:
+    """Templates do not: their pods get them."""
+    shared = {
+        "hostNetwork": True,
+        "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}],
+    }
+    pod = create(cluster, "Pod", {"spec": shared})
+    (port,) = pod["spec"]["containers"][0]["ports"]
+    assert port == {"containerPort": 80, "hostPort": 80, "protocol": "TCP"}
+    deployment = create(cluster, "Deployment", {"spec": {"template": {"spec": shared}}})
+    (port,) = deployment["spec"]["template"]["spec"]["containers"][0]["ports"]
+    assert port == {"containerPort": 80, "protocol": "TCP"}
+
+
+async def test_what_leases_of_a_disabled_gate_have_is_dropped(cluster: Cluster) -> None:
+    """CoordinatedLeaderElection is off by default."""
+    spec = {"holderIdentity": "a", "strategy": "OldestEmulationVersion"}
+    lease = create(cluster, "Lease", {"spec": {**spec, "preferredHolder": "b"}})
+    assert lease["spec"] == {"holderIdentity": "a"}

@@ -6,13 +6,19 @@ from controller_manager.devcluster.nodes.annotations import FOREVER
 from controller_manager.devcluster.nodes.commands import Run, run_of
 
 
+def printing(line: str, code: int = 0) -> Run:
+    return Run(0, code, lines=((0, line),))
+
+
 @pytest.mark.parametrize(
     ("command", "run"),
     [
         (["true"], Run()),
         (["/bin/true", "--help"], Run()),
         (["false"], Run(code=1)),
-        (["echo", "hello", "$NAME"], Run()),
+        (["echo", "hello", "$NAME"], printing("hello $NAME")),
+        (["echo", "-n", "a\nb"], Run(lines=((0, "a"), (0, "b")))),
+        (["sh", "-c", "sleep 2; echo b"], Run(2, lines=((2, "b"),))),
         (["sleep", "5"], Run(5)),
         (["sleep", "1.5", "1m"], Run(61.5)),
         (["sleep", "infinity"], Run(FOREVER)),
@@ -24,12 +30,12 @@ from controller_manager.devcluster.nodes.commands import Run, run_of
         (["sh", "script.sh"], None),
         (["sh", "-c", "exit 3"], Run(0, 3)),
         (["bash", "-c", "exit 256"], Run(0, 0)),
-        (["/bin/sh", "-c", "date; echo Hello from the Kubernetes cluster"], Run()),
+        (["/bin/sh", "-c", "date; echo Hello to all"], printing("Hello to all")),
         (["sh", "-c", "sleep 2; exit 3; sleep 4"], Run(2, 3)),
         (["sh", "-c", "sleep 2 && false && sleep 4"], Run(2, 1)),
         (["sh", "-c", "false || sleep 3"], Run(3)),
         (["sh", "-c", "true || sleep 3; false; exit"], Run(0, 1)),
-        (["sh", "-c", "echo 'a; b && c'; exit 7"], Run(0, 7)),
+        (["sh", "-c", "echo 'a; b && c'; exit 7"], printing("a; b && c", 7)),
         (["sh", "-c", "\nsleep 1\n\nsleep 2\n"], Run(3)),
         (["sh", "-c", "false &&\n sleep 2\nexit 4"], Run(0, 4)),
         (["sh", "-c", "sleep 1;; sleep 2"], Run(3)),

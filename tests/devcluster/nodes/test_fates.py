@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.nodes import reports
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     DEFAULT,
@@ -437,3 +438,183 @@ async def test_a_pod_terminates_as_long_as_its_containers_need(
         await asyncio.sleep(0.2)
         ended = (await container_of(cluster))["state"]["terminated"]
         assert ended["exitCode"] == code
+
+
+async def test_a_sandbox_is_created_again_and_again(cluster: Cluster) -> None:
+    """Until that succeeds; the containers are being created meanwhile."""
+    async with cluster.nodes(count=1, details=True):
+        annotations = {"devcluster/failing-sandbox": "-20"}
+        await create_pod(cluster, "p", annotations=annotations)
+        await asyncio.sleep(20)
+        assert await waiting(cluster) == ("ContainerCreating", "")
+        (line,) = [each for each in await told(cluster) if "Warning" in each]
+        assert line.startswith(
+            "Warning FailedCreatePodSandBox kubelet - Failed to create pod sandbox: "
+            "rpc error: code = Unknown desc = failed to setup network for sandbox "
+        )
+        assert line.endswith(": an annotation says so (x2)")
+        await asyncio.sleep(6)
+        assert "running" in (await container_of(cluster))["state"]
+
+
+async def test_images_are_pulled_as_long_as_an_annotation_says(
+    cluster: Cluster,
+) -> None:
+    """And the arguments of an image without a program are its command."""
+    container = {"name": "c", "image": "busybox:1", "args": ["sleep", "3"]}
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster,
+            "p",
+            restartPolicy="Never",
+            containers=[container],
+            annotations={"devcluster/pull-seconds": "7"},
+        )
+        seen = []
+        for until in (6.9, 7.1, 10.1):
+            await asyncio.sleep(until - asyncio.get_running_loop().time())
+            seen.append((await status_of(cluster, "p"))["phase"])
+    assert seen == ["Pending", "Running", "Succeeded"]
+
+
+async def test_a_restarted_program_takes_over_what_runs(cluster: Cluster) -> None:
+    """A crash loop, a probe and a job go on where they were."""
+    probe = {"exec": {"command": ["x"]}}
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "crash", annotations={"devcluster/exit-code": "1"})
+        await create_pod(
+            cluster,
+            "job",
+            restartPolicy="Never",
+            annotations={"devcluster/run-seconds": "60"},
+        )
+        await create_pod(
+            cluster,
+            "late",
+            containers=[{"name": "c", "image": "i", "readinessProbe": probe}],
+            annotations={"devcluster/failing-readiness": "-50"},
+        )
+        await asyncio.sleep(5)
+    await send(cluster, "DELETE", "/apis/storage.k8s.io/v1/storageclasses")
+    await send(cluster, "DELETE", "/apis/storage.k8s.io/v1/csidrivers")
+    await send(cluster, "DELETE", "/apis/storage.k8s.io/v1/csinodes")
+    await send(cluster, "DELETE", "/api/v1/nodes")
+    async with cluster.nodes(count=1, start_delay=0):
+        await asyncio.sleep(60)
+        assert (await container_of(cluster, "crash"))["restartCount"] == 3
+        assert (await status_of(cluster, "job"))["phase"] == "Succeeded"
+        assert await ready(cluster, "late") == (True, True, "True", 0)
+
+
+async def test_a_node_under_pressure_evicts_pods(cluster: Cluster) -> None:
+    """One after the other, those first that request nothing."""
+    requests = {"resources": {"requests": {"memory": "1Gi"}}}
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        await create_pod(
+            cluster, "large", containers=[{"name": "c", "image": "i", **requests}]
+        )
+        await create_pod(cluster, "small")
+        await asyncio.sleep(5)
+        patch = {"metadata": {"annotations": {"devcluster/pressure": "memory"}}}
+        await send(cluster, "PATCH", "/api/v1/nodes/node-0", patch)
+        await asyncio.sleep(0.1)
+        node = await send(cluster, "GET", "/api/v1/nodes/node-0")
+        assert condition(node["status"], "MemoryPressure") == (
+            "True",
+            "KubeletHasInsufficientMemory",
+            "kubelet has insufficient memory available",
+        )
+        status = await status_of(cluster, "small")
+        message = (
+            "The node was low on resource: memory. Threshold quantity: 100Mi, "
+            "available: 50Mi. "
+        )
+        assert (status["phase"], status["reason"], status["message"]) == (
+            "Failed",
+            "Evicted",
+            message,
+        )
+        assert condition(status, "DisruptionTarget") == (
+            "True",
+            "TerminationByKubelet",
+            message,
+        )
+        assert (await told(cluster, "small"))[-2:] == [
+            f"Warning Evicted kubelet - {message}",
+            "Normal Killing kubelet spec.containers{c} Stopping container c",
+        ]
+        assert (await status_of(cluster, "large"))["phase"] == "Running"
+        await asyncio.sleep(11)
+        assert (await status_of(cluster, "large"))["reason"] == "Evicted"
+
+
+async def test_the_log_of_a_failed_container_may_be_its_message(
+    cluster: Cluster,
+) -> None:
+    """As terminationMessagePolicy asks for."""
+    container = {
+        "name": "c",
+        "image": "i",
+        "command": ["sh", "-c", "echo no such file; exit 2"],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "p", restartPolicy="Never", containers=[container])
+        await asyncio.sleep(1)
+        ended = (await container_of(cluster))["state"]["terminated"]
+        assert (ended["exitCode"], ended["message"]) == (2, "no such file\n")
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules", "restarts", "phase"),
+    [
+        ("Never", [], 0, "Failed"),
+        ("OnFailure", [], 1, "Running"),
+        ("Never", [{"operator": "In", "values": [42]}], 1, "Running"),
+        ("Never", [{"operator": "NotIn", "values": [42]}], 0, "Failed"),
+    ],
+)
+async def test_a_container_may_have_a_policy_of_its_own(
+    cluster: Cluster, policy: str, rules: list[JSON], restarts: int, phase: str
+) -> None:
+    """Its rules go before it; the pod's is Never."""
+    container = {
+        "name": "c",
+        "image": "i",
+        "restartPolicy": policy,
+        "restartPolicyRules": [
+            {"action": "Restart", "exitCodes": each} for each in rules
+        ],
+    }
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster,
+            "p",
+            restartPolicy="Never",
+            containers=[container],
+            annotations={
+                "devcluster/exit-code": "42",
+                "devcluster/run-seconds": "5",
+            },
+        )
+        await asyncio.sleep(7)
+        status = await status_of(cluster, "p")
+    assert (status["containerStatuses"][0]["restartCount"], status["phase"]) == (
+        restarts,
+        phase,
+    )
+
+
+async def test_old_events_make_room_for_new_ones(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster with very many pods does not run out of memory."""
+    monkeypatch.setattr(reports, "_MOST_EVENTS", 10)
+    monkeypatch.setattr(reports, "_DROPPED", 4)
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        for number in range(5):
+            await create_pod(cluster, f"p{number}")
+            await asyncio.sleep(1)
+        items = (await send(cluster, "GET", f"{DEFAULT}/events"))["items"]
+        assert 7 <= len(items) <= 10
+        assert {each["involvedObject"]["name"] for each in items} >= {"p3", "p4"}

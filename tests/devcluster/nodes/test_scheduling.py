@@ -29,9 +29,11 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def requesting(**requests: str) -> list[JSON]:
-    """Return a container with requests."""
+    """Return a container with requests; those of devices are limits as well."""
     named = {name.replace("_", "/"): amount for name, amount in requests.items()}
-    return [{"name": "c", "image": "i", "resources": {"requests": named}}]
+    limits = {name: amount for name, amount in named.items() if "/" in name}
+    resources = {"requests": named, "limits": limits}
+    return [{"name": "c", "image": "i", "resources": resources}]
 
 
 def on_port(port: int, **more: Any) -> list[JSON]:
@@ -387,3 +389,78 @@ async def test_a_budget_chooses_the_victims(cluster: Cluster) -> None:
             if "deletionTimestamp" in each["metadata"]
         ]
     assert deleted == ["other"]
+
+
+async def test_an_annotation_says_what_a_node_has(cluster: Cluster) -> None:
+    """A pod that waits for it is scheduled when the kubelet has reported it."""
+    async with cluster.nodes(count=2):
+        containers = requesting(example_gpu="1")
+        await create_pod(cluster, "p", containers=containers)
+        await asyncio.sleep(1)
+        assert await why(cluster, "p") == message(
+            2, "2 Insufficient example/gpu", f"2 {NOT_HELPFUL}"
+        )
+        capacity = {"devcluster/capacity": "cpu=2,example/gpu=1,memory=much"}
+        patch = {"metadata": {"annotations": capacity}}
+        await send(cluster, "PATCH", f"{CORE}/nodes/node-1", patch)
+        await asyncio.sleep(12)
+        assert (await nodes_of(cluster))["p"] == "node-1"
+        status = (await send(cluster, "GET", f"{CORE}/nodes/node-1"))["status"]
+        found = status["allocatable"]
+        assert (found["cpu"], found["memory"]) == ("2", "32Gi")
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "said"),
+    [
+        (
+            {"containers": requesting(cpu="3500m")},
+            "OutOfcpu",
+            (
+                "Node didn't have enough resource: cpu, requested: 3500, used: 5000, "
+                "capacity: 8000"
+            ),
+        ),
+        (
+            {"nodeSelector": {"disk": "ssd"}},
+            "NodeAffinity",
+            (
+                "Predicate NodeAffinity failed: node(s) didn't match Pod's node "
+                "affinity/selector"
+            ),
+        ),
+    ],
+)
+async def test_a_kubelet_rejects_pods_that_do_not_fit(
+    cluster: Cluster, spec: JSON, reason: str, said: str
+) -> None:
+    """Somebody else has bound them to the node."""
+    async with cluster.nodes(count=1, start_delay=0, details=True):
+        await create_pod(cluster, "first", containers=requesting(cpu="5"))
+        await asyncio.sleep(1)
+        await create_pod(cluster, "p", nodeName="node-0", **spec)
+        await create_pod(
+            cluster, "good", nodeName="node-0", containers=requesting(cpu="3")
+        )
+        await asyncio.sleep(1)
+        status = await status_of(cluster, "p")
+        assert (status["phase"], status["reason"], status["message"]) == (
+            "Failed",
+            reason,
+            f"Pod was rejected: {said}",
+        )
+        assert f"p Warning {reason}: {said}" in await events(cluster)
+        assert (await status_of(cluster, "good"))["phase"] == "Running"
+
+
+async def test_resources_that_somebody_writes_into_a_node_stay(
+    cluster: Cluster,
+) -> None:
+    """As those of devices do that no plugin knows."""
+    async with cluster.nodes(count=1):
+        path = f"{CORE}/nodes/node-0/status"
+        patch = {"status": {"capacity": {"example.com/dongle": "4"}}}
+        await send(cluster, "PATCH", path, patch)
+        await asyncio.sleep(12)
+        status = (await send(cluster, "GET", f"{CORE}/nodes/node-0"))["status"]
+        assert status["allocatable"]["example.com/dongle"] == "4"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.devcluster.kinds import find_kinds
 from tests.clusters import Cluster
 from tests.devcluster.server.test_apply import WEB, apply, managers, send
 
@@ -320,3 +321,92 @@ async def test_a_name_that_no_manager_can_have_is_refused(
         assert refusal["message"] == (f'{options}.meta.k8s.io "" is invalid: {detail}')
         if method == "POST":
             await create(cluster)
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "body"),
+    [
+        ("PATCH", "merge-patch+json", {"metadata": {"managedFields": [{}]}}),
+        ("PATCH", "strategic-merge-patch+json", {"metadata": {"managedFields": [{}]}}),
+        (
+            "PATCH",
+            "json-patch+json",
+            [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}],
+        ),
+        ("PUT", "json", {"metadata": {"name": "m", "managedFields": [{}]}}),
+        ("PUT", "json", {"metadata": {"name": "m", "managedFields": []}}),
+    ],
+)
+async def test_managers_that_are_removed_stay_away(
+    cluster: Cluster, method: str, kind: str, body: Any
+) -> None:
+    """Until the object is applied: then what it has belongs to before-first-apply."""
+    await create(cluster, a="1")
+    path = f"{MAPS}/m"
+    if method == "PUT":
+        body["data"] = {"a": "1"}
+    status, found = await send(cluster, method, path, body, kind)
+    assert (status, "managedFields" in found["metadata"]) == (200, False)
+    metadata = await change(cluster, "me", {"data": {"b": "1"}})
+    assert "managedFields" not in metadata
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}
+    kind, query = "apply-patch+yaml", {"fieldManager": "me"}
+    _, found = await send(cluster, "PATCH", path, config, kind, **query)
+    assert managers(found) == {
+        ("me", "Apply"): {"f:data": {"f:a": {}}},
+        ("before-first-apply", "Update"): {"f:data": {".": {}, "f:a": {}, "f:b": {}}},
+    }
+
+
+async def test_what_is_applied_twice_changes_nothing(cluster: Cluster) -> None:
+    """Also if the server writes it in another way; an empty map is owned."""
+    limits = {"limits": {"cpu": "1000m"}}
+    container = {"name": "c", "image": "app:v1", "resources": limits}
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [container]}}
+    config = {
+        "metadata": {"annotations": {}, "labels": LABELS},
+        "spec": {"selector": {"matchLabels": LABELS}, "template": template},
+    }
+    status, first = await apply(cluster, WEB, config)
+    (fields,) = managers(first).values()
+    assert (status, fields["f:metadata"]) == (
+        201,
+        {"f:annotations": {}, "f:labels": {"f:app": {}}},
+    )
+    await asyncio.sleep(60)
+    assert await apply(cluster, WEB, config) == (200, first)
+
+
+async def test_who_owns_nothing_any_more_is_not_named(cluster: Cluster) -> None:
+    """Nor is an owner in a version that is not served."""
+    path, kind = f"{MAPS}/m", "apply-patch+yaml"
+    config: JSON = {"apiVersion": "v1", "kind": "ConfigMap"}
+    data = {**config, "data": {"a": "1"}}
+    await send(cluster, "PATCH", path, data, kind, fieldManager="me")
+    _, found = await send(cluster, "PATCH", path, config, kind, fieldManager="me")
+    assert "managedFields" not in found["metadata"]
+    assert "data" not in found
+    entry = {
+        "manager": "old",
+        "operation": "Update",
+        "apiVersion": "v1beta9",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {"f:z": {}}},
+    }
+    await send(cluster, "PATCH", path, data, kind, fieldManager="me")
+    body = {"metadata": {"managedFields": [entry]}, "data": {"b": "1"}}
+    metadata = await change(cluster, "new", body)
+    assert [each["manager"] for each in metadata["managedFields"]] == ["new"]
+
+
+async def test_parts_of_the_cluster_own_what_they_write(cluster: Cluster) -> None:
+    """Such as a kubelet, which writes without requests."""
+    await create(cluster, a="1")
+    kind = next(each for each in find_kinds() if each.kind == "ConfigMap")
+    objects = cluster.server.objects.in_name_of("kubelet")
+    old = objects.find(kind, "default", "m").obj
+    new = {**old, "data": {"a": "1", "b": "2"}}
+    found = objects.update(kind, "default", "m", new).obj
+    assert managers(found)["kubelet", "Update"] == {"f:data": {"f:b": {}}}
+    other = objects.create(kind, "default", {"metadata": {"name": "o"}})
+    assert "managedFields" not in other.obj["metadata"]

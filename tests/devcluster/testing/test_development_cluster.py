@@ -258,6 +258,10 @@ def test_a_setting_that_cannot_be_used_is_named(
     [
         (ClusterSettings(controllers=("deployments",)), '"deployments"'),
         (ClusterSettings(feature_gates=("AllAlpha=maybe",)), "maybe"),
+        (
+            ClusterSettings(enable_admission_plugins=("Nope",)),
+            'enable-admission-plugins plugin "Nope" is unknown',
+        ),
     ],
 )
 def test_what_does_not_exist_is_named_in_one_line(
@@ -268,6 +272,30 @@ def test_what_does_not_exist_is_named_in_one_line(
         cluster.start()
     assert "\n" not in str(raised.value)
     cluster.stop()
+
+
+@pytest.mark.parametrize(
+    ("controllers", "enabled", "has_accounts"),
+    [((), (), False), ((), ("ServiceAccount",), True), (FAST.controllers, (), True)],
+)
+def test_pods_have_accounts_if_somebody_makes_accounts(
+    controllers: tuple[str, ...], enabled: tuple[str, ...], has_accounts: bool
+) -> None:
+    """Without controllers nobody does, unless the test itself."""
+    settings = ClusterSettings(
+        nodes=0, controllers=controllers, enable_admission_plugins=enabled
+    )
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "app"}]},
+    }
+    with DevelopmentCluster(settings) as cluster, cluster.namespace() as namespace:
+        caller, where = Caller(cluster.kubeconfig), f"/api/v1/namespaces/{namespace}"
+        if enabled:
+            account = {"metadata": {"name": "default"}}
+            caller.send("POST", f"{where}/serviceaccounts", account)
+        made = caller.send("POST", f"{where}/pods", pod).body
+    assert ("serviceAccountName" in made["spec"]) is has_accounts
 
 
 def test_a_port_in_use_is_named() -> None:

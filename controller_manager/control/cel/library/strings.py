@@ -12,6 +12,9 @@ _SPACES: Final = (
     "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
 
+_MOST_DIGITS: Final = 1000
+"""Digits behind the point that a number is formatted with."""
+
 
 def _char_at(text: Value, index: Value) -> str:
     found, number = expect(text, str), expect(index, int)
@@ -89,8 +92,12 @@ def _formatted(text: str, values: Iterator[Value]) -> Iterator[str]:
         while end < len(text) and (text[end] == "." or text[end].isdigit()):
             end += 1
         verb, precision = text[end : end + 1], text[start + 1 : end].removeprefix(".")
+        digits = int(precision[:4]) if precision else 6
+        if digits > _MOST_DIGITS:
+            msg = f"precision {precision} is too large"
+            raise EvaluationError(msg)
         try:
-            yield _clause(verb, int(precision) if precision else 6, next(values))
+            yield _clause(verb, digits, next(values))
         except StopIteration:
             msg = f"index {text[:start].count('%')} out of range"
             raise EvaluationError(msg) from None

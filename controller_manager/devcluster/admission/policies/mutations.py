@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from controller_manager.control.cel.costs import size_of
 from controller_manager.control.cel.evaluation import Budget
 from controller_manager.control.cel.values import EvaluationError, Message, Value
 from controller_manager.devcluster.admission.expressions import evaluated
@@ -38,6 +39,7 @@ def mutated(
     patch = mutation["jsonPatch" if is_patch else "applyConfiguration"]
     try:
         found = evaluated(patch["expression"], names, budget)
+        budget.spend(size_of(found, budget.left + 1))
         return _patched(obj, found) if is_patch else _applied(obj, found, kind)
     except EvaluationError as error:
         raise MutationError(str(error)) from None

@@ -1,14 +1,21 @@
 """Lease: who holds a lock, and for how long."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
+
+_COORDINATION: Final = ("preferredHolder", "strategy")
+"""Fields behind the gate CoordinatedLeaderElection."""
 
 
 class LeaseStrategy(Strategy):
@@ -29,10 +36,34 @@ class LeaseStrategy(Strategy):
     allows_unconditional_update: ClassVar = False
     columns: ClassVar = (NAME, Column("Holder"), AGE)
 
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Drop the fields of a gate that is disabled."""
+        del storage
+        _drop_coordination(obj)
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Drop them as well, unless the lease has them."""
+        if not any(name in old.get("spec", {}) for name in _COORDINATION):
+            _drop_coordination(new)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the numbers."""
+        spec, causes = obj.get("spec", {}), []
+        seconds = spec.get("leaseDurationSeconds")
+        if seconds is not None and seconds <= 0:
+            why = "must be greater than 0"
+            causes.append(invalid("spec.leaseDurationSeconds", shown(seconds), why))
+        return [*causes, *validate_not_negative(spec, "leaseTransitions")]
+
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         holder = obj.get("spec", {}).get("holderIdentity", "")
         return [name_of(obj), holder, age(obj, now)]
+
+
+def _drop_coordination(obj: JSON) -> None:
+    for name in _COORDINATION:
+        obj.get("spec", {}).pop(name, None)
 
 
 KIND: Final = Kind(

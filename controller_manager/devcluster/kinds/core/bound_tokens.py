@@ -6,8 +6,8 @@ the object that it is bound to exists, and its time has not passed.
 
 import random
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 import jwt
@@ -16,9 +16,11 @@ from jwt.types import Options
 
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
+from controller_manager.controllers.identity.tokens.signing import key_id
 from controller_manager.devcluster.server.authentication import (
     AUDIENCE,
     CREDENTIAL_ID,
+    AccountToken,
     BoundObject,
     Identity,
     TokenError,
@@ -30,6 +32,9 @@ from controller_manager.devcluster.server.storage import Storage
 JSON = dict[str, Any]
 
 ISSUER: Final = AUDIENCE
+ALGORITHM: Final = "ES256"
+"""How tokens are signed with the key of a cluster."""
+
 _KUBERNETES: Final = "kubernetes.io"
 _EXTRA: Final = "authentication.kubernetes.io/"
 _UNCHECKED: Final[Options] = {
@@ -45,7 +50,7 @@ _LEEWAY: Final = timedelta(minutes=1)
 """How long a token stays valid after the deletion of its object has begun."""
 
 _CACHED: Final = 4096
-"""How many tokens are remembered whose signature was found right."""
+"""How many tokens are remembered that were issued, or whose signature was right."""
 
 _INVALIDATED: Final = "service account token has been invalidated"
 
@@ -63,44 +68,39 @@ class BoundTokens:
         self._rng = rng
         self._key: EllipticCurvePrivateKey | bytes = b""
         self._algorithm = "HS256"
+        self._headers: dict[str, str | None] = {"typ": None}
         self._verified: dict[str, JSON] = {}
         self._revoked: dict[str, set[str]] = {}
-        self._ids: dict[str, set[str]] = {}
+        self._issued: dict[str, str] = {}
 
     def sign_with(self, key: EllipticCurvePrivateKey) -> None:
         """Sign tokens with a key on the curve P-256 from now on."""
-        self._key, self._algorithm = key, "ES256"
+        self._key, self._algorithm = key, ALGORITHM
+        self._headers = {"kid": key_id(key), "typ": None}
         self._verified.clear()
 
-    def issue(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        ends_at: datetime,
-        audiences: Sequence[str] = (AUDIENCE,),
-        bound: BoundObject | None = None,
-    ) -> str:
-        """Return a new token of a service account."""
+    def issue(self, content: AccountToken) -> str:
+        """Return a new token."""
+        namespace, name = content.namespace, content.name
         now = int(self._clock.now().timestamp())
         token_id = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         subject = f"system:serviceaccount:{namespace}:{name}"
-        self._ids.setdefault(subject, set()).add(token_id)
+        self._remember(token_id, subject)
         claims = {
-            "aud": list(audiences),
-            "exp": int(ends_at.timestamp()),
+            "aud": list(content.audiences),
+            "exp": int(content.ends_at.timestamp()),
             "iat": now,
             "iss": ISSUER,
             "jti": token_id,
             _KUBERNETES: {
                 "namespace": namespace,
-                **self._claims_of(namespace, bound),
-                "serviceaccount": {"name": name, "uid": uid},
+                **self._claims_of(namespace, content.bound),
+                "serviceaccount": {"name": name, "uid": content.uid},
             },
             "nbf": now,
             "sub": subject,
         }
-        return jwt.encode(claims, self._signing_key(), self._algorithm, {"typ": None})
+        return jwt.encode(claims, self._signing_key(), self._algorithm, self._headers)
 
     def _signing_key(self) -> Any:
         """Return the key; a secret is made when the first token needs one."""
@@ -123,8 +123,14 @@ class BoundTokens:
         return claims
 
     def revoke(self, name: str) -> None:
-        """Make the tokens of a user invalid that were issued by this process."""
-        self._revoked.setdefault(name, set()).update(self._ids.pop(name, ()))
+        """Make the tokens of a user invalid that this process has issued lately."""
+        ids = {each for each, subject in self._issued.items() if subject == name}
+        self._revoked.setdefault(name, set()).update(ids)
+
+    def _remember(self, token_id: str, subject: str) -> None:
+        self._issued[token_id] = subject
+        if len(self._issued) > _CACHED:
+            self._issued.pop(next(iter(self._issued)))
 
     def identify(self, token: str) -> Identity | None:
         """Return whom a token authenticates, `None` if it is none of these tokens.

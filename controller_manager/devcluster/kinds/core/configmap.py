@@ -27,6 +27,7 @@ JSON = dict[str, Any]
 class ConfigMapStrategy(Strategy):
     """May be immutable; shows the number of entries."""
 
+    base64_maps: ClassVar = ("binaryData",)
     columns: ClassVar = (NAME, Column("Data"), AGE)
     messages: ClassVar = {
         "ConfigMap": {

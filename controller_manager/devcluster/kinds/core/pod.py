@@ -15,7 +15,10 @@ from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_update,
 )
 from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
-from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
+from controller_manager.devcluster.kinds.pod_spec_defaults import (
+    default_host_ports,
+    default_pod_spec,
+)
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.kinds.proxy import proxy_of
 from controller_manager.devcluster.server.kind import (
@@ -72,6 +75,7 @@ class PodStrategy(Strategy):
         """Fill in spec and requests."""
         spec = obj.setdefault("spec", {})
         default_pod_spec(spec)
+        default_host_ports(spec)
         for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
             resources = container["resources"]
             if limits := resources.get("limits"):
@@ -86,6 +90,8 @@ class PodStrategy(Strategy):
         status = obj["status"]
         status.setdefault("phase", "Pending")
         status.setdefault("qosClass", qos_class(obj["spec"]))
+        if obj["spec"].get("schedulingGates"):
+            status["conditions"] = [_GATED]
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
@@ -134,6 +140,14 @@ def qos_class(spec: JSON) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition of a new pod that no scheduler looks at yet."""
+
 _CONNECT: Final = ("create", "get")
 
 KIND: Final = Kind(
@@ -146,10 +160,18 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(
         Subresource("attach", "PodAttachOptions", _CONNECT),
-        Subresource("binding", "Binding", ("create",), connect=binding),
+        Subresource(
+            "binding", "Binding", ("create",), connect=binding, model="V1Binding"
+        ),
         Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
         Subresource(
-            "eviction", "Eviction", ("create",), "policy", "v1", connect=eviction
+            "eviction",
+            "Eviction",
+            ("create",),
+            "policy",
+            "v1",
+            connect=eviction,
+            model="V1Eviction",
         ),
         Subresource("exec", "PodExecOptions", _CONNECT),
         Subresource("log", "Pod", ("get",)),

@@ -39,15 +39,16 @@ def validate_pod_update(old: JSON, new: JSON) -> Sequence[Cause]:
 
 def _tolerations(before: JSON, after: JSON) -> list[Cause]:
     """Check that tolerations are only added, or last longer or shorter."""
-    kept = [_untimed(each) for each in after.get("tolerations", [])]
-    if all(_untimed(each) in kept for each in before.get("tolerations", [])):
+    kept = {_untimed(each) for each in after.get("tolerations", [])}
+    if kept.issuperset(map(_untimed, before.get("tolerations", []))):
         return []
     detail = "existing toleration can not be modified except its tolerationSeconds"
     return [forbidden_field("spec.tolerations", detail)]
 
 
-def _untimed(toleration: JSON) -> JSON:
-    return {key: value for key, value in toleration.items() if "Seconds" not in key}
+def _untimed(toleration: JSON) -> frozenset[tuple[str, str]]:
+    """Return what may not change of a toleration: its texts."""
+    return frozenset(each for each in toleration.items() if "Seconds" not in each[0])
 
 
 def _without_mutable_fields(spec: JSON) -> JSON:

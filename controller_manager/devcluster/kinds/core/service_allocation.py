@@ -31,6 +31,7 @@ from controller_manager.devcluster.kinds.core.service_ranges import (
     allocate,
     families_of,
     ip_address_of,
+    note_taken,
     why_not_free,
 )
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
@@ -104,6 +105,7 @@ def sync_addresses(objects: Objects, old: JSON | None, new: JSON | None) -> None
         address = parse_address(name)
         if new is None or address is None or collection.get(("", name)) is not None:
             continue
+        note_taken(objects.storage, name)
         metadata = new["metadata"]
         obj = ip_address_of(address, metadata["namespace"], metadata["name"])
         objects.create(IP_ADDRESS, "", obj)

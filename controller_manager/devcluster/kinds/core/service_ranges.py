@@ -88,10 +88,25 @@ def ip_address_of(address: Address, namespace: str, name: str) -> JSON:
     return {"metadata": metadata, "spec": {"parentRef": parent}}
 
 
+def note_taken(storage: Storage, address: str) -> None:
+    """Note that a service gets an address; it is the next one's turn then.
+
+    A write may be attempted several times: only one that is stored takes its turn.
+    """
+    for each in ranges_of(storage):
+        if parse_address(address) in each and _free_in(each, storage) == address:
+            storage.next_number(_turn_of(each))
+
+
+def _turn_of(each: Range) -> str:
+    return f"addresses of {each}"
+
+
 def _free_in(each: Range, storage: Storage) -> str | None:
     """Return the next address of a range that is free.
 
     Addresses are taken in turn, so that one that was released is not taken at once.
+    The same address is returned until it is taken.
     """
     used = storage.collection(ADDRESSES)
     # Neither the address of the network nor, for IPv4, that of broadcasts.
@@ -99,7 +114,7 @@ def _free_in(each: Range, storage: Storage) -> str | None:
     if size <= 0:
         return None
     band = min(max(_LEAST_BAND, each.num_addresses // 16), _MOST_BAND, size - 1)
-    start = storage.next_number(f"addresses of {each}") - 1
+    start = storage.last_numbers[_turn_of(each)]
     upper = size - band
     for number in range(min(upper, len(used) + 1)):
         address = each[1 + band + (start + number) % upper]

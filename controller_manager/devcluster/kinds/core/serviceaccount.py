@@ -49,6 +49,7 @@ KIND: Final = Kind(
             "authentication.k8s.io",
             "v1",
             connect=token_request,
+            model="AuthenticationV1TokenRequest",
         ),
     ),
     strategy=ServiceAccountStrategy(),

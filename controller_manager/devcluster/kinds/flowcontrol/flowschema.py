@@ -11,15 +11,17 @@ from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
     MANDATORY,
     with_metadata,
 )
+from controller_manager.devcluster.kinds.flowcontrol.flow_control_strategy import (
+    FlowControlStrategy,
+    validate_fixed,
+)
 from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
     validate_schema_spec,
-    validate_types_of_conditions,
 )
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Stored
-from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import (
     AGE,
     NAME,
@@ -36,10 +38,9 @@ _PRECEDENCE: Final = 1000
 _REFERENCE: Final = "This FlowSchema references the PriorityLevelConfiguration object"
 
 
-class FlowSchemaStrategy(Strategy):
+class FlowSchemaStrategy(FlowControlStrategy):
     """Tells whether the priority level exists; the mandatory schemas stay."""
 
-    counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,
         Column("PriorityLevel"),
@@ -60,14 +61,9 @@ class FlowSchemaStrategy(Strategy):
         """Check the spec, which is given for some schemas."""
         name, spec = obj["metadata"].get("name", ""), obj["spec"]
         causes = list(validate_schema_spec(name, spec))
-        if name in MANDATORY and spec != FLOW_SCHEMAS[name]:
-            why = f"spec of '{name}' must equal the fixed value"
-            causes.append(invalid("spec", shown(spec), why))
+        if name in MANDATORY:
+            causes += validate_fixed(name, spec, FLOW_SCHEMAS[name])
         return causes
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the types of the conditions."""
-        return list(validate_types_of_conditions(obj["status"]))
 
     def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
         """Tell whether the priority level exists, and restore a mandatory schema."""

@@ -10,8 +10,9 @@ from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
     PRIORITY_LEVELS,
     with_metadata,
 )
-from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
-    validate_types_of_conditions,
+from controller_manager.devcluster.kinds.flowcontrol.flow_control_strategy import (
+    FlowControlStrategy,
+    validate_fixed,
 )
 from controller_manager.devcluster.kinds.flowcontrol.flowschema import (
     KIND as FLOW_SCHEMAS,
@@ -23,8 +24,7 @@ from controller_manager.devcluster.kinds.flowcontrol.priority_level_validation i
 )
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.tables import (
     AGE,
     NAME,
@@ -40,10 +40,9 @@ _SHARES: Final = 30
 _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
 
 
-class PriorityLevelStrategy(Strategy):
+class PriorityLevelStrategy(FlowControlStrategy):
     """The mandatory levels stay, and keep their spec."""
 
-    counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,
         Column("Type"),
@@ -74,12 +73,8 @@ class PriorityLevelStrategy(Strategy):
         name, spec = obj["metadata"].get("name", ""), obj["spec"]
         causes = list(validate_level_spec(name, spec))
         if name in MANDATORY:
-            causes += _validate_fixed(name, spec)
+            causes += _validate_mandatory(name, spec)
         return causes
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the types of the conditions."""
-        return list(validate_types_of_conditions(obj["status"]))
 
     def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
         """Restore a mandatory level, and tell the schemas that refer to another."""
@@ -110,13 +105,13 @@ def add_priority_level(objects: Objects, name: str) -> None:
     objects.put(KIND, ("", name), {**obj, "spec": PRIORITY_LEVELS[name], "status": {}})
 
 
-def _validate_fixed(name: str, spec: JSON) -> list[Cause]:
-    """Check the spec of a mandatory level; what is exempt may lend other shares."""
-    fixed, why = PRIORITY_LEVELS[name], f"spec of '{name}' must equal the fixed value"
-    if name == "exempt":
-        fixed = {**fixed, "exempt": spec.get("exempt")}
-        why = why.replace(" must", " except the 'spec.exempt' fields must")
-    return [] if spec == fixed else [invalid("spec", shown(spec), why)]
+def _validate_mandatory(name: str, spec: JSON) -> list[Cause]:
+    """Check the spec of a mandatory level; the exempt one may lend other shares."""
+    fixed = PRIORITY_LEVELS[name]
+    if name != "exempt":
+        return validate_fixed(name, spec, fixed)
+    fixed = {**fixed, "exempt": spec.get("exempt")}
+    return validate_fixed(name, spec, fixed, "except the 'spec.exempt' fields ")
 
 
 def _tell_schemas(objects: Objects, level: str) -> None:

@@ -23,6 +23,9 @@ _FIELDS: Final = (
 )
 """The fields of a rule, and their names in messages."""
 
+_MOST_PARTS: Final = 50_000
+"""How many parts are compared: a role of a few kilobytes may have billions."""
+
 
 def permits(rule: Rule, attributes: Attributes) -> bool:
     """Tell whether a rule permits what a user wants to do."""
@@ -60,23 +63,57 @@ def _covers_path(pattern: str, path: str) -> bool:
 def missing(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
     """Return the parts of the `wanted` rules that no `held` rule covers.
 
-    A part has one verb, and one resource with at most one name, or one path.
+    A part has one verb, and one resource with at most one name, or one path. Of rules
+    with more parts than `_MOST_PARTS` together, the last are not broken down: such a
+    rule must be covered by one held rule, or it is missing as a whole.
     """
-    candidates = _Candidates(held)
-    return [
-        part
-        for rule in wanted
-        for part in _parts(rule)
-        if not any(_covers(each, part) for each in candidates.of(part))
-    ]
+    candidates, room = _Candidates(held), _MOST_PARTS
+    found: list[Rule] = []
+    for rule in wanted:
+        count = _count(rule)
+        room -= count
+        if room < 0:
+            room += count
+            if not any(_covers_whole(each, rule) for each in candidates.all):
+                found.append(rule)
+            continue
+        found += [
+            part
+            for part in _parts(rule)
+            if not any(_covers(each, part) for each in candidates.of(part))
+        ]
+    return found
+
+
+def _count(rule: Rule) -> int:
+    """Return the number of parts of a rule."""
+    groups, resources, names, paths = (
+        len(rule.get(field) or ())
+        for field in ("apiGroups", "resources", "resourceNames", _PATHS)
+    )
+    verbs = len(rule.get("verbs") or ())
+    return verbs * (groups * resources * max(names, 1) + paths)
+
+
+def _covers_whole(held: Rule, rule: Rule) -> bool:
+    """Tell whether a rule covers another one with all its parts."""
+
+    def among(field: str) -> bool:
+        return all(_among(each, held.get(field)) for each in rule.get(field) or ())
+
+    names = held.get("resourceNames")
+    return all(
+        among(field) for field in ("verbs", "apiGroups", "resources", _PATHS)
+    ) and (not names or set(rule.get("resourceNames") or ("",)) <= set(names))
 
 
 class _Candidates:
     """Held rules by verb: a role with many rules is compared with few of them."""
 
     def __init__(self, held: Iterable[Rule]) -> None:
+        self.all = list(held)
         self._by_verb: dict[str, list[Rule]] = {}
-        for rule in held:
+        for rule in self.all:
             for verb in dict.fromkeys(rule.get("verbs") or ()):
                 self._by_verb.setdefault(verb, []).append(rule)
 

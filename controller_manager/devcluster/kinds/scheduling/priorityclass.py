@@ -29,6 +29,9 @@ _RESOURCE: Final = "priorityclasses.scheduling.k8s.io"
 
 _POLICIES: Final = (LOWER_PRIORITY, "Never")
 _HIGHEST: Final = 1_000_000_000
+_RESERVED: Final = (
+    "priority class names with 'system-' prefix are reserved for system use only"
+)
 _SYSTEM: Final = {
     "system-node-critical": (
         2_000_001_000,
@@ -72,28 +75,21 @@ class PriorityClassStrategy(Strategy):
         obj.setdefault("value", 0)
         obj.setdefault("preemptionPolicy", LOWER_PRIORITY)
 
-    def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check the name and the value: the highest are for the system."""
-        name = obj["metadata"].get("name", "")
-        if name in _SYSTEM:
-            return ()
-        if name.startswith("system-"):
-            detail = (
-                "priority class names with 'system-' prefix are reserved for system "
-                "use only. error: system-* priority class names are reserved"
-            )
-            return (forbidden_field("metadata.name", detail),)
-        if obj["value"] > _HIGHEST:
-            detail = f"maximum allowed value of a user defined priority is {_HIGHEST}"
-            return (forbidden_field("value", detail),)
-        return ()
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the preemption policy."""
-        policy = obj["preemptionPolicy"]
-        if policy in _POLICIES:
-            return ()
-        return (not_supported("preemptionPolicy", shown(policy), _POLICIES),)
+        """Check the name, the value, and the preemption policy."""
+        name, policy = obj["metadata"].get("name", ""), obj["preemptionPolicy"]
+        causes = []
+        if name.startswith("system-"):
+            if problem := _problem_of_system_class(name, obj):
+                why = f"{_RESERVED}. error: {problem}"
+                causes.append(forbidden_field("metadata.name", why))
+        elif obj["value"] > _HIGHEST:
+            why = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+            causes.append(forbidden_field("value", why))
+        if policy not in _POLICIES:
+            value = shown(policy)
+            causes.append(not_supported("preemptionPolicy", value, _POLICIES))
+        return causes
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that value and preemption policy stay."""
@@ -123,6 +119,17 @@ class PriorityClassStrategy(Strategy):
             age(obj, now),
             obj["preemptionPolicy"],
         ]
+
+
+def _problem_of_system_class(name: str, obj: JSON) -> str:
+    """Return why a class is none of the system's, nothing if it is one."""
+    if name not in _SYSTEM:
+        return f"{name} is not a known system priority class"
+    if obj["value"] != (value := _SYSTEM[name][0]):
+        return f"value of {name} PriorityClass must be {value}"
+    if obj.get("globalDefault"):
+        return f"globalDefault of {name} PriorityClass must be false"
+    return ""
 
 
 def find_priority_class(storage: Storage, name: str) -> JSON | None:

@@ -79,6 +79,7 @@ class Fit:
         self._plugins = plugins
         self._labels_of = labels_of
         self._nominated = nominated
+        self._found: dict[str, Misfit | None] = {}
 
     def again(self) -> "Fit":
         """Return it for the same pod, after other pods came or went."""
@@ -87,13 +88,19 @@ class Fit:
         )
 
     def misfit(self, node: NodeInfo) -> Misfit | None:
-        """Return why a node does not fit, `None` if it does."""
+        """Return why a node does not fit, `None` if it does; each is seen once."""
+        name = node.facts.name
+        if name not in self._found:
+            self._found[name] = self._misfit(node)
+        return self._found[name]
+
+    def _misfit(self, node: NodeInfo) -> Misfit | None:
         if why := why_not(self.pod, node.facts):
             return Misfit((why,))
         others = list(self._nominated(node.facts.name, self.info))
         if self.info.ports and self._collides(node, others):
             return Misfit((PORTS,), is_resolvable=True)
-        if short := _shortages(self.info, node, others):
+        if short := shortages(self.info, node, others):
             return Misfit(short, is_resolvable=self._could_have(node))
         for plugin, resolvable in self._plugins:
             if why := plugin.why_not(self.pod, node.facts):
@@ -151,10 +158,10 @@ class Fit:
         )
 
 
-def _shortages(
+def shortages(
     pod: PodInfo, node: NodeInfo, others: Sequence[PodInfo]
 ) -> tuple[str, ...]:
-    """Return what a node has too little of for one more pod."""
+    """Return what a node has too little of for one more pod besides `others`."""
     allocatable = node.facts.allocatable
     found = []
     count = len(node.pods) + len(others) + 1

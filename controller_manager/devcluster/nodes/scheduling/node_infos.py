@@ -5,12 +5,14 @@ Upstream: framework.NodeInfo in pkg/scheduler, and its cache.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota.pod_resources import pod_requests
 from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
     Term,
@@ -27,7 +29,6 @@ Port = tuple[str, str, int]
 """Address, protocol and number of a port of a node."""
 
 _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - how pods spell it
-_NOTHING: Final[Amounts] = {}
 
 
 class PodInfo(Struct, frozen=True):
@@ -178,20 +179,26 @@ class NodeInfos:
 
 
 def requests_of(pod: JSON) -> Amounts:
-    """Return what a pod requests; most pods that are tested request nothing."""
+    """Return what a pod requests.
+
+    Most pods are simple: their containers are added up, without a look at all else.
+    """
     spec = pod["spec"]
-    if spec.get("overhead") or spec.get("resources"):
-        return _requests(pod)
-    for name in ("containers", "initContainers"):
-        for each in spec.get(name) or ():
-            if (each.get("resources") or {}).get("requests"):
-                return _requests(pod)
-    return _NOTHING
+    if any(spec.get(each) for each in ("initContainers", "overhead", "resources")):
+        requests = pod_requests(msgspec.convert(pod, Pod, strict=False))
+        return {name: each.nanos for name, each in requests.items() if each.nanos}
+    total: dict[str, int] = {}
+    for container in spec["containers"]:
+        requested = (container.get("resources") or {}).get("requests") or {}
+        for name, text in requested.items():
+            if amount := _amount(str(text)):
+                total[name] = total.get(name, 0) + amount
+    return total
 
 
-def _requests(pod: JSON) -> Amounts:
-    requests = pod_requests(msgspec.convert(pod, Pod, strict=False))
-    return {name: each.nanos for name, each in requests.items() if each.nanos}
+@lru_cache(4096)
+def _amount(text: str) -> int:
+    return parse_quantity(text).nanos
 
 
 def ports_of(spec: JSON) -> frozenset[Port]:

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.core.pod_binding import bind
 from controller_manager.devcluster.nodes.devices import TOO_FEW, DeviceAllocation
 from controller_manager.devcluster.nodes.notes import normal
 from controller_manager.devcluster.nodes.reports import SCHEDULER, Reporter
+from controller_manager.devcluster.nodes.scheduling.explanation import Explanation
 from controller_manager.devcluster.nodes.scheduling.fit import Fit, Misfit
 from controller_manager.devcluster.nodes.scheduling.node_infos import (
     NodeInfo,
@@ -36,6 +36,7 @@ from controller_manager.devcluster.nodes.scheduling.preference import (
     repels,
 )
 from controller_manager.devcluster.nodes.scheduling.unschedulable import unschedulable
+from controller_manager.devcluster.nodes.scheduling.waiting import WaitingPods
 from controller_manager.devcluster.nodes.volumes.binding import (
     ONE_POD,
     Binding,
@@ -49,6 +50,13 @@ JSON = dict[str, Any]
 
 _RETRY_DELAY: Final = 1.0
 """Seconds after which waiting pods are tried again when pods have left nodes."""
+
+_RETRY_CHECKS: Final = 1000
+_FEW_NODES: Final = 20
+"""A batch of waiting pods takes so many looks at nodes, at least so many for a pod."""
+
+_RETRY_PAUSE: Final = 0.01
+"""Seconds between two batches: many waiting pods must not keep others waiting."""
 
 _BIND_TIMEOUT: Final = 600.0
 """Seconds after which the scheduler gives up waiting for claims to be bound."""
@@ -74,9 +82,16 @@ class Scheduler:
     """
 
     def __init__(
-        self, objects: Objects, volumes: VolumeBinding, report: Reporter
+        self,
+        objects: Objects,
+        infos: NodeInfos,
+        volumes: VolumeBinding,
+        report: Reporter,
     ) -> None:
-        """Take what looks at the claims of pods, and what reports failures."""
+        """Take what looks at the claims of pods, and what reports failures.
+
+        It keeps `infos` as nodes and pods are.
+        """
         self._objects = objects
         self._pods = objects.storage.collection(POD.resource)
         self._namespaces = objects.storage.collection(NAMESPACE.resource)
@@ -87,18 +102,16 @@ class Scheduler:
             (self._devices, frozenset((TOO_FEW,))),
         )
         self._report = report
-        self._infos = NodeInfos()
+        self._explanation = Explanation(objects, report)
+        self._infos = infos
         self._preemption = Preemption(objects, self._infos, report)
         self._order: list[str] = []
         self._next = 0
-        self._waiting: dict[Key, tuple[Key, ...]] = {}
-        """The claims of each waiting pod."""
-        self._waiting_for: dict[Key, set[Key]] = {}
-        """The waiting pods, by each of their claims."""
-        self._nominated: dict[Key, tuple[str, PodInfo]] = {}
-        """The nodes on which room is kept for waiting pods."""
+        self._waiting = WaitingPods()
         self._assumed: dict[Key, _Assumed] = {}
         self._retry: asyncio.TimerHandle | None = None
+        self._to_retry: list[Key] = []
+        """The pods of this retry, the last one first."""
 
     def close(self) -> None:
         """Try no waiting pods again."""
@@ -118,7 +131,7 @@ class Scheduler:
             self._order = list(nodes)
         if change.type == "DELETED":
             return
-        for key in list(self._waiting):
+        for key in self._waiting:
             stored = self._pods.get(key)
             if stored is not None and not why_not(stored.obj, facts):
                 self.sync(key)
@@ -126,7 +139,7 @@ class Scheduler:
     def pod_changed(self, key: Key, pod: JSON | None) -> None:
         """React to a pod that is on a node, has ended, or is gone (`None`)."""
         self._assumed.pop(key, None)
-        self._stop_waiting(key)
+        self._waiting.discard(key)
         if pod is None or pod.get("status", {}).get("phase") in ("Failed", "Succeeded"):
             changed = self._infos.remove_pod(key)
         else:
@@ -142,36 +155,47 @@ class Scheduler:
             self._retry = loop.call_later(_RETRY_DELAY, self._retry_waiting)
 
     def _retry_waiting(self) -> None:
-        """Try the waiting pods again, those of the highest priority first."""
+        """Try some waiting pods again; the others have to wait for a moment."""
         self._retry = None
-        self.retry_all()
+        if not self._to_retry:
+            # The last one goes first: that of the highest priority, or the oldest.
+            self._to_retry = list(self._waiting)[::-1]
+            self._to_retry.sort(key=self._priority)
+        batch = max(1, _RETRY_CHECKS // max(len(self._infos.nodes), _FEW_NODES))
+        for _ in range(min(batch, len(self._to_retry))):
+            key = self._to_retry.pop()
+            if key in self._waiting:
+                self.sync(key)
+        if self._to_retry:
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(_RETRY_PAUSE, self._retry_waiting)
+
+    def pods_on(self, node: str) -> Sequence[Key]:
+        """Return the pods on a node that have not ended."""
+        info = self._infos.nodes.get(node)
+        return list(info.pods) if info is not None else ()
 
     def claim_changed(self, key: Key) -> None:
         """React to a claim that is new, has changed, or is gone."""
-        for pod in list(self._waiting_for.get(key, ())):
+        for pod in self._waiting.with_claim(key):
             self.sync(pod)
 
     def retry_all(self) -> None:
-        """Try all waiting pods again, so that what is reported of them stays true."""
-        for key in sorted(self._waiting, key=self._priority, reverse=True):
-            self.sync(key)
+        """Try all waiting pods again, so that what is reported of them stays true.
+
+        Those of the highest priority go first.
+        """
+        if self._retry is None:
+            self._retry_waiting()
 
     def _priority(self, key: Key) -> int:
         stored = self._pods.get(key)
         return 0 if stored is None else stored.obj["spec"].get("priority") or 0
 
-    def _stop_waiting(self, key: Key) -> None:
-        self._nominated.pop(key, None)
-        for claim in self._waiting.pop(key, ()):
-            pods = self._waiting_for.get(claim, set())
-            pods.discard(key)
-            if not pods:
-                self._waiting_for.pop(claim, None)
-
     def sync(self, key: Key) -> None:
         """Schedule a pod if it waits for a node."""
         stored = self._pods.get(key)
-        self._stop_waiting(key)
+        self._waiting.discard(key)
         if stored is None or not _is_ours(stored.obj):
             self._assumed.pop(key, None)
             return
@@ -183,7 +207,9 @@ class Scheduler:
             return
         if blocker := self._volumes.blocker(pod) or self._devices.blocker(pod):
             self._wait(key, pod)
-            self._explain_blocked(pod, blocker)
+            total = len(self._infos.nodes)
+            message = unschedulable(total, blocker, {NOT_HELPFUL: total})
+            self._explanation.write(pod, message)
             return
         fit = self._fit(pod)
         node = self._find_node(fit)
@@ -236,15 +262,14 @@ class Scheduler:
 
     def _wait(self, key: Key, pod: JSON) -> None:
         claims = (*claims_of(pod), *self._devices.keys_of(pod))
-        self._waiting[key] = claims
-        for claim in claims:
-            self._waiting_for.setdefault(claim, set()).add(key)
+        self._waiting.add(key, claims)
         nominated = pod.get("status", {}).get("nominatedNodeName")
         if nominated:
-            self._nominated[key] = (nominated, PodInfo.of(pod))
+            self._waiting.nominate(key, nominated, PodInfo.of(pod))
 
     def _fit(self, pod: JSON) -> Fit:
-        return Fit(pod, self._infos, self._plugins, self._labels_of, self._kept_for)
+        kept_for = self._waiting.kept_for
+        return Fit(pod, self._infos, self._plugins, self._labels_of, kept_for)
 
     def _labels_of(self, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace."""
@@ -253,12 +278,6 @@ class Scheduler:
         if stored is not None:
             labels = stored.obj["metadata"].get("labels") or {}
         return labels
-
-    def _kept_for(self, node: str, pod: PodInfo) -> Iterator[PodInfo]:
-        """Yield the pods for which room on a node is kept from another pod."""
-        for key, (name, other) in self._nominated.items():
-            if name == node and key != pod.key and other.priority >= pod.priority:
-                yield other
 
     def _find_node(self, fit: Fit) -> NodeInfo | None:
         """Return the node that a pod gets, `None` if none fits."""
@@ -301,56 +320,19 @@ class Scheduler:
         if others := total - len(misfits):
             reasons[OTHER_NODE] += others
         if why := self._preemption.ineligible(fit.pod):
-            self._explain(fit.pod, unschedulable(total, reasons, why))
+            self._explanation.write(fit.pod, unschedulable(total, reasons, why))
             return
         candidate, counts = self._preemption.find(fit, misfits)
         if candidate is None:
             counts[NOT_HELPFUL] += others
-            self._explain(fit.pod, unschedulable(total, reasons, +counts), nominated="")
+            self._explanation.write(
+                fit.pod, unschedulable(total, reasons, +counts), nominated=""
+            )
             return
         self._preemption.evict(fit.pod, candidate)
-        self._nominated[key] = (candidate.node, fit.info)
+        self._waiting.nominate(key, candidate.node, fit.info)
         message = unschedulable(total, reasons, "")
-        self._explain(fit.pod, message, nominated=candidate.node)
-
-    def _explain_blocked(self, pod: JSON, blocker: str) -> None:
-        total = len(self._infos.nodes)
-        self._explain(pod, unschedulable(total, blocker, {NOT_HELPFUL: total}))
-
-    def _explain(self, pod: JSON, message: str, nominated: str | None = None) -> None:
-        """Write the condition and the event of a pod that waits, unless they stand.
-
-        `nominated` is the node on which room is made, `None` leaves it as it is.
-        """
-        status = pod.get("status", {})
-        conditions = status.get("conditions", [])
-        old: JSON = {}
-        for each in conditions:
-            if each["type"] == "PodScheduled":
-                old = each
-        was = status.get("nominatedNodeName", "")
-        nominated = was if nominated is None else nominated
-        if old.get("message") == message and nominated == was:
-            return
-        condition = {
-            "type": "PodScheduled",
-            "observedGeneration": pod["metadata"].get("generation", 1),
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": message,
-            "lastTransitionTime": old.get("lastTransitionTime")
-            or format_time(self._objects.clock.now()),
-        }
-        others = [each for each in conditions if each is not old]
-        new_status = {**status, "conditions": [*others, condition]}
-        new_status.pop("nominatedNodeName", None)
-        if nominated:
-            new_status["nominatedNodeName"] = nominated
-        metadata = pod["metadata"]
-        namespace, name = metadata["namespace"], metadata["name"]
-        new = {**pod, "status": new_status}
-        self._objects.update(POD, namespace, name, new, "status")
-        self._report.unschedulable(pod, message)
+        self._explanation.write(fit.pod, message, nominated=candidate.node)
 
 
 def _counted(misfits: Iterable[tuple[NodeInfo, Misfit]]) -> Counter[str]:

@@ -56,9 +56,10 @@ def _merged_items(current: list[Any], config: list[Any], type_: ListType) -> lis
             continue
         step = right.pop(0)
         shared = shared[1:] if shared[:1] == [step] else shared
-        (item,) = wanted[step][-1:]
-        before = known.get(step)
-        result.append(_merged(before[0], item, type_.items) if before else item)
+        item, before = wanted[step][-1], known.get(step, [])
+        # Of several items with one key none is merged: they are replaced.
+        is_one = len(before) == 1
+        result.append(_merged(before[0], item, type_.items) if is_one else item)
     return result
 
 

@@ -10,6 +10,7 @@ from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.storage_state import state_of
 from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import ROLES, ask
@@ -55,6 +56,10 @@ OTHERS = {
 """The cluster roles of cluster-roles.yaml in upstream's test data."""
 
 
+READER = "system:aggregated-metrics-reader"
+"""The role of metrics-server, which has no marks."""
+
+
 def names(kind: str) -> set[str]:
     return {
         each["metadata"]["name"]
@@ -66,7 +71,8 @@ def names(kind: str) -> set[str]:
 def test_every_role_of_upstream_is_there() -> None:
     """Besides those of the controllers; all with upstream's marks."""
     found = names("ClusterRole")
-    assert {each for each in found if ":controller:" not in each} == OTHERS
+    others = {*OTHERS, READER}
+    assert {each for each in found if ":controller:" not in each} == others
     assert names("Role") == {
         "extension-apiserver-authentication-reader",
         "system::leader-locking-kube-controller-manager",
@@ -77,6 +83,8 @@ def test_every_role_of_upstream_is_there() -> None:
     }
     for each in bootstrap_objects(registry()):
         metadata = each["metadata"]
+        if metadata["name"] == READER:
+            continue
         assert metadata["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults"
         assert metadata["annotations"] == {
             "rbac.authorization.kubernetes.io/autoupdate": "true"
@@ -184,3 +192,13 @@ async def test_a_protected_role_is_left_alone() -> None:
     assert "rules" not in (await ask(cluster, TOKEN, "GET", role))[1]
     answer = (await ask(cluster, TOKEN, "GET", binding))[1]
     assert answer["roleRef"]["name"] == "system:kube-dns"
+
+
+async def test_a_snapshot_without_roles_gets_them() -> None:
+    """It comes from a cluster that did not ask for roles."""
+    source, cluster = Cluster(), Cluster(rbac=True)
+    cluster.server.restore(state_of(source.server.storage), ends_watches=True)
+    assert reconciled(cluster) == 0
+    assert cluster.server.authorizer.allows(
+        User("jane"), Attributes("get", path="/version")
+    )

@@ -57,6 +57,18 @@ def test_a_rule_permits_what_it_names(
     assert permits(given, attributes) is expected
 
 
+def test_a_rule_with_too_many_parts_is_covered_as_a_whole_or_not_at_all() -> None:
+    """No role keeps the server busy: this one has a billion parts."""
+    words = [f"x{number}" for number in range(1000)]
+    huge = {"verbs": words, "apiGroups": words, "resources": words}
+    assert missing([rule("*", "*", "*")], [huge]) == []
+    assert missing([{**huge, "verbs": words[1:]}], [huge, rule("get", "pods")]) == [
+        huge,
+        rule("get", "pods"),
+    ]
+    assert missing([{**huge, "resourceNames": ["a"]}], [huge]) == [huge]
+
+
 @pytest.mark.parametrize(
     ("held", "wanted", "expected"),
     [

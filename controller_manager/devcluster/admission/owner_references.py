@@ -1,0 +1,114 @@
+"""The admission plugin OwnerReferencesPermissionEnforcement.
+
+Who sets an owner that waits for its dependents could keep that owner from going.
+Upstream: plugin/pkg/admission/gc.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.admission.writes import object_of, refused
+from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.authorization import Attributes, Authorizer
+from controller_manager.devcluster.server.kind import Kind
+
+JSON = dict[str, Any]
+
+_REASON: Final = ": , <nil>"
+"""What upstream prints of an authorizer that gives no reason and has no error."""
+
+_EXEMPT: Final = frozenset(
+    (
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+        ("authentication.k8s.io", "tokenreviews"),
+    )
+)
+
+
+class OwnerReferencesPermissionEnforcement(Plugin):
+    """Lets only those change owners who may delete the object.
+
+    Who sets ``blockOwnerDeletion`` must also be able to set the owner's finalizers.
+    """
+
+    name: ClassVar = "OwnerReferencesPermissionEnforcement"
+    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def __init__(
+        self, authorizer: Authorizer, kinds: Callable[[], Iterable[Kind]]
+    ) -> None:
+        """Take the authorizer, and what returns all kinds of the server."""
+        self._authorizer = authorizer
+        self._kinds = kinds
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal unless the user may set the owners."""
+        kind, obj = write.kind, object_of(write)
+        new, old = _owners(obj), _owners(write.old or {})
+        if new == old or (kind.group, kind.plural) in _EXEMPT:
+            return
+        if write.operation is not Operation.CREATE:
+            self._check_deletion(write)
+        for owner in _newly_blocking(new, old):
+            self._check_owner(write, owner)
+
+    def _check_deletion(self, write: Write) -> None:
+        kind = write.kind
+        attributes = Attributes(
+            "delete",
+            group=kind.group,
+            resource=kind.plural,
+            subresource=write.subresource,
+            namespace=write.namespace,
+            name=write.name,
+        )
+        if not self._authorizer.allows(write.user, attributes):
+            why = "cannot set an ownerRef on a resource you can't delete"
+            raise refused(write, why + _REASON)
+
+    def _check_owner(self, write: Write, owner: JSON) -> None:
+        """Check that the user may set the finalizers of an owner."""
+        version, name = owner.get("apiVersion", ""), owner.get("kind", "")
+        found = [
+            each
+            for each in self._kinds()
+            if (each.api_version, each.kind) == (version, name)
+        ]
+        if not found:
+            why = (
+                "cannot set blockOwnerDeletion in this case because cannot find "
+                f"RESTMapping for APIVersion {version} Kind {name}: no matches for "
+                "kind "
+                f'"{name}" in version "{version}"'
+            )
+            raise refused(write, why)
+        for kind in found:
+            attributes = Attributes(
+                "update",
+                group=kind.group,
+                resource=kind.plural,
+                subresource="finalizers",
+                namespace=write.namespace if kind.namespaced else "",
+                name=owner.get("name", ""),
+            )
+            if not self._authorizer.allows(write.user, attributes):
+                why = (
+                    "cannot set blockOwnerDeletion if an ownerReference refers to a "
+                    "resource you can't set finalizers on"
+                )
+                raise refused(write, why + _REASON)
+
+
+def _owners(obj: JSON) -> list[JSON]:
+    found: list[JSON] = (obj.get("metadata") or {}).get("ownerReferences") or []
+    return found
+
+
+def _newly_blocking(new: list[JSON], old: list[JSON]) -> Iterator[JSON]:
+    """Yield the owners that wait for the object now, and did not before."""
+    before = {each.get("uid") for each in old if each.get("blockOwnerDeletion")}
+    for each in new:
+        if each.get("blockOwnerDeletion") and each.get("uid") not in before:
+            yield each

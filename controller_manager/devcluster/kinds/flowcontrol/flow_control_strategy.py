@@ -1,0 +1,33 @@
+"""What flow schemas and priority levels have in common."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
+    validate_types_of_conditions,
+)
+from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.strategy import Strategy
+
+JSON = dict[str, Any]
+
+
+class FlowControlStrategy(Strategy):
+    """Counts generations, and checks the types of conditions."""
+
+    counts_generations: ClassVar = True
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check the types of the conditions."""
+        return list(validate_types_of_conditions(obj["status"]))
+
+
+def validate_fixed(name: str, spec: JSON, fixed: JSON, but: str = "") -> list[Cause]:
+    """Check that the spec of a mandatory object is the one that it must have.
+
+    `but` says which part may be another one.
+    """
+    if spec == fixed:
+        return []
+    why = f"spec of '{name}' {but}must equal the fixed value"
+    return [invalid("spec", shown(spec), why)]

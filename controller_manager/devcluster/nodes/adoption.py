@@ -1,0 +1,155 @@
+"""Pods whose status tells what has happened in them so far.
+
+A kubelet forgets pods in which nothing is due, and a cluster may be restarted.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from controller_manager.devcluster.nodes.annotations import FOREVER
+from controller_manager.devcluster.nodes.container_runs import (
+    FIRST_BACK_OFF,
+    LONGEST_BACK_OFF,
+    ContainerRun,
+    Moment,
+    Step,
+)
+from controller_manager.devcluster.nodes.pod_runs import (
+    PodRun,
+    container_of,
+    full_name,
+    specs_of,
+)
+from controller_manager.devcluster.nodes.probes import ProbeKind
+from controller_manager.devcluster.nodes.programs import Program
+
+JSON = dict[str, Any]
+At = Callable[[str], float]
+"""When a time of the API was, in seconds of the monotonic clock."""
+
+
+def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
+    """Return the pod that a status describes; `at` tells when a time of it was."""
+    status = pod.get("status", {})
+    named = {
+        each["name"]: each
+        for each in (
+            *status.get("initContainerStatuses", ()),
+            *status.get("containerStatuses", ()),
+        )
+    }
+    containers = (
+        _adopted(
+            container_of(pod, spec, role, now.seconds, grace_scale),
+            named.get(spec["name"]),
+            now,
+            at,
+        )
+        for spec, role in specs_of(pod)
+    )
+    return PodRun(
+        full_name(pod),
+        now.text,
+        pod["spec"]["restartPolicy"],
+        tuple(containers),
+        annotations=pod["metadata"].get("annotations"),
+    )
+
+
+def with_annotations_of(
+    run: PodRun, pod: JSON, now: Moment, grace_scale: float
+) -> PodRun:
+    """Return the pod as its annotations say now; what has happened stays."""
+    annotations = pod["metadata"].get("annotations")
+    if annotations == run.annotations:
+        return run
+    containers = []
+    for old, (spec, role) in zip(run.containers, specs_of(pod), strict=True):
+        new = container_of(pod, spec, role, now.seconds, grace_scale)
+        containers.append(_with_fate_of(old, new, now))
+    return replace(run, containers=tuple(containers), annotations=annotations)
+
+
+def _with_fate_of(old: ContainerRun, new: ContainerRun, now: Moment) -> ContainerRun:
+    """Return a container with what becomes of another one."""
+    changed = replace(old, program=new.program, probes=new.probes)
+    if old.step is Step.STUCK:
+        return replace(changed, due=now.seconds)
+    if old.step is not Step.RUNNING or old.stop_code is not None:
+        return changed
+    passing = {each.kind: each.passes for each in old.probes}
+    status = {
+        "started": old.is_started,
+        "ready": old.is_ready and passing.get(ProbeKind.READINESS, True),
+    }
+    return _running(changed, status, now, lambda _: old.began)
+
+
+def _adopted(
+    container: ContainerRun, status: JSON | None, now: Moment, at: At
+) -> ContainerRun:
+    """Return a container in the state of a status, with the image that it has there."""
+    if status is None:
+        return container
+    state = status.get("state") or {}
+    adopted = replace(
+        container,
+        spec={**container.spec, "image": status.get("image", container.spec["image"])},
+        step=Step.STUCK,
+        state=state,
+        last=status.get("lastState") or {},
+        restarts=status.get("restartCount", 0),
+    )
+    if "running" in state:
+        return _running(adopted, status, now, at)
+    if "terminated" in state:
+        return replace(adopted, step=Step.ENDED, due=None)
+    reason = state.get("waiting", {}).get("reason")
+    if reason in ("ContainerCreating", "PodInitializing") and not adopted.last:
+        return replace(adopted, step=Step.NEW, state={})
+    if adopted.last and reason == "CrashLoopBackOff":
+        return _backing_off(adopted, now)
+    return adopted
+
+
+def _running(
+    container: ContainerRun, status: JSON, now: Moment, at: At
+) -> ContainerRun:
+    """Return a container that runs since the time that its status tells."""
+    started = container.state["running"].get("startedAt")
+    began = at(started) if started else now.seconds
+    is_started = status.get("started", True)
+    passing = {
+        ProbeKind.STARTUP: is_started,
+        ProbeKind.READINESS: status.get("ready", False),
+        ProbeKind.LIVENESS: True,
+    }
+    probes = tuple(
+        each.resumed(began, now.seconds, passes=passing[each.kind])
+        if is_started or each.kind is ProbeKind.STARTUP
+        else each
+        for each in container.probes
+    )
+    program = container.program
+    due = began + program.seconds if isinstance(program, Program) else None
+    return replace(
+        container,
+        step=Step.RUNNING,
+        began=began,
+        due=None if due == FOREVER else due,
+        probes=probes,
+    )
+
+
+def _backing_off(container: ContainerRun, now: Moment) -> ContainerRun:
+    """Return a container that is started again after its back-off."""
+    restarts = max(0, container.restarts - 1)
+    delay = min(FIRST_BACK_OFF * 2.0 ** min(restarts, 5), LONGEST_BACK_OFF)
+    return replace(
+        container,
+        step=Step.BACKING_OFF,
+        due=now.seconds + delay,
+        back_off=min(delay * 2, LONGEST_BACK_OFF),
+    )

@@ -1,0 +1,41 @@
+"""What the containers of a pod print, and when."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.devcluster.nodes.annotations import LOGS, find
+from controller_manager.devcluster.nodes.commands import command_of, run_of
+
+JSON = dict[str, Any]
+
+_TIMED: Final = re.compile(r"@(\d{1,9}(?:\.\d{1,3})?) (.*)")
+
+
+class Line(Struct, frozen=True):
+    """A line that a container prints `after` so many seconds of each run."""
+
+    after: float
+    text: str
+
+
+def lines_of(pod: JSON, container: JSON) -> Sequence[Line]:
+    """Return what a container prints each time that it runs, in order.
+
+    An annotation says it, else the commands ``echo`` of its command do. ``@5`` and a
+    space before a line of the annotation is when it is printed, in seconds.
+    """
+    found = find(pod, LOGS, container["name"])
+    if found is not None:
+        lines = [_line(each) for each in found[1].splitlines()]
+        return sorted(lines, key=lambda line: line.after)
+    command = command_of(container)
+    run = run_of(command) if command else None
+    return [Line(*each) for each in run.lines] if run is not None else ()
+
+
+def _line(text: str) -> Line:
+    match = _TIMED.fullmatch(text)
+    return Line(float(match[1]), match[2]) if match else Line(0.0, text)

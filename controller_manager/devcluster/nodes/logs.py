@@ -1,0 +1,236 @@
+"""The logs of containers: what annotations and commands say that they print.
+
+Upstream: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.times import format_micro_time, parse_time
+from controller_manager.client.inmemory import StreamingResponse
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.nodes.log_lines import Line, lines_of
+from controller_manager.devcluster.nodes.log_options import LogOptions
+from controller_manager.devcluster.nodes.pod_connections import (
+    check_node,
+    chosen_container,
+)
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.routing import Target
+from controller_manager.devcluster.server.statuses import bad_request
+from controller_manager.devcluster.server.storage import Key
+
+JSON = dict[str, Any]
+
+_HEADERS: Final = {"content-type": "text/plain"}
+_IMAGES: Final = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
+"""How kubelets say that a container waits for its image."""
+
+
+class _Run(Struct, frozen=True):
+    """One run of a container; `ended` is `None` while it goes on."""
+
+    began: datetime
+    ended: datetime | None
+
+    def at(self, line: Line) -> datetime:
+        """Return when a line is printed."""
+        return self.began + timedelta(seconds=line.after)
+
+    def prints(self, line: Line) -> bool:
+        """Tell whether the run lasts until a line."""
+        return self.ended is None or self.at(line) <= self.ended
+
+
+class PodLogs:
+    """Answers requests for logs."""
+
+    def __init__(self, objects: Objects) -> None:
+        """Take the objects of the API server in the same process."""
+        self._objects = objects
+        self._clock = objects.clock
+
+    async def answer(
+        self, target: Target, request: Request
+    ) -> Response | StreamingResponse:
+        """Return the log of a container; raises Refusal."""
+        pod = self._objects.find(POD, target.namespace, target.name).obj
+        now = self._clock.now()
+        options = LogOptions.parse(target.name, dict(request.query), now)
+        container = chosen_container(pod, options.container)
+        if not pod["spec"].get("nodeName"):
+            return Response(200, _HEADERS, b"")
+        check_node(self._objects, pod, "")
+        run = _run_of(pod, container["name"], previous=options.previous)
+        lines = [each for each in lines_of(pod, container) if run.prints(each)]
+        printed = [each for each in lines if run.at(each) <= now]
+        shown = b"".join(_shown(run, printed, options))
+        if not options.follow or run.ended is not None:
+            return Response(200, _HEADERS, shown[: options.limit])
+        following = deque(lines[len(printed) :])
+        key = (target.namespace, target.name)
+        follower = _Follower(self._objects, key, container["name"], run, options)
+        return LogStream(follower.lines(shown, following))
+
+
+class LogStream:
+    """A log that goes on as long as its container runs."""
+
+    status: int = 200
+    headers: Mapping[str, str] = _HEADERS
+
+    def __init__(self, lines: AsyncGenerator[bytes, None]) -> None:
+        """Take what is sent."""
+        self._lines = lines
+
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the lines as they are printed."""
+        return self._lines
+
+    async def close(self) -> None:
+        """Send no more."""
+        await self._lines.aclose()
+
+
+class _Follower:
+    """Follows one run of a container."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        key: Key,
+        container: str,
+        run: _Run,
+        options: LogOptions,
+    ) -> None:
+        self._pods = objects.storage.collection(POD.resource)
+        self._version = objects.storage.version
+        self._clock = objects.clock
+        self._key = key
+        self._container = container
+        self._run = run
+        self._options = options
+
+    async def lines(
+        self, before: bytes, following: deque[Line]
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield what was printed `before`, then each line in its time."""
+        left = self._options.limit
+        watcher = self._pods.watch(self._version)
+        try:
+            chunk, goes_on = before, True
+            while left is None or left > 0:
+                if chunk:
+                    yield chunk[:left]
+                    left = None if left is None else left - len(chunk)
+                if not goes_on:
+                    return
+                await self._wait(watcher.wait(), following)
+                watcher.take()
+                goes_on = self._is_running()
+                chunk = self._printed(following)
+        finally:
+            watcher.close()
+
+    def _printed(self, following: deque[Line]) -> bytes:
+        """Return the lines whose time has come, while the run lasted."""
+        state = self._state()
+        now = self._clock.now()
+        ended = parse_time(state["terminated"]["finishedAt"]) if state else now
+        lines = []
+        while following and self._run.at(following[0]) <= ended:
+            lines.append(_written(self._run, following.popleft(), self._options))
+        return b"".join(lines)
+
+    async def _wait(self, change: Awaitable[None], following: deque[Line]) -> None:
+        """Wait until a pod changes, or the next line is printed."""
+        delay = None
+        if following:
+            until = self._run.at(following[0]) - self._clock.now()
+            delay = max(0.0, until.total_seconds())
+        try:
+            async with asyncio.timeout(delay):
+                await change
+        except TimeoutError:
+            return
+
+    def _state(self) -> JSON | None:
+        """Return the state that the run has ended with, `None` if that is not known."""
+        for name in ("state", "lastState"):
+            found = self._status().get(name) or {}
+            ended = found.get("terminated")
+            if ended and parse_time(ended["startedAt"]) == self._run.began:
+                return dict(found)
+        return None
+
+    def _is_running(self) -> bool:
+        """Tell whether the run that is followed goes on."""
+        running = (self._status().get("state") or {}).get("running")
+        if not running:
+            return False
+        return parse_time(running["startedAt"]) == self._run.began
+
+    def _status(self) -> JSON:
+        stored = self._pods.get(self._key)
+        found = _status_of(stored.obj, self._container) if stored else None
+        return found or {}
+
+
+def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:
+    """Return the run whose log is asked for; raises Refusal."""
+    status, quoted = (
+        _status_of(pod, name),
+        f'"{name}" in pod "{pod["metadata"]["name"]}"',
+    )
+    if status is None:
+        raise bad_request(f"container {quoted} is not available")
+    state, last = status.get("state") or {}, status.get("lastState") or {}
+    if previous:
+        if "terminated" not in last:
+            message = f"previous terminated container {quoted} not found"
+            raise bad_request(message)
+        return _ended(last["terminated"])
+    if running := state.get("running"):
+        return _Run(parse_time(running["startedAt"]), None)
+    for each in (state, last):
+        if ended := each.get("terminated"):
+            return _ended(ended)
+    reason = (state.get("waiting") or {}).get("reason", "")
+    why = f": {_IMAGES.get(reason, reason)}" if reason else " - no logs yet"
+    raise bad_request(f"container {quoted} is waiting to start{why}")
+
+
+def _ended(state: JSON) -> _Run:
+    return _Run(parse_time(state["startedAt"]), parse_time(state["finishedAt"]))
+
+
+def _status_of(pod: JSON, name: str) -> JSON | None:
+    status = pod.get("status", {})
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for each in status.get(field) or ():
+            if each["name"] == name:
+                return dict(each)
+    return None
+
+
+def _shown(run: _Run, lines: list[Line], options: LogOptions) -> Iterator[bytes]:
+    """Yield the lines that the options let through."""
+    since = options.since
+    found = [each for each in lines if since is None or run.at(each) >= since]
+    if options.tail is not None:
+        found = found[len(found) - min(options.tail, len(found)) :]
+    return (_written(run, each, options) for each in found)
+
+
+def _written(run: _Run, line: Line, options: LogOptions) -> bytes:
+    time = f"{format_micro_time(run.at(line))[:-1]}000Z " if options.timestamps else ""
+    return f"{time}{line.text}\n".encode()

@@ -1,0 +1,89 @@
+"""Whether a kubelet admits a pod that somebody has bound to its node.
+
+Upstream: pkg/kubelet/lifecycle/predicate.go.
+"""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.devcluster.nodes.scheduling.fit import TOO_MANY, shortages
+from controller_manager.devcluster.nodes.scheduling.node_infos import (
+    NodeInfo,
+    NodeInfos,
+    PodInfo,
+)
+from controller_manager.devcluster.nodes.scheduling.predicates import (
+    UNMATCHED,
+    affinity_fits,
+)
+
+JSON = dict[str, Any]
+
+_UNITS: Final = {"cpu": 10**6}
+"""In billionths; the amounts of all other resources are shown as whole numbers."""
+
+_ONE: Final = 10**9
+
+
+class Rejection(Struct, frozen=True):
+    """Why a kubelet does not run a pod: the reason and the message of its failure."""
+
+    reason: str
+    message: str
+
+
+class NodeAdmission:
+    """Rejects pods that do not fit their nodes."""
+
+    def __init__(self, infos: NodeInfos) -> None:
+        """Take what knows the pods on nodes."""
+        self._infos = infos
+
+    def why_not(self, pod: JSON) -> Rejection | None:
+        """Return why a new pod is rejected, `None` if it is admitted.
+
+        One that is rejected counts no more for the others.
+        """
+        rejection = self._checked(pod)
+        if rejection is not None:
+            metadata = pod["metadata"]
+            self._infos.remove_pod((metadata["namespace"], metadata["name"]))
+        return rejection
+
+    def _checked(self, pod: JSON) -> Rejection | None:
+        node = self._infos.nodes.get(pod["spec"]["nodeName"])
+        if node is None or not node.facts.allocatable:
+            return None  # nobody has said what it has
+        info = PodInfo.of(pod)
+        if info.requests and (short := _shortage(info, node)):
+            return short
+        if affinity_fits(pod, node.facts):
+            return None
+        return Rejection("NodeAffinity", f"Predicate NodeAffinity failed: {UNMATCHED}")
+
+
+def _shortage(pod: PodInfo, node: NodeInfo) -> Rejection | None:
+    """Return what a node has too little of for a pod, which may be counted already."""
+    counted = node.remove(pod.key) if pod.key in node.pods else None
+    try:
+        return _missing(pod, node)
+    finally:
+        if counted is not None:
+            node.add(counted)
+
+
+def _missing(pod: PodInfo, node: NodeInfo) -> Rejection | None:
+    found = next(iter(shortages(pod, node, ())), "")
+    if not found or found == TOO_MANY:
+        return None
+    name = found.partition(" ")[2]
+    unit = _UNITS.get(name, _ONE)
+    wanted = pod.requests[name] // unit
+    used = node.requested.get(name, 0) // unit
+    has = node.facts.allocatable.get(name, 0) // unit
+    return Rejection(
+        f"OutOf{name}",
+        f"Node didn't have enough resource: {name}, requested: {wanted}, used: {used}, "
+        f"capacity: {has}",
+    )

@@ -1,0 +1,96 @@
+"""What the nodes answer about the containers of one pod.
+
+Upstream: LogLocation and its like in pkg/registry/core/pod/strategy.go, and
+validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
+"""
+
+from typing import Any, Final
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
+from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.routing import Target
+from controller_manager.devcluster.server.statuses import Refusal, bad_request
+
+JSON = dict[str, Any]
+
+_KUBELET_PORT: Final = 10250
+_NOTHING_RUNS: Final = "the development cluster runs no containers"
+_WORDS: Final = {
+    "exec": (
+        "nothing can be executed in pod {pod}, and no file copied; annotations say "
+        'what its containers do: "What the nodes do" in docs/devcluster.md'
+    ),
+    "attach": (
+        "there is nothing to attach to in pod {pod}; kubectl logs -f shows what the "
+        "annotation devcluster/logs says"
+    ),
+    "portforward": (
+        "no port of pod {pod} can be forwarded; run the program on this machine, and "
+        "connect to it there"
+    ),
+}
+"""What a user is told who wants more of a pod than the nodes can do."""
+
+CONNECTIONS: Final = tuple(_WORDS)
+"""The subresources that a real cluster has and this one refuses."""
+
+
+class PodConnections:
+    """Refuses to connect to containers, with a word about what to do instead."""
+
+    def __init__(self, objects: Objects) -> None:
+        """Take the objects of the API server in the same process."""
+        self._objects = objects
+
+    async def refuse(self, target: Target, request: Request) -> Response:
+        """Raise Refusal: something is wrong with the request, or nothing runs."""
+        pod = self._objects.find(target.kind, target.namespace, target.name).obj
+        if target.subresource != "portforward":
+            chosen_container(pod, dict(request.query).get("container", ""))
+        check_node(self._objects, pod, "pod {name} does not have a host assigned")
+        words = _WORDS[target.subresource].format(pod=f'"{target.name}"')
+        raise Refusal(501, "NotImplemented", f"{_NOTHING_RUNS}: {words}")
+
+
+def chosen_container(pod: JSON, name: str) -> JSON:
+    """Return the container that a request names, or the only one; raises Refusal."""
+    spec, pod_name = pod["spec"], pod["metadata"]["name"]
+    init, main = spec.get("initContainers") or [], spec["containers"]
+    if name:
+        ephemeral = spec.get("ephemeralContainers") or []
+        for each in (*main, *init, *ephemeral):
+            if each["name"] == name:
+                return dict(each)
+        raise bad_request(f"container {name} is not valid for pod {pod_name}")
+    if len(main) == 1:
+        return dict(main[0])
+    message = (
+        f"a container name must be specified for pod {pod_name}, choose one of: "
+        f"[{_listed(main)}]"
+    )
+    if init:
+        message += f" or one of the init containers: [{_listed(init)}]"
+    raise bad_request(message)
+
+
+def check_node(objects: Objects, pod: JSON, without: str) -> None:
+    """Raise Refusal unless the pod is on a node that answers.
+
+    `without` is what is wrong with a pod without a node.
+    """
+    node = pod["spec"].get("nodeName")
+    if not node:
+        raise bad_request(without.format(name=pod["metadata"]["name"]))
+    if not objects.has(NODE, "", node):
+        return
+    found = objects.find(NODE, "", node).obj
+    if is_stopped(found):
+        address = next(iter(addresses_of(found)), node)
+        message = f"dial tcp {address}:{_KUBELET_PORT}: connect: connection refused"
+        raise Refusal(500, "InternalError", f"error dialing backend: {message}")
+
+
+def _listed(containers: list[JSON]) -> str:
+    return " ".join(each["name"] for each in containers)

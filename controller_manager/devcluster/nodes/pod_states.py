@@ -1,0 +1,66 @@
+"""What the status of a pod tells about where it stands."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from controller_manager.devcluster.nodes import annotations
+from controller_manager.devcluster.nodes.pod_runs import PodRun
+from controller_manager.devcluster.nodes.pod_status import is_ready
+
+JSON = dict[str, Any]
+
+_NOT_BEGUN: Final = ("ContainerCreating", "PodInitializing")
+"""Why a container waits that is still to be started."""
+
+
+def is_over(pod: JSON) -> bool:
+    """Tell whether no container of a pod will run any more."""
+    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
+def has_begun(pod: JSON) -> bool:
+    """Tell whether a container of a pod has run, or cannot start."""
+    return bool(pod["spec"].get("nodeName")) and not has_not_begun(pod)
+
+
+def has_not_begun(pod: JSON) -> bool:
+    """Tell whether all containers of a pod are still to be started."""
+    status = pod.get("status", {})
+    return all(
+        each.get("state", {}).get("waiting", {}).get("reason") in _NOT_BEGUN
+        and not each.get("lastState")
+        for name in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(name, ())
+    )
+
+
+def needs_attention(pod: JSON) -> bool:
+    """Tell whether a pod in which nothing is due may need a change of its status."""
+    spec = pod["spec"]
+    return bool(
+        spec.get("activeDeadlineSeconds") is not None
+        or spec.get("readinessGates")
+        or annotations.has_any(pod)
+        or list(_images(pod)) != list(_images_of_status(pod))
+    )
+
+
+def _images(pod: JSON) -> Iterator[str]:
+    for name in ("initContainers", "containers"):
+        yield from (each["image"] for each in pod["spec"].get(name, ()))
+
+
+def _images_of_status(pod: JSON) -> Iterator[str]:
+    for name in ("initContainerStatuses", "containerStatuses"):
+        yield from (each.get("image", "") for each in pod["status"].get(name, ()))
+
+
+def gates_differ(pod: JSON, run: PodRun) -> bool:
+    """Tell whether a pod's readiness gates make it ready, or not ready any more."""
+    if not pod["spec"].get("readinessGates"):
+        return False
+    conditions = pod.get("status", {}).get("conditions", ())
+    shown = any(
+        each["type"] == "Ready" and each["status"] == "True" for each in conditions
+    )
+    return is_ready(pod, run) != shown

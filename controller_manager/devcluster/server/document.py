@@ -1,0 +1,35 @@
+"""A JSON document at a path that is no resource."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.responses import json_response
+from controller_manager.devcluster.server.statuses import method_not_allowed
+
+JSON = dict[str, Any]
+
+
+class Document:
+    """Answers GET with a document that is made for each request."""
+
+    def __init__(self, make: Callable[[], JSON], media_type: str) -> None:
+        """Take the function that makes it, and its media type."""
+        self._make = make
+        self._media_type = media_type
+
+    def body_limit(self, user: User) -> int:
+        """Return 0: requests have bodies of the usual size, if any."""
+        del user
+        return 0
+
+    async def answer(self, request: Request, user: User) -> Response:
+        """Answer a request; raises Refusal 405 for another method than GET."""
+        del user
+        if request.method != "GET":
+            raise method_not_allowed()
+        answer = json_response(200, self._make())
+        headers = {**answer.headers, "content-type": self._media_type}
+        return replace(answer, headers=headers)

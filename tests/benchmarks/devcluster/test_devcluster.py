@@ -1,0 +1,51 @@
+"""The benchmarks of the development cluster run, and their figures are plausible."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.benchmarks.devcluster.__main__ import main
+from tests.benchmarks.devcluster.held import measure_held
+from tests.benchmarks.devcluster.kept import measure_kept
+
+
+def test_many_objects_are_measured() -> None:
+    figures = asyncio.run(measure_held(600))
+    assert figures.keys() == {
+        "pods, created /s",
+        "memory of a pod, kB",
+        "list of all, ms",
+        "the first page of 500, ms",
+        "all pages of 500, ms",
+        "list by label, ms",
+        "watch of all from the start, ms",
+        "patches beside them, /s",
+    }
+    assert figures["pods, created /s"] > 50
+    assert all(each > 0 for each in figures.values())
+
+
+def test_files_with_state_are_measured(tmp_path: Path) -> None:
+    figures = measure_kept(300, tmp_path)
+    assert figures["size of the snapshot, MB"] > 1
+    assert figures["size of the data file, MB"] > 1
+    assert all(each > 0 for each in figures.values())
+
+
+@pytest.mark.slow
+def test_requests_are_measured(tmp_path: Path) -> None:
+    """By clients in another process; what they create is gone at the end."""
+    path = tmp_path / "figures.json"
+    outcome = CliRunner().invoke(
+        main, ["requests", "--data", "--pods=20", "--clients=4", f"--json={path}"]
+    )
+    assert outcome.exit_code == 0, outcome.output
+    figures = json.loads(path.read_text())["requests"]
+    rates = [value for name, value in figures.items() if name.endswith("/s")]
+    assert len(rates) == 6
+    assert min(rates) > 1
+    assert figures["CPU of the cluster, s"] > 0
+    assert figures["memory of the cluster, MB"] > 10

@@ -1,0 +1,104 @@
+"""Who sets the owners of objects needs rights on both."""
+
+import json
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from controller_manager.devcluster.server.authentication import User
+from tests.clusters import Cluster
+from tests.devcluster.admission.requests import decoded
+from tests.devcluster.requests import call
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.looptime
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+OWNER: JSON = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "1"}
+BLOCKING = OWNER | {"blockOwnerDeletion": True}
+NO_FINALIZERS = (
+    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't "
+    "set finalizers on: , <nil>"
+)
+NO_DELETION = "cannot set an ownerRef on a resource you can't delete: , <nil>"
+
+
+@pytest_asyncio.fixture
+async def guarded() -> Cluster:
+    """Return a cluster whose user jane has no rights but to config maps."""
+    cluster = Cluster(
+        rbac=True, admission_plugins={"OwnerReferencesPermissionEnforcement"}
+    )
+    cluster.server.tokens.add("jane", User("jane", groups=("system:authenticated",)))
+    return cluster
+
+
+def grant(cluster: Cluster, *rules: JSON) -> None:
+    api = "rbac.authorization.k8s.io/v1"
+    cluster.add("Role", "jane", api, rules=list(rules))
+    cluster.add(
+        "RoleBinding",
+        "jane",
+        api,
+        roleRef={"apiGroup": api.partition("/")[0], "kind": "Role", "name": "jane"},
+        subjects=[{"kind": "User", "name": "jane", "apiGroup": api.partition("/")[0]}],
+    )
+
+
+async def send(cluster: Cluster, method: str, path: str, owners: list[JSON]) -> JSON:
+    body = {"metadata": {"name": "c", "ownerReferences": owners}}
+    answer = await call(
+        cluster, method, path, json.dumps(body).encode(), authorization="Bearer jane"
+    )
+    return decoded(answer)
+
+
+@pytest.mark.parametrize(
+    ("more", "owner", "problem"),
+    [
+        ([], OWNER, ""),
+        ([], BLOCKING, NO_FINALIZERS),
+        (
+            [
+                {
+                    "apiGroups": ["apps"],
+                    "resources": ["deployments/finalizers"],
+                    "verbs": ["update"],
+                }
+            ],
+            BLOCKING,
+            "",
+        ),
+        (
+            [],
+            BLOCKING | {"kind": "Nothing"},
+            (
+                "cannot set blockOwnerDeletion in this case because cannot find "
+                "RESTMapping for APIVersion apps/v1 Kind Nothing: no matches for kind "
+                '"Nothing" in version "apps/v1"'
+            ),
+        ),
+    ],
+)
+async def test_an_owner_that_waits_needs_the_right_to_its_finalizers(
+    guarded: Cluster, more: list[JSON], owner: JSON, problem: str
+) -> None:
+    """As on OpenShift, where the plugin is on."""
+    maps = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}
+    grant(guarded, maps, *more)
+    answer = await send(guarded, "POST", MAPS, [owner])
+    said = f'configmaps "c" is forbidden: {problem}' if problem else ""
+    assert answer.get("message", "") == said
+
+
+async def test_an_update_of_owners_needs_the_right_to_delete(guarded: Cluster) -> None:
+    """An update that leaves them alone needs nothing."""
+    verbs = ["create", "update"]
+    grant(guarded, {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs})
+    await send(guarded, "POST", MAPS, [OWNER])
+    same = await send(guarded, "PUT", f"{MAPS}/c", [OWNER])
+    assert same["metadata"]["ownerReferences"] == [OWNER]
+    answer = await send(guarded, "PUT", f"{MAPS}/c", [])
+    assert answer["message"] == f'configmaps "c" is forbidden: {NO_DELETION}'

@@ -1,0 +1,226 @@
+"""Logs show what annotations and commands say; nothing else connects to a pod."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from controller_manager.client.transport import Request
+from tests.clusters import Cluster
+from tests.devcluster.nodes.objects import (
+    CORE,
+    PODS,
+    create_pod,
+    send,
+)
+
+pytestmark = pytest.mark.looptime
+
+JSON = dict[str, Any]
+SCRIPT = ["sh", "-c", "echo one; sleep 2; echo two; sleep 2; echo three; exit 1"]
+DOES_NOTHING = "the development cluster runs no containers"
+
+
+async def log(cluster: Cluster, pod: str, **query: object) -> tuple[int, str]:
+    """Return the status and the log of a pod, or the message of the refusal."""
+    given = tuple((name, str(value)) for name, value in query.items())
+    path = f"{PODS}/{pod}/log"
+    answer = await cluster.transport.request(Request("GET", path, query=given))
+    text = answer.body.decode()
+    return answer.status, text if answer.status == 200 else json.loads(text)["message"]
+
+
+def scripted(command: list[str], **more: Any) -> list[JSON]:
+    return [{"name": "c", "image": "i", "command": command, **more}]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, "one\ntwo\nthree\n"),
+        ({"tailLines": 1}, "three\n"),
+        ({"tailLines": 0}, ""),
+        ({"tailLines": 9}, "one\ntwo\nthree\n"),
+        ({"sinceSeconds": 4}, "two\nthree\n"),
+        ({"sinceTime": "2026-01-01T00:00:04Z"}, "three\n"),
+        ({"limitBytes": 5}, "one\nt"),
+        (
+            {"timestamps": "true", "tailLines": 2},
+            (
+                "2026-01-01T00:00:02.000000000Z two\n"
+                "2026-01-01T00:00:04.000000000Z three\n"
+            ),
+        ),
+        ({"follow": "true"}, "one\ntwo\nthree\n"),
+    ],
+)
+async def test_a_log_is_shown_as_it_is_asked_for(
+    cluster: Cluster, query: JSON, expected: str
+) -> None:
+    """Of a container that has ended, after six seconds."""
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster, "p", restartPolicy="Never", containers=scripted(SCRIPT)
+        )
+        await asyncio.sleep(6)
+        assert await log(cluster, "p", **query) == (200, expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            {"tailLines": -1},
+            (
+                'PodLogOptions "p" is invalid: tailLines: Invalid value: -1: must be '
+                "greater than or equal to 0"
+            ),
+        ),
+        (
+            {"limitBytes": 0},
+            (
+                'PodLogOptions "p" is invalid: limitBytes: Invalid value: 0: must be '
+                "greater than 0"
+            ),
+        ),
+        ({"container": "x"}, "container x is not valid for pod p"),
+        (
+            {"container": "a"},
+            'container "a" in pod "p" is waiting to start: PodInitializing',
+        ),
+        (
+            {"container": "a", "previous": "true"},
+            'previous terminated container "a" in pod "p" not found',
+        ),
+        (
+            {},
+            (
+                "a container name must be specified for pod p, choose one of: [a b] or "
+                "one of the init containers: [i]"
+            ),
+        ),
+    ],
+)
+async def test_what_is_wrong_with_a_request_is_said(
+    cluster: Cluster, query: JSON, message: str
+) -> None:
+    """In the words of a real cluster."""
+    containers = [{"name": name, "image": "i"} for name in ("a", "b", "i")]
+    async with cluster.nodes(count=1, start_delay=10):
+        await create_pod(
+            cluster, "p", containers=containers[:2], initContainers=containers[2:]
+        )
+        await asyncio.sleep(1)
+        status, said = await log(cluster, "p", **query)
+    assert (status in (400, 422), said) == (True, message)
+
+
+async def test_an_annotation_is_the_log(cluster: Cluster) -> None:
+    """Lines may have a time; one container of several may have its own."""
+    annotations = {
+        "devcluster/logs": "@5 ready\nstarting",
+        "devcluster/logs.b": "of b",
+        "devcluster/exit-code.b": "1",
+        "devcluster/run-seconds.b": "1",
+    }
+    containers = [{"name": name, "image": "i"} for name in ("a", "b")]
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "p", containers=containers, annotations=annotations)
+        await asyncio.sleep(3)
+        assert await log(cluster, "p", container="a") == (200, "starting\n")
+        assert await log(cluster, "p", container="b", previous="true") == (
+            200,
+            "of b\n",
+        )
+        await asyncio.sleep(3)
+        assert await log(cluster, "p", container="a") == (200, "starting\nready\n")
+
+
+async def test_a_log_is_followed_until_its_container_ends(cluster: Cluster) -> None:
+    """Each line comes in its time; deletion ends the log of a pod that runs on."""
+    loop = asyncio.get_running_loop()
+
+    async def follow(pod: str) -> list[tuple[float, bytes]]:
+        query = (("follow", "true"),)
+        request = Request("GET", f"{PODS}/{pod}/log", query=query, timeout=60)
+        stream = await cluster.transport.stream(request)
+        return [(round(loop.time()), chunk) async for chunk in stream.chunks()]
+
+    async with cluster.nodes(count=1, start_delay=0, grace_scale=0):
+        await create_pod(
+            cluster, "p", restartPolicy="Never", containers=scripted(SCRIPT)
+        )
+        await create_pod(cluster, "forever", annotations={"devcluster/logs": "hello"})
+        await asyncio.sleep(1)
+        following = [asyncio.create_task(follow(pod)) for pod in ("p", "forever")]
+        await asyncio.sleep(9)
+        await send(cluster, "DELETE", f"{PODS}/forever")
+        of_script, of_forever = await asyncio.gather(*following)
+    assert of_script == [(1, b"one\n"), (2, b"two\n"), (4, b"three\n")]
+    assert of_forever == [(1, b"hello\n")]
+
+
+async def test_a_pod_without_a_node_has_an_empty_log(cluster: Cluster) -> None:
+    """And one on a node whose kubelet is stopped cannot be asked."""
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "waiting", nodeSelector={"a": "b"})
+        await create_pod(cluster, "p")
+        await asyncio.sleep(1)
+        assert await log(cluster, "waiting") == (200, "")
+        stopped = {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
+        await send(cluster, "PATCH", f"{CORE}/nodes/node-0", stopped)
+        assert await log(cluster, "p") == (
+            500,
+            (
+                "error dialing backend: dial tcp 172.18.0.2:10250: connect: connection "
+                "refused"
+            ),
+        )
+
+
+@pytest.mark.parametrize(
+    ("subresource", "code", "message"),
+    [
+        (
+            "exec",
+            501,
+            (
+                f'{DOES_NOTHING}: nothing can be executed in pod "p", and no file '
+                "copied; annotations say what its containers do: "
+                '"What the nodes do" in docs/devcluster.md'
+            ),
+        ),
+        (
+            "attach",
+            501,
+            (
+                f'{DOES_NOTHING}: there is nothing to attach to in pod "p"; kubectl '
+                "logs -f shows what the annotation devcluster/logs says"
+            ),
+        ),
+        (
+            "portforward",
+            501,
+            (
+                f'{DOES_NOTHING}: no port of pod "p" can be forwarded; run the program '
+                "on this machine, and connect to it there"
+            ),
+        ),
+        ("exec?container=x", 400, "container x is not valid for pod p"),
+    ],
+)
+async def test_nothing_connects_to_a_container(
+    cluster: Cluster, subresource: str, code: int, message: str
+) -> None:
+    """The refusal says what to do instead."""
+    name, _, query = subresource.partition("?")
+    given = tuple(tuple(query.split("=")) for _ in range(bool(query)))
+    async with cluster.nodes(count=1):
+        await create_pod(cluster, "p")
+        await asyncio.sleep(0.1)
+        for method in ("GET", "POST"):
+            request = Request(method, f"{PODS}/p/{name}", query=given)  # type: ignore[arg-type]
+            answer = await cluster.transport.request(request)
+            body = json.loads(answer.body)
+            assert (answer.status, body["message"]) == (code, message)
