@@ -105,6 +105,7 @@ class HTTPServer:
             keepalive_timeout=_KEEPALIVE,
             shutdown_timeout=0.5,
             logger=QuietLogger(silent_logger()),  # of requests that are no HTTP
+            auto_decompress=False,  # a body is what the client has sent
             max_line_size=_MAX_HEADERS,
             max_field_size=_MAX_HEADERS,
         )

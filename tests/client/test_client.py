@@ -154,7 +154,7 @@ async def test_selectors_restrict_a_list(cluster: Cluster) -> None:
 
 
 async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
-    """Initial events, their end, and then changes."""
+    """Initial events, their end, changes, and a bookmark just before the end."""
     client = cluster.client
     first = await client.create(DEPLOYMENTS, deployment())
     seen: list[Any] = []
@@ -172,7 +172,9 @@ async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
     assert isinstance(seen[2], Modified)
     assert seen[2].object.spec.replicas == 9
     assert isinstance(seen[3], Deleted)
-    assert len(seen) == 4
+    assert isinstance(seen[4], Bookmark)
+    assert not seen[4].ends_initial_events
+    assert len(seen) == 5
 
 
 async def test_a_deletion_takes_options_and_preconditions(cluster: Cluster) -> None:

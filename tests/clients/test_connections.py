@@ -1,5 +1,6 @@
 """What a client sees of HTTP itself: headers, limits, connections."""
 
+import gzip
 import http.client
 import json
 import ssl
@@ -106,6 +107,16 @@ def test_a_connection_serves_requests_that_come_together(
         connection.close()
     assert [found[0], found[2], found[3]] == ["ok", "ok", "ok"]
     assert found[1].endswith("readyz check passed\n")
+
+
+def test_a_compressed_body_is_not_read(
+    connection: http.client.HTTPSConnection, headers: dict[str, str]
+) -> None:
+    """A real API server takes none either, and a small one could become huge."""
+    body = gzip.compress(b'{"metadata":{"name":"a"}}')
+    connection.request("POST", MAPS, body, {**headers, "Content-Encoding": "gzip"})
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["reason"]) == (400, "BadRequest")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(

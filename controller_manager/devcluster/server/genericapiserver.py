@@ -35,7 +35,7 @@ from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.openapi import OpenAPI
 from controller_manager.devcluster.server.presenting import presented
 from controller_manager.devcluster.server.probes import is_probe, probe_answer
-from controller_manager.devcluster.server.query import check_write_options
+from controller_manager.devcluster.server.query import check_write_options, is_true
 from controller_manager.devcluster.server.reading import Reader
 from controller_manager.devcluster.server.rendering import Renderer
 from controller_manager.devcluster.server.request_info import attributes_of_request
@@ -264,7 +264,7 @@ class GenericAPIServer:
             return no_such_path()
         query = dict(request.query)
         if api := self._apis.get(group_version):
-            if request.method != "GET":
+            if request.method != "GET" or is_true(query, "watch"):
                 raise method_not_allowed()
             status, body = api.answer(request.path, query)
             if status == 200:

@@ -455,13 +455,18 @@ def _place(kind: Kind, namespace: str, metadata: JSON) -> None:
 def _check_identity(kind: Kind, namespace: str, name: str, metadata: JSON) -> None:
     _place(kind, namespace, metadata)
     given = metadata.get("name", "")
-    if given and given != name:
+    if not given:
+        message = (
+            f"the name of the object ({name} based on URL) was undeterminable: name "
+            "must be provided"
+        )
+        raise bad_request(message)
+    if given != name:
         message = (
             f"the name of the object ({given}) does not match the name on the "
             f"URL ({name})"
         )
         raise bad_request(message)
-    metadata["name"] = name
 
 
 def _carry_over(old: JSON, metadata: JSON) -> None:

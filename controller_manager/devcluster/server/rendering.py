@@ -14,12 +14,18 @@ from controller_manager.devcluster.server.responses import (
     json_response,
 )
 from controller_manager.devcluster.server.routing import Target
-from controller_manager.devcluster.server.statuses import Refusal, not_acceptable
+from controller_manager.devcluster.server.statuses import (
+    Refusal,
+    bad_request,
+    not_acceptable,
+    shown,
+)
 from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.tables import partial, table
 
 JSON = dict[str, Any]
 
+_INCLUDED: Final = ("", "Metadata", "Object", "None")
 _SUCCESS: Final = (200, 201)
 
 
@@ -85,7 +91,13 @@ class Renderer:
         return self._table(target, [stored], {"resourceVersion": version})
 
     def _table(self, target: Target, items: list[Stored], metadata: JSON) -> JSON:
-        include = target.query.get("includeObject", "Metadata")
+        include = target.query.get("includeObject", "")
+        if include not in _INCLUDED:
+            raise bad_request(
+                "Unable to convert to Table as requested: includeObject: Invalid "
+                f"value: {shown(include)}: must be 'Metadata', 'Object', 'None', or "
+                "empty"
+            )
         return table(target.kind, items, self._clock.now(), include, metadata)
 
 

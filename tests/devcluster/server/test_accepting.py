@@ -120,6 +120,25 @@ async def test_nothing_is_written_for_a_client_that_accepts_no_answer(
     assert (answer.status, cluster.server.storage.version) == (406, version)
 
 
+async def test_a_table_has_the_objects_that_the_query_names(cluster: Cluster) -> None:
+    """And no others: a wrong word is refused."""
+    accept = f"{JSON_TYPE};as=Table;{META}"
+    await call(cluster, "POST", MAPS, config_map())
+    found = []
+    for word in ("", "None", "Object", "Nope"):
+        path = f"{MAPS}?includeObject={word}"
+        answer = await call(cluster, "GET", path, accept=accept)
+        body = json.loads(answer.body)
+        rows = body.get("rows", [{}])
+        found.append((answer.status, rows[0].get("object", body)["kind"]))
+    assert found == [
+        (200, "PartialObjectMetadata"),
+        (200, "Table"),
+        (200, "ConfigMap"),
+        (400, "Status"),
+    ]
+
+
 async def test_what_is_only_answered_has_no_table(cluster: Cluster) -> None:
     """A client that takes nothing else gets 406, another one gets the object."""
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -271,6 +271,19 @@ async def test_wrong_options_of_writes_are_refused(
     assert cluster.server.storage.version == version
 
 
+async def test_a_put_says_which_object_it_means(cluster: Cluster) -> None:
+    """In its body, too."""
+    await create(cluster, "a")
+    answer = await call(cluster, "PUT", f"{MAPS}/a", b'{"data":{"a":"1"}}')
+    assert (answer.status, json.loads(answer.body)["message"]) == (
+        400,
+        (
+            "the name of the object (a based on URL) was undeterminable: name must be "
+            "provided"
+        ),
+    )
+
+
 async def test_a_patch_has_its_limits(cluster: Cluster) -> None:
     """In the number of its operations."""
     await create(cluster, "a")

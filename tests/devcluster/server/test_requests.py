@@ -77,6 +77,7 @@ async def delete_secret(
         ("POST", f"{PODS_PATH}/x/exec", b"{}", 501),
         ("POST", PODS_PATH, b"\xff\xfe", 400),
         ("POST", PODS_PATH, b"[" * 100_000, 400),
+        ("POST", f"{PODS_PATH}?yaml", b"[" * 3_000, 400),
         ("PUT", WEB, b'{"metadata":5}', 400),
         ("POST", WEB, b"{}", 405),
         ("PATCH", PODS_PATH, b"{}", 405),
@@ -91,7 +92,8 @@ async def test_strange_requests_get_an_answer(
     web = json.dumps(deployment_json()).encode()
     await call(cluster, "POST", WEB.rpartition("/")[0], web)
     before = (await call(cluster, "GET", WEB)).body
-    answer = await call(cluster, method, path, body)
+    media_type = "application/yaml" if path.endswith("?yaml") else ""
+    answer = await call(cluster, method, path, body, content_type=media_type)
     assert answer.status == code, answer.body
     assert answer.body
     assert (await call(cluster, "GET", WEB)).body == before
