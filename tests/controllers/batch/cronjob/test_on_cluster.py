@@ -270,7 +270,8 @@ async def test_a_cron_job_of_a_terminating_namespace_reports_no_failure(
         stored = namespaces.get(("", "default"))
         assert stored is not None
         metadata = {**stored.obj["metadata"], "deletionTimestamp": at(0)}
-        namespaces.put(("", "default"), {**stored.obj, "metadata": metadata})
+        changed = {"metadata": metadata, "status": {"phase": "Terminating"}}
+        namespaces.put(("", "default"), stored.obj | changed)
         await until_minute(3)
     assert writes_of(recording) == [("POST", "jobs", 403)] * 3
     assert cron.events() == []

@@ -5,6 +5,7 @@ import io
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -16,12 +17,12 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequestCondition,
 )
 from controller_manager.client.client import PatchType
+from controller_manager.client.errors import Forbidden
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.certificates.signing.options import (
     AuthorityFiles,
     SigningOptions,
 )
-from controller_manager.devcluster.server.statuses import Refusal
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger
 from tests.clusters import EPOCH, Cluster, make_config
@@ -211,5 +212,6 @@ async def test_the_server_refuses_what_a_signer_may_not() -> None:
         signer=KUBE_APISERVER_CLIENT,
         usages=("client auth",),
     )
-    with pytest.raises(Refusal, match="with system:masters group is not allowed"):
-        make(Cluster(rbac=True), request)
+    body = msgspec.json.encode(request)
+    with pytest.raises(Forbidden, match="with system:masters group is not allowed"):
+        await Cluster().client.create_json(SIGNING_REQUESTS, "", body)
