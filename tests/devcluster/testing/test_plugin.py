@@ -2,14 +2,28 @@
 
 import os
 import tomllib
+from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
 
+import controller_manager
 from tests.distributions import PLUGIN, ROOT, plugin_arguments
 
 pytest_plugins = ("pytester",)
 
 BARE = ("--devcluster-controllers=none", "--devcluster-nodes=0")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _everything_is_imported() -> None:
+    """Later tests would get second copies of modules, and of the types in them.
+
+    Pytester forgets the modules that were imported first in the tests that it runs.
+    """
+    for each in walk_packages(controller_manager.__path__, "controller_manager."):
+        if not each.name.endswith(".__main__"):
+            import_module(each.name)
 
 
 def run(pytester: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
