@@ -6,7 +6,7 @@ has changed. The strategy of a kind decides what is special about it.
 
 import random
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from datetime import datetime
 from typing import Any, Final
@@ -23,7 +23,6 @@ from controller_manager.devcluster.server.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.field_owners import part_of_cluster
 from controller_manager.devcluster.server.fields.entries import (
-    same_but_for_time,
     with_entries,
 )
 from controller_manager.devcluster.server.kind import Kind
@@ -43,6 +42,20 @@ from controller_manager.devcluster.server.statuses import (
     not_found,
 )
 from controller_manager.devcluster.server.storage import Key, Storage, Stored
+from controller_manager.devcluster.server.stored_form import (
+    complete,
+    copied,
+    copied_object,
+    is_same,
+    with_null_times,
+)
+from controller_manager.devcluster.server.updates import (
+    SERVER_OWNED,
+    check_identity,
+    place,
+    planned_update,
+    problems_of_update,
+)
 
 JSON = dict[str, Any]
 Managed = Callable[[JSON, JSON, Any], list[JSON]]
@@ -52,17 +65,8 @@ It is given the old object, the new one, and the managedFields of the request.
 """
 
 
-_NESTED: Final = (dict, list)
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58
-_SERVER_OWNED: Final = (
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-)
 
 
 class Objects:
@@ -108,10 +112,10 @@ class Objects:
 
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
-        complete = _complete(kind, obj)
+        whole = complete(kind, obj)
         if dry_run:
-            return Stored(complete, self.storage.version)
-        return self.storage.collection(kind.resource).put(key, complete)
+            return Stored(whole, self.storage.version)
+        return self.storage.collection(kind.resource).put(key, whole)
 
     # Creating
 
@@ -175,18 +179,18 @@ class Objects:
     ) -> JSON:
         """Return a new object with the fields that the server sets; raises Refusal."""
         kind = write.kind
-        obj, _ = _copied_object(given)
+        obj, _ = copied_object(given)
         metadata = obj["metadata"]
-        _place(kind, write.namespace, metadata)
+        place(kind, write.namespace, metadata)
         if kind.has_status:
             obj.pop("status", None)
         kind.strategy.apply_defaults(obj)
         if managed:
-            shown = _with_null_times(kind.strategy.null_condition_times, obj)
+            shown = with_null_times(kind.strategy.null_condition_times, obj)
             obj = with_entries(obj, managed(shown))
         obj = self._mutated(write, obj)
         metadata = obj["metadata"]
-        _place(kind, write.namespace, metadata)
+        place(kind, write.namespace, metadata)
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
@@ -228,7 +232,7 @@ class Objects:
     def _stamp_new(
         self, kind: Kind, metadata: JSON, submission: Submission | None
     ) -> None:
-        for name in (*_SERVER_OWNED, "resourceVersion"):
+        for name in (*SERVER_OWNED, "resourceVersion"):
             metadata.pop(name, None)
         metadata["uid"] = _once(submission, "uid", self._new_uid)
         metadata["creationTimestamp"] = format_time(self._now(submission))
@@ -261,9 +265,9 @@ class Objects:
         """
         stored = self.find(kind, namespace, name)
         old = stored.obj
-        new, given = _copied_object(obj)
+        new, given = copied_object(obj)
         metadata = new["metadata"]
-        _check_identity(kind, namespace, name, metadata)
+        check_identity(kind, namespace, name, metadata)
         check_version(kind, old, metadata.get("resourceVersion", ""))
         if uid_is_precondition:
             check_uid(kind, old, metadata.get("uid", ""))
@@ -271,25 +275,25 @@ class Objects:
         write.submission, write.is_dry_run = submission, dry_run
         asked = None
         if submission and self.admission.mutates(write):
-            asked = _copied(new)
+            asked = copied(new)
             new = self._admitted(write, new)
             metadata = new["metadata"]
         uid = metadata.get("uid") or old["metadata"]["uid"]
         causes = validate_metadata_update(old["metadata"], {**metadata, "uid": uid})
         # Upstream checks metadata twice, in the registry and in the strategy.
         causes += causes
-        new = _planned(kind, old, new, subresource)
+        new = planned_update(kind, old, new, subresource)
         if managed is None and self._writer:
             part = part_of_cluster(self._writer, kind, subresource, self.clock)
             managed = part.updated
         if managed:
-            mine = _planned(kind, old, asked, subresource) if asked else new
-            shown = _with_null_times(kind.strategy.null_condition_times, mine)
+            mine = planned_update(kind, old, asked, subresource) if asked else new
+            shown = with_null_times(kind.strategy.null_condition_times, mine)
             new = with_entries(new, managed(old, shown, given))
         kind.strategy.stamp(old, new, self._now(submission))
         if not subresource:
             kind.strategy.assign(old, new, self.storage)
-        causes += _validated(kind, old, new, subresource)
+        causes += problems_of_update(kind, old, new, subresource)
         if causes:
             raise invalid_object(kind.group, kind.kind, name, causes)
         write.obj = new
@@ -304,7 +308,7 @@ class Objects:
         write.obj = new
         self.admission.mutate(write)
         changed = write.obj
-        _check_identity(write.kind, write.namespace, write.name, changed["metadata"])
+        check_identity(write.kind, write.namespace, write.name, changed["metadata"])
         return changed
 
     def _replace(self, stored: Stored, write: Write) -> Stored:
@@ -316,7 +320,7 @@ class Objects:
         )
         assert new is not None  # noqa: S101 - there is one in an update
         metadata, strategy = new["metadata"], kind.strategy
-        if _is_same(_complete(kind, new), old):
+        if is_same(complete(kind, new), old):
             return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
@@ -380,145 +384,3 @@ class Objects:
 def _once(submission: Submission | None, key: str, make: Callable[[], str]) -> str:
     """Return a text that is the same in all attempts of a submission."""
     return submission.once(key, make) if submission else make()
-
-
-def _copied(value: Any) -> Any:
-    """Return a copy of a JSON value; copy.deepcopy takes several times as long.
-
-    Most values are texts: they are not worth a call.
-    """
-    if isinstance(value, dict):
-        return {
-            key: _copied(each) if type(each) in _NESTED else each
-            for key, each in value.items()
-        }
-    if isinstance(value, list):
-        return [_copied(each) if type(each) in _NESTED else each for each in value]
-    return value
-
-
-def _copied_object(given: JSON) -> tuple[JSON, Any]:
-    """Return a copy of an object without its managedFields, and these."""
-    entries = None
-    if (metadata := given.get("metadata")) and "managedFields" in metadata:
-        metadata = dict(metadata)
-        entries = metadata.pop("managedFields")
-    obj: JSON = _copied({**given, "metadata": metadata or {}})
-    return obj, entries
-
-
-def _complete(kind: Kind, obj: JSON) -> JSON:
-    """Return an object as it is stored: kind and apiVersion come first."""
-    return {
-        "kind": kind.kind,
-        "apiVersion": kind.api_version,
-        **_with_null_times(kind.strategy.null_condition_times, obj),
-    }
-
-
-def _is_same(new: JSON, old: JSON) -> bool:
-    """Tell whether an update changes nothing, or only times of managers.
-
-    Upstream: apiserver/pkg/endpoints/handlers/fieldmanager/equality.go.
-    """
-    if new == old:
-        return True
-    before, after = (each["metadata"].get("managedFields") for each in (old, new))
-    if not before or not after or not same_but_for_time(before, after):
-        return False
-    return with_entries(new, []) == with_entries(old, [])
-
-
-def _with_null_times(names: Sequence[str], obj: JSON) -> JSON:
-    """Return `obj` with null for absent condition times that Go always writes."""
-    conditions = obj.get("status", {}).get("conditions") if names else None
-    if not conditions:
-        return obj
-    complete = [{**dict.fromkeys(names), **condition} for condition in conditions]
-    return {**obj, "status": {**obj["status"], "conditions": complete}}
-
-
-def _place(kind: Kind, namespace: str, metadata: JSON) -> None:
-    given = metadata.get("namespace", "")
-    if not kind.namespaced:
-        metadata.pop("namespace", None)
-        return
-    if given and given != namespace:
-        message = (
-            "the namespace of the provided object does not match the "
-            "namespace sent on the request"
-        )
-        raise bad_request(message)
-    metadata["namespace"] = namespace
-
-
-def _check_identity(kind: Kind, namespace: str, name: str, metadata: JSON) -> None:
-    _place(kind, namespace, metadata)
-    given = metadata.get("name", "")
-    if not given:
-        message = (
-            f"the name of the object ({name} based on URL) was undeterminable: name "
-            "must be provided"
-        )
-        raise bad_request(message)
-    if given != name:
-        message = (
-            f"the name of the object ({given}) does not match the name on the "
-            f"URL ({name})"
-        )
-        raise bad_request(message)
-
-
-def _carry_over(old: JSON, metadata: JSON) -> None:
-    """Copy the fields that the server owns from the old metadata to the new."""
-    for name in _SERVER_OWNED:
-        metadata.pop(name, None)
-        if name in old["metadata"]:
-            metadata[name] = old["metadata"][name]
-    metadata.pop("managedFields", None)
-    if "managedFields" in old["metadata"]:
-        metadata["managedFields"] = old["metadata"]["managedFields"]
-    metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
-
-
-def _planned(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
-    """Return what an update makes of an object, with defaults; `new` is changed."""
-    _carry_over(old, new["metadata"])
-    planned = _replaced(kind, old, new, subresource)
-    kind.strategy.apply_defaults(planned)
-    return planned
-
-
-def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
-    """Return the new object: the endpoint decides which fields may change."""
-    if subresource == "status":
-        metadata = new["metadata"]
-        for name in kind.strategy.kept_by_status:
-            metadata.pop(name, None)
-            if name in old["metadata"]:
-                metadata[name] = old["metadata"][name]
-        has_none = kind.is_custom and "status" not in new
-        new = {**old, "metadata": metadata, "status": new.get("status", {})}
-        if has_none:
-            del new["status"]
-        kind.strategy.prepare_for_status_update(old, new)
-        return new
-    if subresource:
-        found = kind.subresource(subresource)
-        assert found is not None  # noqa: S101 - the path has been checked
-        assert found.replace is not None  # noqa: S101 - likewise
-        return found.replace(old, new)
-    if kind.has_status:
-        new.pop("status", None)
-        if "status" in old:
-            new["status"] = old["status"]
-    kind.strategy.prepare_for_update(old, new)
-    return new
-
-
-def _validated(kind: Kind, old: JSON, new: JSON, subresource: str) -> list[Any]:
-    strategy = kind.strategy
-    if subresource == "status":
-        changes = strategy.validate_status_update(old, new)
-        return [*strategy.validate_status(new), *changes]
-    return [*strategy.validate(new), *strategy.validate_update(old, new)]
