@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -50,11 +50,21 @@ def pytest_collection_modifyitems(
         items[:] = wanted
 
 
-@pytest.fixture(autouse=True)
-def _thaw() -> Iterator[None]:
-    """Undo the manager's gc.freeze, so that garbage of tests is collected."""
-    yield
-    gc.unfreeze()
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave aside in collections of garbage what stays until the end.
+
+    Each manager and each simulated run collects garbage at its start. The tests and
+    their modules are a million objects. What a manager would freeze is not frozen, so
+    that the garbage of tests is collected.
+    """
+    gc.collect()
+    gc.freeze()
+    pytest.MonkeyPatch().setattr(gc, "freeze", _freeze_nothing)
+
+
+def _freeze_nothing() -> None:
+    """Stand for gc.freeze."""
 
 
 @pytest_asyncio.fixture(autouse=True)

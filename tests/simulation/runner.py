@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
+from unittest import mock
 
 from tests.simulation.changes import differences
 from tests.simulation.checks import Checks
@@ -101,11 +102,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     gc.collect()
     gc.disable()
     try:
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        with (
+            mock.patch.object(gc, "freeze"),  # what a manager froze would stay
+            asyncio.Runner(loop_factory=VirtualLoop) as runner,
+        ):
             return runner.run(work)
     finally:
         gc.enable()
-        gc.unfreeze()
 
 
 @asynccontextmanager
