@@ -23,9 +23,13 @@ SETTINGS = ClusterSettings(
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def clients_cluster() -> Iterator[DevelopmentCluster]:
-    """Run a cluster with a custom resource; its first versions are out of history."""
+    """Run a cluster with a custom resource; its first versions are out of history.
+
+    It runs in a thread, so it must not be there while the tests of others replace
+    parts of the product.
+    """
     with DevelopmentCluster(SETTINGS) as cluster:
         caller = Caller(cluster.kubeconfig)
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -25,7 +25,9 @@ def test_many_objects_are_measured() -> None:
         "patches beside them, /s",
     }
     assert figures["pods, created /s"] > 50
-    assert all(each > 0 for each in figures.values())
+    # A process that has freed memory before needs none for a few hundred pods.
+    times = {name: each for name, each in figures.items() if "memory" not in name}
+    assert all(each > 0 for each in times.values())
 
 
 def test_files_with_state_are_measured(tmp_path: Path) -> None:

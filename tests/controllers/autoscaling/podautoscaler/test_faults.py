@@ -24,6 +24,7 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     of_pods,
     ready,
 )
+from tests.controllers.builders import template
 
 pytestmark = pytest.mark.looptime
 
@@ -294,7 +295,8 @@ async def test_a_metrics_api_that_hangs_stops_no_other_autoscaler(
 def add_pair(stage: Stage, name: str, metric: JSON) -> None:
     """Create a target without pods, and its autoscaler."""
     kind = "ReplicationController"
-    spec = {"replicas": 1, "selector": {"app": name}}
+    labels = {"app": name}
+    spec = {"replicas": 1, "selector": labels, "template": template(**labels)}
     stage.cluster.add(kind, name, spec=spec, status={"replicas": 1})
     reference = {"apiVersion": "v1", "kind": kind, "name": name}
     stage.add_autoscaler([metric], name=name, more={"scaleTargetRef": reference})
