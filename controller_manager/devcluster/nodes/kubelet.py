@@ -271,6 +271,8 @@ class Kubelet:
         held = self._held.pop(key)
         if stored is None or stored.obj["metadata"]["uid"] != uid:
             return  # the watch tells of it next
+        if is_over(stored.obj):
+            return  # so does it of somebody who has ended the pod: its phase stays
         now = self._now()
         run = advanced(held.run, now, self._machine(stored.obj))
         self._finish(stored.obj, held.run, run, now)

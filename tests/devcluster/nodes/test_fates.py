@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from controller_manager.devcluster.nodes import reports
+from controller_manager.devcluster.nodes.kubelet import Kubelet
+from controller_manager.devcluster.server.storage import Key
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     DEFAULT,
@@ -504,6 +506,32 @@ async def test_a_restarted_program_takes_over_what_runs(cluster: Cluster) -> Non
         assert (await container_of(cluster, "crash"))["restartCount"] == 3
         assert (await status_of(cluster, "job"))["phase"] == "Succeeded"
         assert await ready(cluster, "late") == (True, True, "True", 0)
+
+
+async def test_a_pod_that_somebody_has_ended_keeps_its_phase(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although its container ends at that moment, before the watch tells of it."""
+    advance = Kubelet._advance
+
+    def advance_late(kubelet: Kubelet, key: Key, uid: str) -> None:
+        stored = kubelet._pods.get(key)
+        assert stored is not None
+        if stored.obj["status"]["phase"] == "Running":
+            status = {**stored.obj["status"], "phase": "Failed"}
+            kubelet._pods.put(key, {**stored.obj, "status": status})
+        advance(kubelet, key, uid)
+
+    monkeypatch.setattr(Kubelet, "_advance", advance_late)
+    async with cluster.nodes(count=1):
+        await create_pod(
+            cluster,
+            "p",
+            restartPolicy="Never",
+            annotations={"devcluster/run-seconds": "5"},
+        )
+        await asyncio.sleep(20)
+        assert (await status_of(cluster, "p"))["phase"] == "Failed"
 
 
 async def test_a_node_under_pressure_evicts_pods(cluster: Cluster) -> None:
