@@ -122,15 +122,19 @@ class APIServer(GenericAPIServer):
         self._knows_everybody = False
         for api in metrics_apis(storage, clock, self.catalogue.of):
             self.aggregate(api)
+        # Without a plugin: the namespaces of the roles may not exist yet.
+        self._unchecked = Objects(storage, clock, rng, Chain())
+        self._add_objects(service_cluster_ip_range)
+        self.serve(PATH, SnapshotEndpoint(storage, self.restore))
+
+    def _add_objects(self, service_cluster_ip_range: str) -> None:
+        """Create what every API server has, unless the storage has it already."""
         add_system_classes(self.objects)
         add_default_cidr(self.objects, service_cluster_ip_range)
         add_local_services(self.objects, self.catalogue)
         add_bootstrap_flows(self.objects)
-        # Without a plugin: the namespaces of the roles may not exist yet.
-        self._unchecked = Objects(storage, clock, rng, Chain())
         self._reconcile_roles()
         sync_definitions(self.objects, self.catalogue)
-        self.serve(PATH, SnapshotEndpoint(storage, self.restore))
 
     def restore(self, state: StorageState, *, ends_watches: bool) -> None:
         """Replace all objects; the watches of clients go on, or end with 410."""

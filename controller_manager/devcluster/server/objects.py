@@ -283,9 +283,7 @@ class Objects:
         # Upstream checks metadata twice, in the registry and in the strategy.
         causes += causes
         new = planned_update(kind, old, new, subresource)
-        if managed is None and self._writer:
-            part = part_of_cluster(self._writer, kind, subresource, self.clock)
-            managed = part.updated
+        managed = managed or self._managed_by_writer(kind, subresource)
         if managed:
             mine = planned_update(kind, old, asked, subresource) if asked else new
             shown = with_null_times(kind.strategy.null_condition_times, mine)
@@ -299,6 +297,12 @@ class Objects:
         write.obj = new
         self.admission.validate(write)
         return self._replace(stored, write)
+
+    def _managed_by_writer(self, kind: Kind, subresource: str) -> Managed | None:
+        """Return what makes the part of the cluster that writes an owner of fields."""
+        if not self._writer:
+            return None
+        return part_of_cluster(self._writer, kind, subresource, self.clock).updated
 
     def _admitted(self, write: Write, new: JSON) -> JSON:
         """Return a changed object as the plugins change it; raises Refusal."""

@@ -1,22 +1,12 @@
 """ValidatingAdmissionPolicyBinding: where a policy holds, and what it does."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from controller_manager.devcluster.kinds.admissionregistration.matching import (
-    apply_match_defaults,
-    validate_match,
+from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
+    PolicyBindingStrategy,
 )
-from controller_manager.devcluster.kinds.admissionregistration.param_references import (
-    reference_text,
-    validate_reference,
-)
-from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import (
-    validate_subdomain,
-)
 from controller_manager.devcluster.server.statuses import (
     Cause,
     duplicate,
@@ -25,8 +15,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 JSON = dict[str, Any]
 
@@ -37,43 +25,13 @@ _DENY_AND_WARN: Final = (
 )
 
 
-class ValidatingAdmissionPolicyBindingStrategy(Strategy):
-    """Fills in the match."""
-
-    counts_generations: ClassVar = True
-    models: ClassVar = ("V1MatchResources", "V1NamedRule", "V1ParamRef")
-    columns: ClassVar = (NAME, Column("PolicyName"), Column("ParamRef"), AGE)
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in what is not given."""
-        spec = obj.setdefault("spec", {})
-        if "matchResources" in spec:
-            apply_match_defaults(spec["matchResources"])
+class ValidatingAdmissionPolicyBindingStrategy(PolicyBindingStrategy):
+    """Checks what is to be done about violations."""
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the policy's name, the parameters, the match and the actions."""
-        spec = obj["spec"]
-        causes: list[Cause] = []
-        if name := spec.get("policyName"):
-            causes += validate_subdomain(name, "spec.policyName")
-        else:
-            causes.append(required("spec.policyName"))
-        if "paramRef" in spec:
-            causes += validate_reference(spec["paramRef"], "spec.paramRef")
-        if "matchResources" in spec:
-            match, field = spec["matchResources"], "spec.matchResources"
-            causes += validate_match(match, field, needs_rules=False)
-        return causes + _validate_actions(spec.get("validationActions", []))
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        spec = obj["spec"]
-        return [
-            name_of(obj),
-            spec["policyName"],
-            reference_text(spec.get("paramRef")),
-            age(obj, now),
-        ]
+        actions = obj["spec"].get("validationActions", [])
+        return [*super().validate(obj), *_validate_actions(actions)]
 
 
 def _validate_actions(actions: list[str]) -> list[Cause]:

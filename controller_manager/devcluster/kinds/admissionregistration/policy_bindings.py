@@ -1,0 +1,55 @@
+"""Bindings of admission policies: what both kinds have in common."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from controller_manager.devcluster.kinds.admissionregistration.matching import (
+    apply_match_defaults,
+    validate_match,
+)
+from controller_manager.devcluster.kinds.admissionregistration.param_references import (
+    reference_text,
+    validate_reference,
+)
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.server.names import validate_subdomain
+from controller_manager.devcluster.server.statuses import Cause, required
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+
+JSON = dict[str, Any]
+
+
+class PolicyBindingStrategy(Strategy):
+    """Fills in the match; checks the policy's name, the parameters and the match."""
+
+    counts_generations: ClassVar = True
+    models: ClassVar = ("V1MatchResources", "V1NamedRule", "V1ParamRef")
+    columns: ClassVar = (NAME, Column("PolicyName"), Column("ParamRef"), AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in what is not given."""
+        spec = obj.setdefault("spec", {})
+        if "matchResources" in spec:
+            apply_match_defaults(spec["matchResources"])
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check what bindings of both kinds have."""
+        spec, causes = obj["spec"], list[Cause]()
+        if name := spec.get("policyName"):
+            causes += validate_subdomain(name, "spec.policyName")
+        else:
+            causes.append(required("spec.policyName"))
+        if "paramRef" in spec:
+            causes += validate_reference(spec["paramRef"], "spec.paramRef")
+        if "matchResources" in spec:
+            match, field = spec["matchResources"], "spec.matchResources"
+            causes += validate_match(match, field, needs_rules=False)
+        return causes
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec = obj["spec"]
+        reference = reference_text(spec.get("paramRef"))
+        return [name_of(obj), spec["policyName"], reference, age(obj, now)]
