@@ -266,17 +266,10 @@ def devcluster_command(
         from controller_manager.devcluster.cluster import ClusterOptions  # noqa: PLC0415
         from controller_manager.devcluster.commands import run_devcluster  # noqa: PLC0415
 
-        plugins = _plugins(
-            cluster.pop("enable_admission_plugins"),
-            cluster.pop("disable_admission_plugins"),
-            with_accounts=not without_controllers,
-        )
+        plugins = _plugins(cluster, with_accounts=not without_controllers)
+        fields = {**cluster, "admission_plugins": plugins}
         options = ClusterOptions(
-            features=config.features,
-            keys=keys,
-            data=file,
-            admission_plugins=plugins,
-            **cluster,
+            features=config.features, keys=keys, data=file, **fields
         )
         code = _run_cluster(
             run_devcluster(
@@ -292,10 +285,11 @@ def devcluster_command(
     ctx.exit(code)
 
 
-def _plugins(
-    enabled: tuple[str, ...], disabled: tuple[str, ...], *, with_accounts: bool
-) -> frozenset[str]:
-    """Return the admission plugins that are on; raises Failure."""
+def _plugins(cluster: dict[str, Any], *, with_accounts: bool) -> frozenset[str]:
+    """Take the flags about admission plugins; return those that are on.
+
+    Raises Failure.
+    """
     from controller_manager.devcluster.admission.plugins import (  # noqa: PLC0415
         ON_BY_DEFAULT,
         WITHOUT_ACCOUNTS,
@@ -304,6 +298,8 @@ def _plugins(
     )
 
     default = ON_BY_DEFAULT if with_accounts else WITHOUT_ACCOUNTS
+    enabled = cluster.pop("enable_admission_plugins")
+    disabled = cluster.pop("disable_admission_plugins")
     try:
         return chosen_plugins(enabled, disabled, default)
     except PluginError as error:
