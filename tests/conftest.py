@@ -3,12 +3,13 @@
 import asyncio
 import gc
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from controller_manager.informers.views import UndeclaredReadError
 from tests.clusters import Cluster
 
 
@@ -94,6 +95,23 @@ async def _no_leaked_tasks(
         if not task.done() and task is not own
     ]
     assert not leaked, f"{request.node.name} leaves tasks behind: {leaked}"
+
+
+@pytest.fixture(autouse=True)
+def _no_undeclared_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test in which a controller reads a field that it has not declared.
+
+    Workers and informers catch the error, as any other, and go on.
+    """
+    found: list[str] = []
+
+    def noted(self: UndeclaredReadError, text: str) -> None:
+        found.append(text)
+        Exception.__init__(self, text)
+
+    monkeypatch.setattr(UndeclaredReadError, "__init__", noted)
+    yield
+    assert not found, sorted(set(found))
 
 
 @pytest_asyncio.fixture

@@ -3,19 +3,40 @@
 import asyncio
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from controller_manager.api.meta import KubeObject
+from msgspec.structs import fields
+
+from controller_manager.api.meta import KubeObject, PartialMetadata
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.client import Client, ListOptions
+from controller_manager.informers.declared import DeclaredInformer
 from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
 from controller_manager.informers.reads import Reads
-from controller_manager.informers.transforms import MonitorTransform, transform_for
+from controller_manager.informers.transforms import (
+    DROPPED_BY_MONITORS,
+    MonitorTransform,
+    transform_for,
+)
+from controller_manager.informers.views import (
+    View,
+    forbid_undeclared_reads,
+    view_for,
+    view_of_metadata,
+)
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+_METADATA_OF_MONITORS: Final = tuple(
+    each.encode_name
+    for each in fields(PartialMetadata)
+    if each.name not in DROPPED_BY_MONITORS
+)
+"""The fields that callers of `monitor` may read."""
 
 
 class ClashError(ValueError):
@@ -35,13 +56,20 @@ class InformerFactory:
         logger: Logger,
         metrics: InformerCollectors,
         max_watches: int = 0,
+        strict_reads: bool = False,
     ) -> None:
         """Take the client; each informer resyncs after 1 to 2 minimum periods.
 
         With `max_watches` greater than 0, a monitor beyond that number of watches
         waits until another monitor stops: each watch takes a connection, and some
         connections must remain for writes.
+
+        With `strict_reads`, a controller that reads an undeclared field of a cached
+        object gets UndeclaredReadError (see `informers.views`).
         """
+        self.strict_reads = strict_reads
+        if strict_reads:
+            forbid_undeclared_reads()
         self._max_watches = max_watches
         self._gates = gates
         self._client = client
@@ -72,9 +100,7 @@ class InformerFactory:
         the objects as another type.
         """
         key = _key(resource)
-        declared = [each for each in reads if _key(each.resource) == key]
-        for each in declared:
-            _check_same(each.resource, resource)
+        declared = declared_of(resource, reads)
         if key not in self._informers:
             if self._group is not None:
                 msg = f"an informer of {key} was not requested before the start"
@@ -83,8 +109,12 @@ class InformerFactory:
             self._informers[key] = self._make_informer(resource, resync_period)
         informer = self._informers[key]
         _check_same(informer.resource, resource)
-        self._reads.setdefault(key, []).extend(declared or [Reads(resource)])
+        self._keep(key, declared or [Reads(resource)])
         return cast("SharedInformer[ObjectT]", informer)
+
+    def _keep(self, key: str, declared: Iterable[Reads]) -> None:
+        """Have the cache of a resource keep what these declarations read."""
+        self._reads.setdefault(key, []).extend(declared)
 
     async def read(
         self, resource: Resource[ObjectT], namespace: str, name: str
@@ -104,8 +134,10 @@ class InformerFactory:
         If controllers share an informer of the resource, it is that one. Otherwise it
         is a monitor: an informer that no controller waits for and that is stopped once
         each caller has called `stop_monitor`. If the factory runs, a monitor is started
-        at once. Raises ClashError if there is a monitor of the resource with another
-        type.
+        at once. A caller may read the metadata of the objects (`PartialMetadata`), and
+        more only after `read_monitored`: another controller may have declared which
+        fields the cache keeps. Raises ClashError if there is a monitor of the resource
+        with another type.
         """
         key = _key(resource)
         if key in self._informers:
@@ -116,22 +148,36 @@ class InformerFactory:
             informer = self._monitors[key] = self._make_informer(resource, 0)
             if resource.metadata_only:
                 informer.set_transform(MonitorTransform())
+            elif transform := transform_for(resource, self._reads.get(key, ())):
+                informer.set_transform(transform)
             if self._group is not None:
                 self._start_monitor(self._group, key, informer)
         _check_same(self._monitors[key].resource, resource)
         return self._monitors[key]
 
-    def read_monitored(self, resource: Resource[Any]) -> None:
+    def read_monitored(
+        self, resource: Resource[Any], reads: Iterable[Reads] = ()
+    ) -> None:
         """Have the monitor of a resource keep objects of this type, not only metadata.
 
         A controller calls it before the start for a resource that the API server need
-        not have. Raises RuntimeError if there is such a monitor already.
+        not have. The cache keeps the fields that the controller declares in `reads`; a
+        controller that declares nothing of this resource reads whole objects. The same
+        holds if other controllers share an informer of the resource.
+
+        Raises RuntimeError if there is such a monitor already, or if the factory runs.
+        Raises ClashError if another controller needs the objects as another type.
         """
         key = _key(resource)
-        if key in self._monitors:
+        if key in self._monitors or self._group is not None:
             msg = f"the monitor of {key} keeps only metadata already"
             raise RuntimeError(msg)
+        if key in self._types:
+            _check_same(self._types[key], resource)
+        if key in self._informers:
+            _check_same(self._informers[key].resource, resource)
         self._types[key] = resource
+        self._keep(key, declared_of(resource, reads) or [Reads(resource)])
 
     def stop_monitor(self, resource: Resource[Any]) -> None:
         """Stop the monitor of a resource if no other caller of `monitor` uses it."""
@@ -217,17 +263,38 @@ class InformerFactory:
 class ControllerInformers:
     """The factory for one controller, which remembers the informers it requested."""
 
-    def __init__(self, factory: InformerFactory, reads: Sequence[Reads] = ()) -> None:
-        """Take the factory, and the fields that the controller reads."""
+    def __init__(
+        self,
+        factory: InformerFactory,
+        reads: Sequence[Reads] = (),
+        reader: str = "",
+    ) -> None:
+        """Take the factory, the fields that the controller reads, and its name."""
         self._factory = factory
         self._reads = reads
+        self._reader = reader
+        self._views: dict[SharedInformer[Any], SharedInformer[Any]] = {}
         self._requested: dict[SharedInformer[Any], None] = {}
+        self._monitored: set[AnyResource] = set()
+        """The resources of whose monitored objects more than metadata is read."""
 
     def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
         """Return the informer of `resource`; see `InformerFactory.informer`."""
         informer = self._factory.informer(resource, self._reads)
         self._requested[informer] = None
-        return informer
+        declared = declared_of(resource, self._reads)
+        return self._seen(informer, view_for(declared))
+
+    def _seen(
+        self, informer: SharedInformer[ObjectT], view: View | None
+    ) -> SharedInformer[ObjectT]:
+        """Return the informer, which gives only views in the strict mode."""
+        if view is None or not self._factory.strict_reads:
+            return informer
+        if informer not in self._views:
+            declared = DeclaredInformer(informer, view, self._reader)
+            self._views[informer] = cast("SharedInformer[Any]", declared)
+        return self._views[informer]
 
     async def read(
         self, resource: Resource[ObjectT], namespace: str, name: str
@@ -237,11 +304,17 @@ class ControllerInformers:
 
     def monitor(self, resource: Resource[Any]) -> SharedInformer[Any]:
         """Return a monitor of a resource; see `InformerFactory.monitor`."""
-        return self._factory.monitor(resource)
+        informer = self._factory.monitor(resource)
+        if informer.resource in self._monitored:
+            view = view_for(declared_of(informer.resource, self._reads))
+        else:
+            view = view_of_metadata(informer.resource.type, _METADATA_OF_MONITORS)
+        return self._seen(informer, view)
 
     def read_monitored(self, resource: Resource[Any]) -> None:
-        """Keep whole objects; see `InformerFactory.read_monitored`."""
-        self._factory.read_monitored(resource)
+        """Keep the declared fields; see `InformerFactory.read_monitored`."""
+        self._factory.read_monitored(resource, self._reads)
+        self._monitored.add(resource)
 
     def stop_monitor(self, resource: Resource[Any]) -> None:
         """Stop the monitor of a resource; see `InformerFactory.stop_monitor`."""
@@ -259,6 +332,17 @@ class ControllerInformers:
         """Wait until all informers of the controller are synced."""
         for informer in self.all():
             await informer.wait_for_sync()
+
+
+def declared_of(resource: AnyResource, reads: Iterable[Reads]) -> list[Reads]:
+    """Return the declarations of one resource.
+
+    Raises ClashError if they declare its objects as another type.
+    """
+    declared = [each for each in reads if _key(each.resource) == _key(resource)]
+    for each in declared:
+        _check_same(each.resource, resource)
+    return declared
 
 
 def _check_same(one: AnyResource, other: AnyResource) -> None:

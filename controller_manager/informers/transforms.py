@@ -30,7 +30,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.resource import AnyResource
 from controller_manager.informers.reads import Reads
-from controller_manager.informers.trimming import Trim, trim_for
+from controller_manager.informers.trimming import Trim, kept_of, trim_for
 
 _ENCODER: Final = Encoder()
 
@@ -71,14 +71,18 @@ class MetadataTransform:
         self._owners.share(obj.metadata)
 
 
+DROPPED_BY_MONITORS: Final = ("labels", "creation_timestamp")
+"""The fields of the metadata that no caller of a monitor reads."""
+
+
 class MonitorTransform(MetadataTransform):
     """Makes objects of monitors small: only their identity and owners are read."""
 
     def __call__(self, obj: PartialObject) -> None:
         """Drop labels and creation time, and share the other parts."""
         super().__call__(obj)
-        force_setattr(obj.metadata, "labels", None)
-        force_setattr(obj.metadata, "creation_timestamp", None)
+        for name in DROPPED_BY_MONITORS:
+            force_setattr(obj.metadata, name, None)
 
 
 _Tolerations = tuple[Toleration, ...]
@@ -90,9 +94,13 @@ _Containers = tuple[tuple[Container, ...], tuple[InitContainer, ...] | None]
 class PodTransform:
     """Drops unused fields of pods and makes pods share equal parts."""
 
-    def __init__(self, trim: Trim | None = None) -> None:
-        """Start without remembered parts; `trim` drops the unused fields."""
+    def __init__(self, trim: Trim | None = None, *, is_whole: bool = False) -> None:
+        """Start without remembered parts; `trim` drops the unused fields.
+
+        With `is_whole`, some controller reads whole pods: nothing is dropped.
+        """
         self._trim = trim
+        self._is_whole = is_whole
         self._owners = OwnerTransform()
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self._containers: dict[bytes, _Containers] = {}
@@ -105,12 +113,13 @@ class PodTransform:
             self._trim(pod)
         self._owners.share(pod.metadata)
         self._share_labels(pod.metadata)
-        _share_spec(pod.spec)
+        force_setattr(pod.spec, "node_name", intern(pod.spec.node_name))
+        if not self._is_whole:
+            _reduce(pod)
         self._share_tolerations(pod.spec)
         self._share_volumes(pod.spec)
         self._share_containers(pod)
         _share_status(pod.status)
-        _drop_settled_resources(pod)
 
     def _share_containers(self, pod: Pod) -> None:
         """Share containers among pods whose containers are alike.
@@ -120,7 +129,6 @@ class PodTransform:
         if (containers := pod.spec.containers) is None:
             return
         both = (containers, pod.spec.init_containers)
-        _keep_named_ports((*containers, *(both[1] or ())))
         if len(self._containers) >= _MAX_REMEMBERED:
             self._containers.clear()
         known = self._containers.setdefault(_ENCODER.encode(both), both)
@@ -155,8 +163,14 @@ class PodTransform:
             force_setattr(metadata, "labels", shared)
 
 
-def _share_spec(spec: PodSpec) -> None:
-    force_setattr(spec, "node_name", intern(spec.node_name))
+def _reduce(pod: Pod) -> None:
+    """Drop the parts of declared fields that no controller of this program reads."""
+    _reduce_spec(pod.spec)
+    _keep_named_ports((*(pod.spec.containers or ()), *(pod.spec.init_containers or ())))
+    _drop_settled_resources(pod)
+
+
+def _reduce_spec(spec: PodSpec) -> None:
     if (
         spec.node_name
         and spec.affinity is not None
@@ -268,5 +282,8 @@ def transform_for(
         return MetadataTransform()
     if resource.type is EndpointSlice:
         return EndpointSliceTransform()
-    trim = trim_for(declared)
-    return PodTransform(trim) if resource.type is Pod else trim
+    declarations = list(declared)
+    trim = trim_for(declarations)
+    if resource.type is not Pod:
+        return trim
+    return PodTransform(trim, is_whole=kept_of(declarations) is None)

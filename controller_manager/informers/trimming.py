@@ -25,11 +25,11 @@ _ALWAYS_KEPT: Final[tuple[tuple[Step, ...], ...]] = tuple(
 
 
 @dataclass(slots=True)
-class _Kept:
+class Kept:
     """The kept part of a field: all of it, some fields, or some entries of a list."""
 
     whole: bool = False
-    fields: "dict[str, _Kept]" = field(default_factory=dict)
+    fields: "dict[str, Kept]" = field(default_factory=dict)
     entries: set[str] = field(default_factory=set)
 
     def add(self, steps: tuple[Step, ...]) -> None:
@@ -37,7 +37,7 @@ class _Kept:
         if not steps:
             self.whole = True
             return
-        child = self.fields.setdefault(steps[0].field, _Kept())
+        child = self.fields.setdefault(steps[0].field, Kept())
         if steps[0].entry:
             child.entries.add(steps[0].entry)
         else:
@@ -51,18 +51,31 @@ def trim_for(declared: Iterable[Reads]) -> Trim | None:
     are no declarations, or one of them reads whole objects.
     """
     declarations = list(declared)
+    kept = kept_of(declarations)
+    if kept is None:
+        return None
+    return _trim_struct(declarations[0].resource.type, kept)
+
+
+def kept_of(declared: Iterable[Reads]) -> Kept | None:
+    """Return the fields that declarations of one resource keep.
+
+    `None` if they keep whole objects: there are no declarations, or one of them reads
+    whole objects.
+    """
+    declarations = list(declared)
     if not declarations or not all(each.paths for each in declarations):
         return None
-    kept = _Kept()
+    kept = Kept()
     for steps in _ALWAYS_KEPT:
         kept.add(steps)
     for each in declarations:
         for steps in each.steps():
             kept.add(steps)
-    return _trim_struct(declarations[0].resource.type, kept)
+    return kept
 
 
-def _trim_struct(struct: type[Struct], kept: _Kept) -> Trim | None:
+def _trim_struct(struct: type[Struct], kept: Kept) -> Trim | None:
     """Return a function that trims one struct; `None` if there is nothing to drop."""
     dropped: dict[str, Any] = {}
     trims: list[Trim] = []
@@ -97,7 +110,7 @@ def _dropping(dropped: dict[str, Any], trims: list[Trim]) -> Trim:
     return trim
 
 
-def _trim_field(described: FieldInfo, kept: _Kept) -> Trim | None:
+def _trim_field(described: FieldInfo, kept: Kept) -> Trim | None:
     """Return a function that trims a field of which only a part is kept."""
     struct, is_list = struct_within(described.type)
     if struct is None:

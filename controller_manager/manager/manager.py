@@ -1,6 +1,7 @@
 """The manager: its groups of runnables, and the order in which they run."""
 
 import asyncio
+import os
 import random
 import socket
 import time
@@ -34,6 +35,12 @@ from controller_manager.runtime.turns import Turns
 from controller_manager.serving.server import Pages, Server
 
 COMPONENT: Final = "kube-controller-manager"
+
+STRICT_READS: Final = "CONTROLLER_MANAGER_STRICT_READS"
+"""The environment variable that switches on the strict mode of `informers.views`.
+
+Its value is then "true". Compare KUBE_CACHE_MUTATION_DETECTOR of client-go.
+"""
 
 _FILES_FOR_REQUESTS: Final = 64
 _LEAST_WATCHES: Final = 16
@@ -111,6 +118,7 @@ class ControllerManager:
             logger=self._logger.bind(component="informers"),
             metrics=self._metrics.informers,
             max_watches=most_watches,
+            strict_reads=os.environ.get(STRICT_READS) == "true",
         )
         return CacheGroup(factory, self._metrics.caches, self._logger)
 

@@ -98,7 +98,9 @@ class StartUp:
         self._waiting_for = "discovery"
         controllers = []
         for descriptor in await self._available():
-            informers = ControllerInformers(self._factory, descriptor.reads)
+            informers = ControllerInformers(
+                self._factory, descriptor.reads, descriptor.name
+            )
             controller = self._make(descriptor, informers)
             if controller is not None:
                 controllers.append((controller, informers))

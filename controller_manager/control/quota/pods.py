@@ -105,7 +105,12 @@ def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
     return (
         is_charged(pod, now),
         has_deadline(pod),
-        *(spec.containers, spec.init_containers, spec.overhead, spec.resources),
+        [(each.name, each.resources) for each in spec.containers or ()],
+        [
+            (each.name, each.resources, each.restart_policy)
+            for each in spec.init_containers or ()
+        ],
+        *(spec.overhead, spec.resources),
         *(status.resources, status.allocated_resources),
         [
             (each.name, each.resources, each.allocated_resources)

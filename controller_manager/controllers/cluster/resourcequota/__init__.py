@@ -10,6 +10,11 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.quotas import RESOURCE_QUOTAS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.dynamicresources.v1 import (
+    DEVICE_CLASSES,
+    EXTENDED_RESOURCE_CLAIM,
+    RESOURCE_CLAIMS,
+)
 from controller_manager.controllers.cluster.resourcequota.options import (
     ResourceQuotaOptions,
 )
@@ -55,6 +60,12 @@ CONTROLLER = Descriptor(
             *("spec.type", "spec.ports.nodePort", "spec.allocateLoadBalancerNodePorts"),
         ),
         Reads(CLAIMS),
+        Reads(
+            RESOURCE_CLAIMS,
+            f"metadata.annotations[{EXTENDED_RESOURCE_CLAIM}]",
+            "spec",
+        ),
+        Reads(DEVICE_CLASSES, "spec"),
     ),
     options=ResourceQuotaOptions,
     gates=(EXTENDED_RESOURCES,),

@@ -64,14 +64,14 @@ def _asks_the_same(
     return _asked_driver(old) == _asked_driver(new)
 
 
-def _has_same_devices(old: ResourceClaim, new: ResourceClaim) -> bool:
-    return old.status.allocation == new.status.allocation
+def _has_same_drivers(old: ResourceClaim, new: ResourceClaim) -> bool:
+    return set(pools.drivers_of(old)) == set(pools.drivers_of(new))
 
 
 SLICES: Final = Index("driver", _driver_of, _has_same_driver)
 """Slices by their driver."""
 
-ALLOCATIONS: Final = Index("allocated driver", pools.drivers_of, _has_same_devices)
+ALLOCATIONS: Final = Index("allocated driver", pools.drivers_of, _has_same_drivers)
 """Claims by the drivers of the devices that they have got."""
 
 OPEN: Final = Index("asked driver", _asked_driver, _asks_the_same)

@@ -18,7 +18,11 @@ CONTROLLER = Descriptor(
     load=".reconciler:EphemeralVolumeReconciler",
     requires=(PODS, CLAIMS),
     reads=(
-        Reads(PODS, "spec.volumes.name", "spec.volumes.ephemeral"),
+        Reads(
+            PODS,
+            *("spec.volumes.name", "spec.volumes.ephemeral"),
+            "spec.volumes.persistentVolumeClaim",
+        ),
         Reads(CLAIMS),
     ),
     options=EphemeralVolumeOptions,

@@ -182,8 +182,14 @@ async def test_the_version_that_the_garbage_collector_watches_is_counted(
         assert user.used() == {"count/widgets.example.com": "2"}
 
 
-async def test_claims_to_devices_are_counted_by_class(user: User) -> None:
-    """Also as the extended resource that a device class stands for."""
+@pytest.mark.parametrize("others", [(), ("resourceclaim-controller",)])
+async def test_claims_to_devices_are_counted_by_class(
+    user: User, others: tuple[str, ...]
+) -> None:
+    """Also as the extended resource that a device class stands for.
+
+    Also where another controller shares the cache and reads other fields of claims.
+    """
     spec = {"extendedResourceName": "example.com/gpu"}
     user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
     names = (
@@ -197,7 +203,8 @@ async def test_claims_to_devices_are_counted_by_class(user: User) -> None:
     user.cluster.add(
         "ResourceClaim", "c", "resource.k8s.io/v1", spec={"devices": devices}
     )
-    async with counting(user.cluster):
+    settings = make_config(controllers=("resourcequota-controller", *others))
+    async with counting(user.cluster, settings=settings):
         await asyncio.sleep(2)
         assert user.used() == dict(zip(names, ("1", "2", "2"), strict=True))
         everything = {"deviceClassName": "gpu", "allocationMode": "All"}

@@ -1,0 +1,164 @@
+"""An informer in the strict mode: it gives one controller only what it has declared."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec.structs import replace
+
+from controller_manager.api.meta import KubeObject, key_of
+from controller_manager.informers.indexes import Index
+from controller_manager.informers.informer import (
+    Handler,
+    Registration,
+    SharedInformer,
+)
+from controller_manager.informers.store import Store
+from controller_manager.informers.views import View, comparisons_reported
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+_FEW: Final = 64
+"""Up to how many views of objects that are gone are kept."""
+
+
+class _Views(Generic[ObjectT]):
+    """The views of the objects of one store, one for each version of an object."""
+
+    def __init__(self, store: Store[ObjectT], view: View) -> None:
+        self._store = store
+        self._view = view
+        self._made: dict[str, tuple[ObjectT, ObjectT]] = {}
+
+    def of(self, obj: ObjectT) -> ObjectT:
+        """Return the view of an object, the same one each time."""
+        key = key_of(obj)
+        known = self._made.get(key)
+        if known is not None and known[0] is obj:
+            return known[1]
+        made: ObjectT = self._view(obj)
+        if self._store.get(key) is obj:
+            self._made[key] = obj, made
+            self._drop_gone()
+        return made
+
+    def _drop_gone(self) -> None:
+        if len(self._made) > 2 * len(self._store) + _FEW:
+            for key in self._made.keys() - set(self._store.keys()):
+                del self._made[key]
+
+
+class DeclaredStore(Store[ObjectT]):
+    """A store that returns views. Its indexes are those of one controller."""
+
+    def __init__(
+        self, store: Store[ObjectT], views: _Views[ObjectT], reader: str
+    ) -> None:
+        """Take the store and the name of the controller that reads it."""
+        super().__init__()
+        self._store = store
+        self._views = views
+        self._reader = reader
+
+    def __len__(self) -> int:
+        """Return how many objects are held."""
+        return len(self._store)
+
+    def __iter__(self) -> Iterator[ObjectT]:
+        """Iterate over views of a snapshot of all objects."""
+        return map(self._views.of, self._store)
+
+    def keys(self) -> list[str]:
+        """Return the keys of all objects."""
+        return self._store.keys()
+
+    def add_index(self, index: Index) -> None:
+        """Maintain an index that reads only what this controller has declared."""
+        self._store.add_index(self._own(index))
+
+    def get(self, key: str) -> ObjectT | None:
+        """Return a view of the object of this key, `None` if there is none."""
+        obj = self._store.get(key)
+        return None if obj is None else self._views.of(obj)
+
+    def by_index(self, index: Index, value: str) -> list[ObjectT]:
+        """Return views of the objects that have this value in the index."""
+        return list(map(self._views.of, self._store.by_index(self._own(index), value)))
+
+    def count(self, index: Index, value: str) -> int:
+        """Return how many objects have this value in the index."""
+        return self._store.count(self._own(index), value)
+
+    def _own(self, index: Index) -> Index:
+        view, name = self._views.of, f"{self._reader}: {index.name}"
+
+        def values(obj: ObjectT) -> Iterable[str]:
+            with comparisons_reported():
+                return list(index.function(view(obj)))
+
+        def has_same_values(old: ObjectT, new: ObjectT) -> bool:
+            with comparisons_reported():
+                return index.has_same_values(view(old), view(new))
+
+        return replace(
+            index, name=name, function=values, has_same_values=has_same_values
+        )
+
+
+class DeclaredInformer(Generic[ObjectT]):
+    """A shared informer as one controller sees it: all its objects are views."""
+
+    def __init__(
+        self, informer: SharedInformer[ObjectT], view: View, reader: str
+    ) -> None:
+        """Take the informer and the name of the controller that uses it."""
+        self._informer = informer
+        self._views = _Views(informer.store, view)
+        self.resource = informer.resource
+        self.store: Store[ObjectT] = DeclaredStore(informer.store, self._views, reader)
+
+    @property
+    def epoch(self) -> int:
+        """How often the server's resource versions have gone back."""
+        return self._informer.epoch
+
+    @property
+    def resource_version(self) -> str:
+        """The version up to which the store is complete; empty before a list."""
+        return self._informer.resource_version
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the first complete list is in the store."""
+        return self._informer.is_synced
+
+    def has_reached(self, resource_version: str) -> bool:
+        """Tell whether the store is at least as new as `resource_version`."""
+        return self._informer.has_reached(resource_version)
+
+    async def wait_for_sync(self) -> None:
+        """Wait until `is_synced`."""
+        await self._informer.wait_for_sync()
+
+    def add_handler(self, handler: Handler[ObjectT]) -> Registration[ObjectT]:
+        """Call `handler` with views; see `SharedInformer.add_handler`."""
+        seeing = self._seeing
+        return self._informer.add_handler(
+            Handler(
+                on_add=seeing(handler.on_add),
+                on_update=seeing(handler.on_update),
+                on_delete=seeing(handler.on_delete),
+            )
+        )
+
+    def remove_handler(self, registration: Registration[ObjectT]) -> None:
+        """Stop calling the handler of a registration."""
+        self._informer.remove_handler(registration)
+
+    def _seeing(self, function: Callable[..., None]) -> Callable[..., None]:
+        view = self._views.of
+
+        def call(*objects: Any) -> None:  # noqa: ANN401 - objects of the resource
+            with comparisons_reported():
+                function(*map(view, objects))
+
+        return call
