@@ -74,6 +74,21 @@ AS_UPSTREAM: Final[Mapping[str, str]] = {
 what upstream does."""
 
 
+ACT_ON_THE_SAME: Final[Mapping[str, Sequence[str]]] = {
+    # It makes a config map in each namespace.
+    "job": ("root-ca-certificate-publisher-controller",),
+    # They taint the nodes, which send no heartbeats, and delete their pods.
+    "daemonset": ("node-lifecycle-controller", "taint-eviction-controller"),
+    # They annotate and taint the nodes.
+    "nodeipam": ("ttl-controller", "node-lifecycle-controller"),
+    "nodeipamdual": ("ttl-controller", "node-lifecycle-controller"),
+    # It says in events that no volume fits the claims.
+    "statefulset": ("persistentvolume-binder-controller",),
+}
+"""Controllers that did not run when a family was recorded, and that change the objects
+that its checkpoints show."""
+
+
 WITH_ROLES: Final = frozenset(("auth-csr-kubelet-client",))
 """Recordings in which roles decide, also where controllers are not confined."""
 
@@ -151,6 +166,12 @@ class Recording:
         return replace(
             flags, client=ours.client, generic=ours.generic, serving=ours.serving
         )
+
+    def config_of_all(self) -> Config:
+        """Return the config of its family with all controllers enabled."""
+        named = [each for each in self.config().generic.controllers if each != "*"]
+        left_out = [f"-{each}" for each in ACT_ON_THE_SAME.get(self.family, ())]
+        return self.config(controllers=("*", *named, *left_out))
 
     def is_playable(self) -> bool:
         """Tell whether this build has all controllers that it is about."""

@@ -77,6 +77,23 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> Non
 
 
 @pytest.mark.looptime
+async def test_a_scenario_ends_as_recorded_with_all_controllers(
+    scenario: Recording,
+) -> None:
+    """Controllers that the scenario is not about change nothing of it.
+
+    They share its caches, and read other fields of the same objects.
+    """
+    cluster = scenario.cluster()
+    transport = InMemoryTransport(cluster.server, TOKEN)
+    config = scenario.config_of_all()
+    async with SwitchedManager(lambda: cluster.manager(config)) as manager:
+        player = scenario.player(transport, cluster.clock, manager)
+        checkpoints = await player.play(scenario.steps)
+    assert checkpoints == scenario.expected()
+
+
+@pytest.mark.looptime
 async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     scenario: Recording,
 ) -> None:
