@@ -8,7 +8,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
-from controller_manager.api.core.v1 import NODES, PODS, Pod, PodCondition, PodStatus
+from controller_manager.api.core.v1 import (
+    NODES,
+    PODS,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+)
 from controller_manager.api.meta import PartialObject, Projection
 from controller_manager.api.resource import Resource
 from controller_manager.informers.factory import ClashError, InformerFactory
@@ -155,3 +162,37 @@ async def test_a_monitor_keeps_more_than_metadata_if_a_controller_reads_it(
     assert subject.monitor(PODS) is monitor
     with pytest.raises(RuntimeError, match="keeps only metadata already"):
         subject.read_monitored(PODS)
+
+
+@pytest.mark.parametrize("declared", [[], [Reads(PODS, "spec.nodeName")]])
+async def test_a_shared_cache_keeps_the_fields_that_a_user_of_monitors_reads(
+    cluster: Cluster, declared: list[Reads]
+) -> None:
+    """All fields if the user declares none; otherwise it would find them empty."""
+    stored = await create_pod(cluster)
+    subject = factory(cluster)
+    subject.read_monitored(PODS, declared)
+    (cached,) = await cached_pods(subject, [Reads(PODS, "status.phase")])
+    whole = (
+        stored
+        if not declared
+        else Pod(
+            metadata=msgspec.structs.replace(stored.metadata, generation=0),
+            spec=PodSpec(node_name="node-1"),
+            status=PodStatus(phase="Running"),
+        )
+    )
+    assert cached == whole
+
+
+async def test_a_monitor_cannot_ask_for_more_once_the_caches_run(
+    cluster: Cluster,
+) -> None:
+    """The objects in a running cache have lost the fields already."""
+    subject = factory(cluster)
+    running = asyncio.create_task(subject.run())
+    await asyncio.sleep(0)
+    with pytest.raises(RuntimeError, match="keeps only metadata already"):
+        subject.read_monitored(PODS)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
