@@ -1,7 +1,7 @@
 """An informer in the strict mode: it gives one controller only what it has declared."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,9 +16,6 @@ from controller_manager.informers.store import Store
 from controller_manager.informers.views import View, comparisons_reported
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
-
-_FEW: Final = 64
-"""Up to how many views of objects that are gone are kept."""
 
 
 class _Views(Generic[ObjectT]):
@@ -38,13 +35,11 @@ class _Views(Generic[ObjectT]):
         made: ObjectT = self._view(obj)
         if self._store.get(key) is obj:
             self._made[key] = obj, made
-            self._drop_gone()
         return made
 
-    def _drop_gone(self) -> None:
-        if len(self._made) > 2 * len(self._store) + _FEW:
-            for key in self._made.keys() - set(self._store.keys()):
-                del self._made[key]
+    def forget(self, obj: ObjectT) -> None:
+        """Drop the view of an object that is gone."""
+        self._made.pop(key_of(obj), None)
 
 
 class DeclaredStore(Store[ObjectT]):
@@ -112,7 +107,8 @@ class DeclaredInformer(Generic[ObjectT]):
     ) -> None:
         """Take the informer and the name of the controller that uses it."""
         self._informer = informer
-        self._views = _Views(informer.store, view)
+        self._views: _Views[ObjectT] = _Views(informer.store, view)
+        informer.add_handler(Handler(on_delete=self._views.forget))
         self.resource = informer.resource
         self.store: Store[ObjectT] = DeclaredStore(informer.store, self._views, reader)
 

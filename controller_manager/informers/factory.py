@@ -273,7 +273,8 @@ class ControllerInformers:
         self._factory = factory
         self._reads = reads
         self._reader = reader
-        self._views: dict[SharedInformer[Any], SharedInformer[Any]] = {}
+        self._seen: dict[SharedInformer[Any], SharedInformer[Any]] = {}
+        """The requested informers as the controller sees them."""
         self._requested: dict[SharedInformer[Any], None] = {}
         self._monitored: set[AnyResource] = set()
         """The resources of whose monitored objects more than metadata is read."""
@@ -282,19 +283,19 @@ class ControllerInformers:
         """Return the informer of `resource`; see `InformerFactory.informer`."""
         informer = self._factory.informer(resource, self._reads)
         self._requested[informer] = None
-        declared = declared_of(resource, self._reads)
-        return self._seen(informer, view_for(declared))
+        if informer not in self._seen:
+            view = view_for(declared_of(resource, self._reads))
+            self._seen[informer] = self._as_seen(informer, view)
+        return self._seen[informer]
 
-    def _seen(
+    def _as_seen(
         self, informer: SharedInformer[ObjectT], view: View | None
     ) -> SharedInformer[ObjectT]:
         """Return the informer, which gives only views in the strict mode."""
         if view is None or not self._factory.strict_reads:
             return informer
-        if informer not in self._views:
-            declared = DeclaredInformer(informer, view, self._reader)
-            self._views[informer] = cast("SharedInformer[Any]", declared)
-        return self._views[informer]
+        declared = DeclaredInformer(informer, view, self._reader)
+        return cast("SharedInformer[ObjectT]", declared)
 
     async def read(
         self, resource: Resource[ObjectT], namespace: str, name: str
@@ -309,7 +310,7 @@ class ControllerInformers:
             view = view_for(declared_of(informer.resource, self._reads))
         else:
             view = view_of_metadata(informer.resource.type, _METADATA_OF_MONITORS)
-        return self._seen(informer, view)
+        return self._as_seen(informer, view)
 
     def read_monitored(self, resource: Resource[Any]) -> None:
         """Keep the declared fields; see `InformerFactory.read_monitored`."""
