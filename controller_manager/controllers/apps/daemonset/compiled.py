@@ -23,6 +23,9 @@ class Compiled:
         """Take the template, and its placement."""
         self._placement = placement
         self._fits: dict[str, Fit] | None = None
+        self.seen_changes = 0
+        """The position in the log of changed nodes up to which it was read."""
+
         self.template = template
         self._data: Raw | None = None
         self._is_equal: dict[str, bool] = {}
@@ -38,6 +41,10 @@ class Compiled:
                 node.metadata.name: fit for node, fit in found if fit is not Fit.NONE
             }
         return dict(self._fits)
+
+    def judge(self, node: Node | None) -> Fit | None:
+        """Return the verdict on a node, whatever was noted; `None` for no node."""
+        return None if node is None else self._placement.fit(node)
 
     def has_changed(self, name: str, node: Node | None) -> bool:
         """Note a node's present state; tell whether it is something else now.

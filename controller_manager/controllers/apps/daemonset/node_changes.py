@@ -1,13 +1,18 @@
 """Finds the daemon sets that a changed node concerns (syncNodeUpdate)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DaemonSet
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.owners import controller_of
-from controller_manager.controllers.apps.daemonset.compiled import CompiledTemplates
+from controller_manager.controllers.apps.daemonset.change_log import ChangeLog
+from controller_manager.controllers.apps.daemonset.compiled import (
+    Compiled,
+    CompiledTemplates,
+)
+from controller_manager.controllers.apps.daemonset.placement import Fit
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
@@ -42,6 +47,9 @@ class NodeChanges:
     Only labels and taints of a node count, so a heartbeat costs one comparison.
     Upstream compares a node with the pods on it instead: it does not notice that a
     daemon set wants one pod less, or that a node is gone.
+
+    The workers of this class may be behind: hundreds of nodes may come back at once.
+    So a sync first compares its daemon set with the nodes that wait for a look.
     """
 
     def __init__(
@@ -57,6 +65,7 @@ class NodeChanges:
         self._queue = queue
         self._context = context
         self._changed = context.queue("daemonset-node-updates")
+        self._waiting = ChangeLog()
         self._came_or_went: set[str] = set()
         """Nodes in the queue that were added or deleted."""
         self._leads = False
@@ -76,9 +85,16 @@ class NodeChanges:
         """Look at changes from now on; all daemon sets are synced now anyway."""
         self._leads = True
 
-    def has(self, name: str) -> bool:
-        """Tell whether there is a node of this name."""
-        return self.nodes.get("", name) is not None
+    def fits(self, compiled: Compiled) -> dict[str, Fit]:
+        """Return a copy of what the nodes are to a daemon set, as they are cached."""
+        for name in self._waiting.since(compiled.seen_changes):
+            compiled.has_changed(name, self.nodes.get("", name))
+        compiled.seen_changes = self._waiting.position
+        return compiled.fits(self.nodes.all)
+
+    def judge_for(self, compiled: Compiled) -> Callable[[str], Fit | None]:
+        """Return the function that judges a node by its name, as it is cached."""
+        return lambda name: compiled.judge(self.nodes.get("", name))
 
     def workers(self, count: int) -> Workers:
         """Return the workers that look at changed nodes, not yet running."""
@@ -89,17 +105,22 @@ class NodeChanges:
             old.metadata.labels != new.metadata.labels
             or old.spec.taints != new.spec.taints
         ):
-            self._changed.add(new.metadata.name)
+            self._add(new.metadata.name)
 
     def _note_presence(self, node: Node) -> None:
         if self._leads:
             self._came_or_went.add(node.metadata.name)
-            self._changed.add(node.metadata.name)
+            self._add(node.metadata.name)
+
+    def _add(self, name: str) -> None:
+        self._waiting.note(name)
+        self._changed.add(name)
 
     async def sync_node(self, name: str) -> Outcome:
         """Add the keys of all daemon sets that the change of a node concerns."""
         for key in self._concerned(name):
             self._queue.add(key)
+        self._waiting.settle(name)  # no other task has run since the look
         return DONE
 
     def _concerned(self, name: str) -> Iterator[str]:

@@ -180,8 +180,8 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             daemon_set, selector, compiled, lambda: self._claim(daemon_set, selector)
         )
         pods = await self._claim(daemon_set, selector)
-        fits = compiled.fits(self._nodes.nodes.all)
-        view = View.of(daemon_set, revisions.hash, fits, pods, self._nodes.has)
+        fits, judge = self._nodes.fits(compiled), self._nodes.judge_for(compiled)
+        view = View.of(daemon_set, revisions.hash, fits, pods, judge)
         state = self._expectations.state(key)
         if state is State.UNKNOWN or (
             state is State.FULFILLED and self._may_repeat_former_leader(view)

@@ -43,17 +43,18 @@ class View(Struct, frozen=True):
         revision_hash: str,
         fits: Mapping[str, Fit],
         pods: Iterable[Pod],
-        exists: Callable[[str], bool],
+        judge: Callable[[str], Fit | None],
     ) -> "View":
         """Return the view of these pods, which the daemon set controls.
 
-        `fits` may lack nodes where no pod may run; `exists` tells whether there is
-        such a node.
+        `fits` may lack nodes. Those that have pods are judged now, since a node that
+        nobody has looked at must not lose its pods: `judge` returns `None` for a node
+        that does not exist.
         """
         placed = by_node(pods)
-        others = [node for node in placed if node not in fits and exists(node)]
-        fits = {**fits, **dict.fromkeys(others, Fit.NONE)}
-        return cls(daemon_set, revision_hash, fits, placed)
+        judged = {node: judge(node) for node in placed if node not in fits}
+        others = {node: fit for node, fit in judged.items() if fit is not None}
+        return cls(daemon_set, revision_hash, {**fits, **others}, placed)
 
     def after(self, created: Iterable[Pod], deleted: Iterable[str]) -> "View":
         """Return the view after pods were created, and others deleted by uid."""

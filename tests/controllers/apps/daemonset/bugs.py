@@ -6,8 +6,12 @@ from typing import Final
 from controller_manager.api.core.v1 import Node, Pod
 from controller_manager.controllers.apps.daemonset import manage, rolling
 from controller_manager.controllers.apps.daemonset.bounds import Bounds
-from controller_manager.controllers.apps.daemonset.compiled import CompiledTemplates
+from controller_manager.controllers.apps.daemonset.compiled import (
+    Compiled,
+    CompiledTemplates,
+)
 from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
+from controller_manager.controllers.apps.daemonset.placement import Fit
 from controller_manager.controllers.apps.daemonset.revisions import RevisionKeeper
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.simulation.planted import Bug
@@ -29,6 +33,12 @@ def _miss_changes(_: NodeChanges, __: Node, ___: Node) -> None:
     pass
 
 
+def _take_unknown_for_unfit(self: NodeChanges, compiled: Compiled) -> dict[str, Fit]:
+    """Use an old look at the nodes; no pod may run on those that it did not see."""
+    unfit = dict.fromkeys((each.metadata.name for each in self.nodes.all()), Fit.NONE)
+    return {**unfit, **compiled.fits(self.nodes.all)}
+
+
 async def _keep_all_revisions(*_: object) -> None:
     pass
 
@@ -43,6 +53,9 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "miss changes of nodes": Bug(
         0, NodeChanges, "_note_update", _miss_changes, "taint-under-a-daemon-pod"
+    ),
+    "take nodes that were not looked at for unfit": Bug(
+        0, NodeChanges, "fits", _take_unknown_for_unfit, "hundreds-of-nodes-come-back"
     ),
     "keep all revisions of daemon sets": Bug(
         2, RevisionKeeper, "clean_up", _keep_all_revisions

@@ -107,7 +107,7 @@ def view_of(
 ) -> View:
     """Return a view as `view` does."""
     nodes = {**dict.fromkeys(("n1", "n2", "n3"), Fit.RUN), **fits}
-    return View.of(of or daemon_set(), NEW, nodes, pods, lambda _: False)
+    return View.of(of or daemon_set(), NEW, nodes, pods, lambda _: None)
 
 
 def summary(plan: Plan) -> tuple[list[str], list[str]]:

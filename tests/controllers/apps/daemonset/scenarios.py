@@ -1,9 +1,10 @@
 """Upstream's known faults with daemon sets, and what a node change must cause."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
-from tests.controllers.builders import daemon_set_json
+from tests.controllers.builders import daemon_set_json, template
 from tests.simulation.ending import remembered_deleted
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.objects import controller_of
@@ -11,6 +12,7 @@ from tests.simulation.world import NAMESPACE
 
 JSON = dict[str, Any]
 
+_ROOM: Final = {"capacity": {"pods": "110"}, "allocatable": {"pods": "110"}}
 _RESERVED: Final = {"key": "example.com/reserved", "effect": "NoSchedule"}
 
 
@@ -99,6 +101,54 @@ async def taint_under_a_daemon_pod(environment: Environment) -> None:
     await environment.until(lambda: numbers(environment) == (1, 1, 1, 1), within=5)
 
 
+async def hundreds_of_nodes_come_back(environment: Environment) -> None:
+    """No issue: nodes are deleted and registered again within podgc's forty seconds.
+
+    Their pods still run. No pod is deleted, whichever of the nodes the controller has
+    looked at when it syncs a daemon set.
+    """
+    nodes = [f"edge-{number:03}" for number in range(_MANY)]
+    _register(environment, nodes)
+    for name in _AGENTS:
+        tolerant = template(app=name)
+        tolerant["spec"]["tolerations"] = [{"operator": "Exists"}]
+        create(environment, name, template=tolerant)
+    total = len(_AGENTS) * (_MANY + 3)
+    await environment.until(lambda: len(_bound(environment)) == total, within=120)
+    before = _bound(environment)
+    for name in nodes:
+        found = environment.world.find("nodes", "", name)
+        assert found is not None
+        environment.world.delete("nodes", found)
+    await asyncio.sleep(20)
+    _register(environment, nodes)
+    await asyncio.sleep(100)
+    lost = before - _bound(environment)
+    assert lost == set(), f"{len(lost)} of {total} pods are lost"
+    for name in _AGENTS:
+        assert numbers(environment, name)[:2] == (_MANY + 3, _MANY + 3)
+
+
+_MANY: Final = 120
+_AGENTS: Final = tuple(f"agent-{number}" for number in range(5))
+
+
+def _register(environment: Environment, names: Iterable[str]) -> None:
+    kind = environment.world.kind("nodes")
+    for name in names:
+        node = {"metadata": {"name": name}, "status": _ROOM}
+        environment.world.server.objects.create(kind, "", node)
+
+
+def _bound(environment: Environment) -> set[str]:
+    """Return the uids of the pods that have a node and are not being deleted."""
+    return {
+        each["metadata"]["uid"]
+        for each in environment.world.stored("pods", NAMESPACE)
+        if each["spec"].get("nodeName") and "deletionTimestamp" not in each["metadata"]
+    }
+
+
 async def churn_of_daemon_sets(environment: Environment) -> None:
     """Nothing is remembered of daemon sets that came and went."""
     for number in range(20):
@@ -113,5 +163,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     surplus_daemon_pods_of_a_lagging_watch,
     daemon_pods_of_a_stranger,
     taint_under_a_daemon_pod,
+    hundreds_of_nodes_come_back,
     churn_of_daemon_sets,
 )
