@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from controller_manager.api.apps.v1 import ControllerRevision
+from controller_manager.api.core.equality import canonical_template, without_empty
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import APIStruct
 
@@ -61,27 +62,37 @@ def find_equal(
 ) -> ControllerRevision | None:
     """Return the last of the revisions that holds this data, `None` for none.
 
-    The order of fields does not matter, nor does a field that is null: older API
-    servers write ``creationTimestamp: null`` into templates.
+    The order of fields does not matter, nor does a field that is null or empty: older
+    API servers write ``creationTimestamp: null`` into templates. Quantities are
+    compared by their amounts; upstream compares the bytes, so another format of a
+    quantity is another revision there.
     """
     canonical: Any = None
     for revision in reversed(list(revisions)):
         if revision.data == data:
             return revision
         if canonical is None:
-            canonical = _without_null(msgspec.json.decode(data))
-        if _without_null(msgspec.json.decode(revision.data)) == canonical:
+            canonical = canonical_data(data)
+        if canonical_data(revision.data) == canonical:
             return revision
     return None
 
 
-def _without_null(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, dict):
-        return {
-            key: _without_null(inner)
-            for key, inner in value.items()
-            if inner is not None
-        }
-    if isinstance(value, list):
-        return [_without_null(inner) for inner in value]
-    return value
+def canonical_data(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the data of a revision in the form that all equal data share.
+
+    Data that is no patch of a template is returned without its empty fields.
+    """
+    decoded = msgspec.json.decode(data)
+    template = template_within(decoded)
+    if template is None:
+        return without_empty(decoded)
+    return {"spec": {"template": canonical_template(template)}}
+
+
+def template_within(decoded: Any) -> dict[str, Any] | None:  # noqa: ANN401 - any JSON
+    """Return the template in the decoded data of a revision, `None` for other data."""
+    match decoded:
+        case {"spec": {"template": dict() as template, **others}, **more}:
+            return None if others or more else template
+    return None

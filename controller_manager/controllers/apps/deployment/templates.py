@@ -1,39 +1,22 @@
 """Equality of pod templates, and their hashes (deployment_util.go)."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH
+from controller_manager.api.core.equality import canonical_spec, without_empty
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.control.hashes import fnv1a, safe_encode
-
-_EMPTY_IS_ABSENT: Final = frozenset(
-    (
-        "annotations",
-        "labels",
-        "limits",
-        "matchLabels",
-        "nodeSelector",
-        "overhead",
-        "requests",
-        "resources",
-    )
-)
-"""Fields that are maps in Go, or structs that are always written.
-
-Any other field with an empty object is a pointer in Go. There an empty object differs
-from none: ``emptyDir: {}`` is a volume.
-"""
 
 
 def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     """Tell whether two templates make the same pods (EqualIgnoreHash).
 
     The pod-template-hash label does not count; absent, null and empty are the
-    same for lists and maps.
+    same for lists and maps; quantities are compared by their amounts.
     """
     return equality_with(one)(other)
 
@@ -44,7 +27,7 @@ def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool
     The canonical form of `template` is made only once, and only if it is needed.
     """
     metadata = _without_hash(template.metadata)
-    spec: Any = None
+    spec: dict[str, Any] | None = None
 
     def is_equal(other: PodTemplateSpec) -> bool:
         nonlocal spec
@@ -54,8 +37,8 @@ def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool
         if other.spec == template.spec:
             return True
         if spec is None:
-            spec = _canonical(msgspec.json.decode(template.spec))
-        return bool(_canonical(msgspec.json.decode(other.spec)) == spec)
+            spec = canonical_spec(msgspec.json.decode(template.spec))
+        return canonical_spec(msgspec.json.decode(other.spec)) == spec
 
     return is_equal
 
@@ -70,7 +53,7 @@ def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     if _canonical_meta(one.metadata) != _canonical_meta(other.metadata):
         return False
     specs = (msgspec.json.decode(each.spec) for each in (one, other))
-    return not _contradict(*map(_canonical, specs))
+    return not _contradict(*map(canonical_spec, specs))
 
 
 def _contradict(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON value
@@ -83,8 +66,8 @@ def _contradict(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 
 def canonical_template(template: PodTemplateSpec) -> dict[str, Any]:
-    """Return the template without its hash label and without empty fields."""
-    spec = _canonical(msgspec.json.decode(template.spec))
+    """Return the template without its hash label, in the form of all equal ones."""
+    spec = canonical_spec(msgspec.json.decode(template.spec))
     return {"metadata": _canonical_meta(template.metadata), "spec": spec}
 
 
@@ -96,23 +79,8 @@ def _without_hash(metadata: ObjectMeta) -> ObjectMeta:
 
 
 def _canonical_meta(metadata: ObjectMeta) -> dict[str, Any]:
-    pruned: dict[str, Any] = _canonical(msgspec.to_builtins(_without_hash(metadata)))
+    pruned: dict[str, Any] = without_empty(msgspec.to_builtins(_without_hash(metadata)))
     return pruned
-
-
-def _canonical(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, dict):
-        pruned = {key: _canonical(inner) for key, inner in value.items()}
-        return {
-            key: inner
-            for key, inner in pruned.items()
-            if inner is not None
-            and inner != []
-            and (inner != {} or key not in _EMPTY_IS_ABSENT)
-        }
-    if isinstance(value, list | tuple):
-        return [_canonical(inner) for inner in value]
-    return value
 
 
 def template_hash(template: PodTemplateSpec, collision_count: int | None) -> str:

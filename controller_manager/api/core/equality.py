@@ -1,0 +1,146 @@
+"""Equality of pod templates by their meaning (apimachinery's equality.Semantic).
+
+Two templates that make the same pods may be written in several ways. The API server
+takes ``1Gi`` and ``1073741824``, and stores both as they came; lists and maps may be
+empty, null or absent. `canonical_template` returns one form for all of them. Whoever
+compares first compares the bytes, because templates are nearly always written alike.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
+
+JSON = dict[str, Any]
+
+_EMPTY_IS_ABSENT: Final = frozenset(
+    (
+        "annotations",
+        "labels",
+        "limits",
+        "matchLabels",
+        "metadata",
+        "nodeSelector",
+        "options",
+        "overhead",
+        "requests",
+        "resources",
+        "volumeAttributes",
+    )
+)
+"""Fields that are maps in Go, or structs that are always written.
+
+Any other field with an empty object is a pointer in Go. There an empty object differs
+from none: ``emptyDir: {}`` is a volume.
+"""
+
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+
+
+def canonical_template(template: JSON) -> JSON:
+    """Return a copy of a pod template in the form that all equal templates share."""
+    pruned: JSON = without_empty(template)
+    spec = _object(pruned, "spec")
+    if spec:
+        _canonize_spec(spec)
+    return pruned
+
+
+def canonical_spec(spec: JSON) -> JSON:
+    """Return a copy of the spec of a pod template, as `canonical_template` does."""
+    pruned: JSON = without_empty(spec)
+    _canonize_spec(pruned)
+    return pruned
+
+
+def without_empty(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a copy without what is null, and without empty lists and maps."""
+    if isinstance(value, dict):
+        pruned = {key: without_empty(inner) for key, inner in value.items()}
+        return {
+            key: inner
+            for key, inner in pruned.items()
+            if inner is not None
+            and inner != []
+            and (inner != {} or key not in _EMPTY_IS_ABSENT)
+        }
+    if isinstance(value, list | tuple):
+        return [without_empty(inner) for inner in value]
+    return value
+
+
+@lru_cache(maxsize=4096)
+def canonical_amount(text: str) -> str:
+    """Return the text that all quantities of one amount share.
+
+    What is no quantity is returned as it is.
+    """
+    try:
+        return str(Quantity(parse_quantity(text).nanos))
+    except QuantityError:
+        return text
+
+
+def _canonize_spec(spec: JSON) -> None:
+    """Write all quantities of a pod's spec in one form."""
+    _canonize(spec, "overhead")
+    _canonize_resources(spec)
+    for name in _CONTAINERS:
+        for container in _objects(spec, name):
+            _canonize_resources(container)
+            for variable in _objects(container, "env"):
+                _canonize_divisor(_object(variable, "valueFrom"))
+    for volume in _objects(spec, "volumes"):
+        _canonize_volume(volume)
+
+
+def _canonize_volume(volume: JSON) -> None:
+    _canonize_field(_object(volume, "emptyDir"), "sizeLimit")
+    claim = _object(_object(volume, "ephemeral"), "volumeClaimTemplate")
+    _canonize_resources(_object(claim, "spec"))
+    sources = _objects(_object(volume, "projected"), "sources")
+    for holder in (volume, *sources):
+        for item in _objects(_object(holder, "downwardAPI"), "items"):
+            _canonize_divisor(item)
+
+
+def _canonize_resources(holder: JSON) -> None:
+    resources = _object(holder, "resources")
+    _canonize(resources, "requests")
+    _canonize(resources, "limits")
+
+
+def _canonize_divisor(holder: JSON) -> None:
+    """Write a divisor in one form; zero is as good as none: it is no pointer in Go."""
+    reference = _object(holder, "resourceFieldRef")
+    _canonize_field(reference, "divisor")
+    if reference.get("divisor") == "0":
+        del reference["divisor"]
+
+
+def _canonize(holder: JSON, name: str) -> None:
+    amounts = _object(holder, name)
+    for each in amounts:
+        _canonize_field(amounts, each)
+
+
+def _canonize_field(holder: JSON, name: str) -> None:
+    value = holder.get(name)
+    # A quantity may be a number in JSON, but not a boolean.
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        holder[name] = canonical_amount(str(value))
+
+
+def _object(holder: JSON, name: str) -> JSON:
+    """Return an object in an object, an empty one if there is none."""
+    found = holder.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _objects(holder: JSON, name: str) -> Iterator[JSON]:
+    """Yield the objects of a list in an object."""
+    found = holder.get(name)
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict):
+            yield each
