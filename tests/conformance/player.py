@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from controller_manager.client.transport import Transport
@@ -16,6 +17,7 @@ from tests.conformance.paths import api_version_of
 from tests.conformance.placeholders import filled, repeated
 from tests.conformance.pods import Pods
 from tests.conformance.selection import SELECTORS, field
+from tests.conformance.stored import change_stored
 
 JSON = dict[str, Any]
 
@@ -30,6 +32,7 @@ _OBJECT: Final = frozenset(("kind", "name", "namespace"))
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "patch": _OBJECT | {"patch", "type", "subresource"},
     "delete": _OBJECT | {"options"},
+    "etcd": _OBJECT | {"merge"},
     "wait": _OBJECT | {"until", "condition", "timeout"},
     "pods": SELECTORS | {"n", "timeout"},
     "many": frozenset(("from", "to", "steps")),
@@ -102,6 +105,7 @@ class Player:
             "create": self._create,
             "patch": self._patch,
             "delete": self._delete,
+            "etcd": partial(change_stored, self._access),
             "sleep": asyncio.sleep,
             "second": self._second,
             "wait": self._wait,

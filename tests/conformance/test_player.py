@@ -268,6 +268,32 @@ async def test_the_manager_is_stopped_and_started(cluster: Cluster) -> None:
     assert len(deletions) == 1
 
 
+async def test_what_is_stored_is_changed_where_the_api_server_allows_no_change(
+    cluster: Cluster,
+) -> None:
+    """As an older API server may have left it; the name is the same."""
+    revision = {
+        "kind": "ControllerRevision",
+        "metadata": {"name": "web-1", "labels": {"app": "web"}},
+        "data": {"spec": {"a": 1, "b": 2}},
+        "revision": 1,
+    }
+    merge = {"data": {"spec": {"b": None}}}
+    await play(
+        cluster,
+        {"create": revision},
+        {"etcd": {"kind": "ControllerRevision", "name": "web-*", "merge": merge}},
+    )
+    kind = cluster.server.catalogue.find("apps", "v1", "controllerrevisions")
+    assert kind is not None
+    (stored,) = cluster.server.storage.collection(kind.resource)
+    assert stored.obj["metadata"]["labels"] == {"app": "web"}
+    assert (stored.obj["metadata"]["name"], stored.obj["data"]) == (
+        "web-1",
+        {"spec": {"a": 1}},
+    )
+
+
 async def test_ready_pods_may_have_addresses(cluster: Cluster) -> None:
     """They are numbered, oldest first; also those that become ready by themselves."""
     await play(

@@ -30,6 +30,7 @@ from controller_manager.control.history.order import (
 from controller_manager.control.history.revisions import Collision, History
 from controller_manager.control.history.template import (
     find_equal,
+    is_equal_with_defaults,
     template_data,
     template_of,
 )
@@ -100,6 +101,47 @@ def test_the_last_of_equal_revisions_is_found() -> None:
     """As upstream does: it needs no new number, if it is the last of all."""
     first, last = revision("a", 1, data={"x": 1}), revision("b", 2, data={"x": 1})
     assert find_equal([first, last], Raw(b'{"x":1}')) is last
+
+
+@pytest.mark.parametrize(
+    ("spec", "more", "equal"),
+    [
+        ({}, {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}, True),
+        ({}, {"securityContext": {}, "terminationGracePeriodSeconds": 30}, True),
+        ({}, {"terminationGracePeriodSeconds": 60}, False),
+        ({}, {"nodeSelector": {"a": "b"}}, False),
+        ({"volumes": [{"name": "v"}]}, {"volumes": []}, False),
+        (
+            {"volumes": [{"name": "v"}]},
+            {"volumes": [{"name": "v", "emptyDir": {}}]},
+            True,
+        ),
+        (
+            {"containers": [{"resources": {"limits": {"cpu": "0.5"}}}]},
+            {"containers": [{"resources": {"limits": {"cpu": "500m"}}}]},
+            True,
+        ),
+    ],
+)
+def test_templates_may_differ_by_defaults(
+    spec: JSON, more: JSON, *, equal: bool
+) -> None:
+    """A field that somebody has chosen is a change, even if the other lacks it."""
+    metadata: JSON = {"labels": {"app": "web"}}
+    one, other = (
+        template_data(decoded({"metadata": metadata, "spec": each}))
+        for each in (spec, {**spec, **more})
+    )
+    assert is_equal_with_defaults(one, other) is equal
+    assert is_equal_with_defaults(other, one) is equal
+
+
+@pytest.mark.parametrize("data", [b"{}", b"1", b'{"spec":{"template":[]}}', b"null"])
+def test_data_that_are_no_template_differ_by_more_than_defaults(data: bytes) -> None:
+    """Somebody may have made a revision by hand."""
+    template = template_data(decoded(TEMPLATE))
+    assert not is_equal_with_defaults(Raw(data), template)
+    assert find_equal([ControllerRevision(data=Raw(data))], template) is None
 
 
 # Names

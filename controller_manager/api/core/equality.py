@@ -6,13 +6,11 @@ empty, null or absent. `canonical_template` returns one form for all of them. Wh
 compares first compares the bytes, because templates are nearly always written alike.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
-
-JSON = dict[str, Any]
 
 _EMPTY_IS_ABSENT: Final = frozenset(
     (
@@ -35,13 +33,14 @@ Any other field with an empty object is a pointer in Go. There an empty object d
 from none: ``emptyDir: {}`` is a volume.
 """
 
-_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+"""The fields of a pod's spec that have containers."""
 
 
 def canonical_template(template: JSON) -> JSON:
     """Return a copy of a pod template in the form that all equal templates share."""
     pruned: JSON = without_empty(template)
-    spec = _object(pruned, "spec")
+    spec = object_at(pruned, "spec")
     if spec:
         _canonize_spec(spec)
     return pruned
@@ -86,41 +85,41 @@ def _canonize_spec(spec: JSON) -> None:
     """Write all quantities of a pod's spec in one form."""
     _canonize(spec, "overhead")
     _canonize_resources(spec)
-    for name in _CONTAINERS:
-        for container in _objects(spec, name):
+    for name in CONTAINERS:
+        for container in objects_at(spec, name):
             _canonize_resources(container)
-            for variable in _objects(container, "env"):
-                _canonize_divisor(_object(variable, "valueFrom"))
-    for volume in _objects(spec, "volumes"):
+            for variable in objects_at(container, "env"):
+                _canonize_divisor(object_at(variable, "valueFrom"))
+    for volume in objects_at(spec, "volumes"):
         _canonize_volume(volume)
 
 
 def _canonize_volume(volume: JSON) -> None:
-    _canonize_field(_object(volume, "emptyDir"), "sizeLimit")
-    claim = _object(_object(volume, "ephemeral"), "volumeClaimTemplate")
-    _canonize_resources(_object(claim, "spec"))
-    sources = _objects(_object(volume, "projected"), "sources")
+    _canonize_field(object_at(volume, "emptyDir"), "sizeLimit")
+    claim = object_at(object_at(volume, "ephemeral"), "volumeClaimTemplate")
+    _canonize_resources(object_at(claim, "spec"))
+    sources = objects_at(object_at(volume, "projected"), "sources")
     for holder in (volume, *sources):
-        for item in _objects(_object(holder, "downwardAPI"), "items"):
+        for item in objects_at(object_at(holder, "downwardAPI"), "items"):
             _canonize_divisor(item)
 
 
 def _canonize_resources(holder: JSON) -> None:
-    resources = _object(holder, "resources")
+    resources = object_at(holder, "resources")
     _canonize(resources, "requests")
     _canonize(resources, "limits")
 
 
 def _canonize_divisor(holder: JSON) -> None:
     """Write a divisor in one form; zero is as good as none: it is no pointer in Go."""
-    reference = _object(holder, "resourceFieldRef")
+    reference = object_at(holder, "resourceFieldRef")
     _canonize_field(reference, "divisor")
     if reference.get("divisor") == "0":
         del reference["divisor"]
 
 
 def _canonize(holder: JSON, name: str) -> None:
-    amounts = _object(holder, name)
+    amounts = object_at(holder, name)
     for each in amounts:
         _canonize_field(amounts, each)
 
@@ -130,17 +129,3 @@ def _canonize_field(holder: JSON, name: str) -> None:
     # A quantity may be a number in JSON, but not a boolean.
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         holder[name] = canonical_amount(str(value))
-
-
-def _object(holder: JSON, name: str) -> JSON:
-    """Return an object in an object, an empty one if there is none."""
-    found = holder.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _objects(holder: JSON, name: str) -> Iterator[JSON]:
-    """Yield the objects of a list in an object."""
-    found = holder.get(name)
-    for each in found if isinstance(found, list) else ():
-        if isinstance(each, dict):
-            yield each

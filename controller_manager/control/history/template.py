@@ -11,7 +11,9 @@ from msgspec import Raw
 
 from controller_manager.api.apps.v1 import ControllerRevision
 from controller_manager.api.core.equality import canonical_template, without_empty
+from controller_manager.api.core.pod_defaults import default_pod_spec
 from controller_manager.api.core.v1 import PodTemplateSpec
+from controller_manager.api.json_objects import JSON, object_at
 from controller_manager.api.meta import APIStruct
 
 _ESCAPES: Final = (
@@ -78,6 +80,27 @@ def find_equal(
     return None
 
 
+def is_equal_with_defaults(one: Raw, other: Raw) -> bool:
+    """Tell whether the templates of two revisions differ only by defaults.
+
+    One of them may lack what the API server fills in: an older one has stored it.
+    Upstream: setMatchesLatestExistingRevision of stateful_set_control.go. False for
+    data that is no patch of a template.
+    """
+    first, second = (
+        template_within(msgspec.json.decode(each)) for each in (one, other)
+    )
+    if first is None or second is None:
+        return False
+    return _with_defaults(first) == _with_defaults(second)
+
+
+def _with_defaults(template: JSON) -> JSON:
+    filled: JSON = without_empty(template)
+    default_pod_spec(object_at(filled, "spec"))
+    return canonical_template(filled)
+
+
 def canonical_data(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
     """Return the data of a revision in the form that all equal data share.
 
@@ -90,7 +113,7 @@ def canonical_data(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
     return {"spec": {"template": canonical_template(template)}}
 
 
-def template_within(decoded: Any) -> dict[str, Any] | None:  # noqa: ANN401 - any JSON
+def template_within(decoded: Any) -> JSON | None:  # noqa: ANN401 - any JSON
     """Return the template in the decoded data of a revision, `None` for other data."""
     match decoded:
         case {"spec": {"template": dict() as template, **others}, **more}:

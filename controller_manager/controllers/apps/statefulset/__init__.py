@@ -18,6 +18,7 @@ from controller_manager.api.core.v1 import (
 from controller_manager.controllers.apps.statefulset.gates import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
+    SEMANTIC_REVISION_COMPARISON,
 )
 from controller_manager.controllers.apps.statefulset.options import StatefulSetOptions
 from controller_manager.informers.reads import Reads
@@ -38,7 +39,7 @@ CONTROLLER = Descriptor(
         Reads(CLAIMS),
     ),
     options=StatefulSetOptions,
-    gates=(MAX_UNAVAILABLE, READS_OWN_WRITES),
+    gates=(MAX_UNAVAILABLE, READS_OWN_WRITES, SEMANTIC_REVISION_COMPARISON),
     permissions=(
         allow(STATEFUL_SETS, "get", "list", "watch"),
         allow(STATEFUL_SETS, "update", subresource="status"),

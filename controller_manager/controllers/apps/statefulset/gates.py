@@ -14,3 +14,10 @@ MAX_UNAVAILABLE: Final = Gate("MaxUnavailableStatefulSet", default=False)
 
 The API server drops the field maxUnavailable while its own gate is disabled.
 """
+
+SEMANTIC_REVISION_COMPARISON: Final = Gate("StatefulSetSemanticRevisionComparison")
+"""The latest revision stays if it differs from the template only by defaults.
+
+An API server that fills in a new field changes the template of every set. Without the
+gate, all their pods are replaced then.
+"""

@@ -33,6 +33,7 @@ from controller_manager.controllers.apps.statefulset.deletions import UnseenDele
 from controller_manager.controllers.apps.statefulset.gates import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
+    SEMANTIC_REVISION_COMPARISON,
 )
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_prefixes,
@@ -92,6 +93,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._settings = Settings(
             options.replaces_stuck_pods, gates.is_enabled(MAX_UNAVAILABLE)
         )
+        self._adds_defaults = gates.is_enabled(SEMANTIC_REVISION_COMPARISON)
         self._metrics = context.metrics.of(StatefulSetMetrics)
         self._pods = self.lister(PODS)
         self._claims = self.lister(CLAIMS)
@@ -197,7 +199,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         else:
             stored = await self._history.claim(stateful_set, selector)
             pods = await self._claim_pods(stateful_set, selector)
-            revisions = await sync_revisions(self._history, stateful_set, stored)
+            revisions = await sync_revisions(
+                self._history, stateful_set, stored, adds_defaults=self._adds_defaults
+            )
             view = self._view(stateful_set, pods, revisions)
             self._show_availability(view)
         return await decide_and_apply(

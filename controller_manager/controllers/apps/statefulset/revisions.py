@@ -15,6 +15,7 @@ from controller_manager.control.history.order import next_number, oldest_unused
 from controller_manager.control.history.revisions import History
 from controller_manager.control.history.template import (
     find_equal,
+    is_equal_with_defaults,
     template_data,
     template_of,
 )
@@ -67,32 +68,42 @@ class Numbered(Struct, frozen=True):
     number: int
 
 
-def find_update(revisions: Sequence[ControllerRevision], data: Raw) -> Numbered | None:
+def find_update(
+    revisions: Sequence[ControllerRevision], data: Raw, *, adds_defaults: bool
+) -> Numbered | None:
     """Return the revision of the present template, `None` if there is none yet.
 
-    A revision that is not the newest becomes the newest: its template was put back.
-    `revisions` are in order.
+    With `adds_defaults`, the newest revision is also the one of a template from which
+    it differs only by defaults; older ones must be equal, as upstream. A revision that
+    is not the newest becomes the newest: its template was put back. `revisions` are in
+    order.
     """
-    found = find_equal(revisions, data)
-    if found is None:
+    if not revisions:
         return None
-    if found.metadata.name == revisions[-1].metadata.name:
-        return Numbered(found, found.revision)
-    return Numbered(found, next_number(revisions))
+    newest = revisions[-1]
+    if find_equal((newest,), data) is not None or (
+        adds_defaults and is_equal_with_defaults(newest.data, data)
+    ):
+        return Numbered(newest, newest.revision)
+    found = find_equal(revisions[:-1], data)
+    return None if found is None else Numbered(found, next_number(revisions))
 
 
 async def sync_revisions(
     history: History[StatefulSet],
     stateful_set: StatefulSet,
     revisions: Sequence[ControllerRevision],
+    *,
+    adds_defaults: bool,
 ) -> Revisions:
     """Create or renumber the revision of the present template, if that is needed.
 
-    `revisions` are those of the set, in order. Raises what the client raises.
+    `revisions` are those of the set, in order. `adds_defaults` is the feature gate
+    StatefulSetSemanticRevisionComparison. Raises what the client raises.
     """
     data = template_data(stateful_set.spec.template)
     collisions = stateful_set.status.collision_count or 0
-    found = find_update(revisions, data)
+    found = find_update(revisions, data, adds_defaults=adds_defaults)
     if found is None:
         created = await history.create_renamed(
             _new(history, stateful_set, data, next_number(revisions), collisions),

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from controller_manager.api.apps.v1 import STATEFUL_SETS
+from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
 from controller_manager.client.builder import Connections
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.options.config import Config
@@ -74,3 +75,33 @@ async def test_the_metrics_of_unavailable_pods_come_with_their_gate(
         await user.client.delete(STATEFUL_SETS, "default", "web")
         await settle()
         assert values(manager) == (None, None)
+
+
+@pytest.mark.parametrize(("gate", "count"), [(True, 1), (False, 2)])
+async def test_a_new_default_is_no_change_of_the_template_if_the_gate_says_so(
+    cluster: Cluster, user: User, gate: bool, count: int
+) -> None:
+    """The stored revision lacks what an API server fills in since its upgrade."""
+    config = config_with(StatefulSetSemanticRevisionComparison=gate)
+    async with cluster.manager(config):
+        await user.create(STATEFUL_SETS, stateful_set_json(replicas=2))
+        await settle()
+    (written,) = (await user.client.list_page(CONTROLLER_REVISIONS)).items
+    data = msgspec.json.decode(written.data)
+    del data["spec"]["template"]["spec"]["dnsPolicy"]
+    older = msgspec.structs.replace(
+        written,
+        metadata=msgspec.structs.replace(
+            written.metadata, uid="", resource_version="", creation_timestamp=None
+        ),
+        data=msgspec.Raw(msgspec.json.encode(data)),
+    )
+    name = written.metadata.name
+    await user.client.delete(CONTROLLER_REVISIONS, "default", name)
+    await user.client.create(CONTROLLER_REVISIONS, older)
+    async with cluster.manager(config):
+        await settle()
+        stored = (await user.client.list_page(CONTROLLER_REVISIONS)).items
+        subject = await user.client.get(STATEFUL_SETS, "default", "web")
+    assert len(stored) == count
+    assert (subject.status.update_revision == name) is gate

@@ -1,0 +1,115 @@
+"""The defaults of a pod template's spec, as the API server of 1.36 fills them in.
+
+Upstream: pkg/apis/core/v1/defaults.go and zz_generated.defaults.go. What upstream fills
+in only in pods, such as host ports and requests, is left out here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from controller_manager.api.core.equality import CONTAINERS
+from controller_manager.api.json_objects import JSON, object_at, objects_at
+
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_READABLE: Final = 0o644
+
+_SOURCES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "azureDisk": {
+        "cachingMode": "ReadWrite",
+        "fsType": "ext4",
+        "kind": "Shared",
+        "readOnly": False,
+    },
+    "configMap": {"defaultMode": _READABLE},
+    "downwardAPI": {"defaultMode": _READABLE},
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "projected": {"defaultMode": _READABLE},
+    "rbd": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
+    "scaleIO": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
+    "secret": {"defaultMode": _READABLE},
+}
+"""The defaults of the sources of volumes."""
+
+_TOKEN_LIFETIME: Final = 3600
+
+
+def default_pod_spec(spec: JSON) -> None:
+    """Fill in the spec of a pod template, in place.
+
+    What has another form than the API server allows is left as it is.
+    """
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    if "serviceAccountName" in spec:
+        spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    for name in CONTAINERS:
+        for container in objects_at(spec, name):
+            _container(container)
+    for volume in objects_at(spec, "volumes"):
+        _volume(volume)
+
+
+def _container(container: JSON) -> None:
+    container.setdefault("resources", {})
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    container.setdefault("imagePullPolicy", _pull_policy(container.get("image")))
+    for port in objects_at(container, "ports"):
+        port.setdefault("protocol", "TCP")
+    for variable in objects_at(container, "env"):
+        _field(object_at(variable, "valueFrom"))
+    for name in _PROBES:
+        if name in container:
+            _probe(object_at(container, name))
+    lifecycle = object_at(container, "lifecycle")
+    for name in ("postStart", "preStop"):
+        _http_get(object_at(lifecycle, name))
+
+
+def _pull_policy(image: Any) -> str:  # noqa: ANN401 - nobody has checked it
+    if not isinstance(image, str) or "@" in image:
+        return "IfNotPresent"
+    _, colon, tag = image.rpartition("/")[2].partition(":")
+    return "IfNotPresent" if colon and tag != "latest" else "Always"
+
+
+def _probe(probe: JSON) -> None:
+    probe.setdefault("timeoutSeconds", 1)
+    probe.setdefault("periodSeconds", 10)
+    probe.setdefault("successThreshold", 1)
+    probe.setdefault("failureThreshold", 3)
+    _http_get(probe)
+    object_at(probe, "grpc").setdefault("service", "")
+
+
+def _http_get(action: JSON) -> None:
+    get = object_at(action, "httpGet")
+    get.setdefault("path", "/")
+    get.setdefault("scheme", "HTTP")
+
+
+def _field(holder: JSON) -> None:
+    object_at(holder, "fieldRef").setdefault("apiVersion", "v1")
+
+
+def _volume(volume: JSON) -> None:
+    if volume.keys() == {"name"}:
+        volume["emptyDir"] = {}
+    for name, defaults in _SOURCES.items():
+        source = object_at(volume, name)
+        for field, value in defaults.items():
+            source.setdefault(field, value)
+    if "image" in volume:
+        image = object_at(volume, "image")
+        image.setdefault("pullPolicy", _pull_policy(image.get("reference")))
+    claim = object_at(object_at(volume, "ephemeral"), "volumeClaimTemplate")
+    object_at(claim, "spec").setdefault("volumeMode", "Filesystem")
+    for holder in (volume, *objects_at(object_at(volume, "projected"), "sources")):
+        for item in objects_at(object_at(holder, "downwardAPI"), "items"):
+            _field(item)
+        token = object_at(holder, "serviceAccountToken")
+        token.setdefault("expirationSeconds", _TOKEN_LIFETIME)
