@@ -14,6 +14,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_name,
+    claim_templates,
     ordinal_of,
 )
 from controller_manager.controllers.apps.statefulset.retention import owners_of_new
@@ -26,7 +27,7 @@ def claim_names(stateful_set: StatefulSet, ordinal: int) -> tuple[str, ...]:
     """Return the names of the claims of a pod, in the order of their templates."""
     return tuple(
         claim_name(stateful_set, template.metadata.name, ordinal)
-        for template in stateful_set.spec.volume_claim_templates or ()
+        for template in claim_templates(stateful_set)
     )
 
 
@@ -36,7 +37,7 @@ def missing_claims(
     """Return the claims of a pod that are to be created."""
     return tuple(
         _made_from(template, stateful_set, ordinal)
-        for template in stateful_set.spec.volume_claim_templates or ()
+        for template in claim_templates(stateful_set)
         if claim_name(stateful_set, template.metadata.name, ordinal) not in present
     )
 

@@ -13,6 +13,7 @@ from controller_manager.api.owners import controller_reference
 from controller_manager.control.history.names import POD_REVISION_LABEL
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_name,
+    claim_templates,
     identity_labels,
     pod_name,
 )
@@ -61,10 +62,7 @@ def pod_body(
 
 def claim_volumes(stateful_set: StatefulSet, ordinal: int) -> list[JSON]:
     """Return the volumes that a pod has for its claims, named by their templates."""
-    names = [
-        template.metadata.name
-        for template in stateful_set.spec.volume_claim_templates or ()
-    ]
+    names = [template.metadata.name for template in claim_templates(stateful_set)]
     return [
         {
             "name": name,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller_manager.api.apps.v1 import StatefulSet
+from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.workloads import desired_replicas
@@ -61,6 +62,16 @@ def claim_name(stateful_set: StatefulSet, template: str, ordinal: int) -> str:
     return f"{template}-{stateful_set.metadata.name}-{ordinal}"
 
 
+def claim_templates(stateful_set: StatefulSet) -> Iterable[PersistentVolumeClaim]:
+    """Return the templates of the set's claims; of two with one name, the last.
+
+    The API server allows two. Each name is where its first template stands, so the
+    order of a pod's volumes does not change.
+    """
+    templates = stateful_set.spec.volume_claim_templates or ()
+    return {each.metadata.name: each for each in templates}.values()
+
+
 def claim_prefixes(stateful_set: StatefulSet) -> Iterable[str]:
     """Yield the names of the set's claims without their ordinals.
 
@@ -68,7 +79,7 @@ def claim_prefixes(stateful_set: StatefulSet) -> Iterable[str]:
     found.
     """
     metadata = stateful_set.metadata
-    for template in stateful_set.spec.volume_claim_templates or ():
+    for template in claim_templates(stateful_set):
         yield f"{metadata.namespace}/{template.metadata.name}-{metadata.name}"
 
 

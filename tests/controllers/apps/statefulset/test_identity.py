@@ -5,12 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.core.claims import requested_storage
 from controller_manager.controllers.apps.statefulset.claims import (
+    claim_names,
     deleting_claims,
     has_its_claims,
     missing_claims,
 )
-from controller_manager.controllers.apps.statefulset.creation import pod_body
+from controller_manager.controllers.apps.statefulset.creation import (
+    claim_volumes,
+    pod_body,
+)
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_prefixes,
     ordinal_of,
@@ -156,6 +161,23 @@ def test_a_claim_is_its_template_with_a_name_and_the_labels_of_the_selector() ->
         },
         "spec": template["spec"],
     }
+
+
+def test_of_two_claim_templates_of_one_name_the_last_one_wins() -> None:
+    """The API server takes them; a pod with two volumes of one name it refuses."""
+    larger = claim_template()
+    larger["spec"]["resources"]["requests"]["storage"] = "2Gi"
+    templates = [claim_template(), claim_template("logs"), larger]
+    subject = stateful_set(1, volumeClaimTemplates=templates)
+    made = missing_claims(subject, 0, {})
+    assert [(each.metadata.name, requested_storage(each)) for each in made] == [
+        ("data-web-0", "2Gi"),
+        ("logs-web-0", "1Gi"),
+    ]
+    assert claim_names(subject, 0) == ("data-web-0", "logs-web-0")
+    assert list(claim_prefixes(subject)) == ["default/data-web", "default/logs-web"]
+    volumes = claim_volumes(subject, 0)
+    assert [each["name"] for each in volumes] == ["data", "logs"]
 
 
 def test_the_claims_of_a_pod_are_told_by_their_names() -> None:
