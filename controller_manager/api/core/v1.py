@@ -238,7 +238,9 @@ class ContainerStateTerminated(APIStruct, frozen=True):
 
 
 class ContainerStateWaiting(APIStruct, frozen=True):
-    """Why a container does not run yet; controllers read only that it does not."""
+    """Why a container does not run yet."""
+
+    reason: str = ""
 
 
 class ContainerState(APIStruct, frozen=True):

@@ -6,7 +6,8 @@ out, ``events`` has the messages, ``deletions`` waits for the cache.
 
 Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``health``,
 ``replicas`` (what to do about one pod), ``updating`` (rolling updates), ``stuck``
-(pods that are not waited for), ``claims``, ``retention`` (who owns claims),
+(pods that are not waited for), ``evidence`` (pods that do not start by themselves),
+``claims``, ``retention`` (who owns claims),
 ``creation`` (bodies of pods), ``revisions`` and ``status``.
 """
 
@@ -34,7 +35,9 @@ CONTROLLER = Descriptor(
         Reads(
             PODS,
             *("spec.volumes.persistentVolumeClaim.claimName", "status.phase"),
-            "status.conditions[Ready]",
+            *("status.conditions[Ready]", "status.conditions[PodScheduled]"),
+            "status.containerStatuses.state.waiting.reason",
+            "status.initContainerStatuses.state.waiting.reason",
         ),
         Reads(CLAIMS),
     ),

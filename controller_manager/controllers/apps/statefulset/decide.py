@@ -44,6 +44,7 @@ from controller_manager.controllers.apps.statefulset.replicas import (
     plan_slot,
 )
 from controller_manager.controllers.apps.statefulset.status import calculate_status
+from controller_manager.controllers.apps.statefulset.stuck import next_evidence
 from controller_manager.controllers.apps.statefulset.updating import outdated_pods
 from controller_manager.controllers.apps.statefulset.view import View
 
@@ -70,9 +71,16 @@ def decide(view: View, now: datetime) -> StatefulSetStep | StatefulSetDecision:
     return Decision(
         status=calculate_status(view, now),
         reasons=plan.reasons,
-        next_look=next_availability(view.pods, view.min_ready_seconds, now),
+        next_look=_next_look(view, now),
         retry=view.failure,
     )
+
+
+def _next_look(view: View, now: datetime) -> float | None:
+    """Return the seconds until time alone changes the decision."""
+    available = next_availability(view.pods, view.min_ready_seconds, now)
+    looks = (available, next_evidence(view, now))
+    return min((each for each in looks if each is not None), default=None)
 
 
 def plan_sync(view: View, now: datetime) -> Plan:

@@ -5,7 +5,8 @@ from controller_manager.options.flag import Flag, concurrency
 
 _STUCK_HELP = (
     "If true, a rolling update replaces pods that are not ready and whose revision "
-    "does not work, instead of waiting for them. So a repaired template is rolled out "
+    "does not work, if a container has not started or no node was found for ten "
+    "minutes, instead of waiting for them. So a repaired template is rolled out "
     "though pods of the broken one never become ready. Set to false to wait, as "
     "kube-controller-manager does."
 )

@@ -44,7 +44,7 @@ from controller_manager.controllers.apps.statefulset.retention import (
     is_owned_by_former_pod,
     is_stale,
 )
-from controller_manager.controllers.apps.statefulset.stuck import is_stuck
+from controller_manager.controllers.apps.statefulset.stuck import next_stuck
 from controller_manager.controllers.apps.statefulset.updating import revision_for
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 
@@ -68,8 +68,8 @@ def plan_slot(view: View, slot: Slot, now: datetime) -> PodPlan:
     if is_terminal(pod):
         deletes = () if is_deleting(pod) else (DeletePod(pod),)
         return PodPlan(deletes, ends=True, reason=_wait(pod, "this pod to go"))
-    if not view.is_parallel and is_stuck(view, slot, now):
-        return PodPlan((DeletePod(pod, for_update=True),), ends=True)
+    if not view.is_parallel and (stuck := next_stuck(view, slot, now)) is not None:
+        return PodPlan((DeletePod(stuck, for_update=True),), ends=True)
     changes: tuple[Change, ...] = ()
     claims = claim_work(view, pod)
     if pod.status.phase == "Pending" and claims.is_needed:

@@ -13,6 +13,9 @@ from controller_manager.api.intstr import scaled_value
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.workloads import desired_replicas
+from controller_manager.controllers.apps.statefulset.evidence import (
+    is_evidently_broken,
+)
 from controller_manager.controllers.apps.statefulset.identity import (
     ordinals,
     revision_of,
@@ -79,9 +82,10 @@ def _next_one(view: View, slots: Sequence[Slot], now: datetime) -> Sequence[Pod]
 def _within_budget(view: View, slots: Sequence[Slot], now: datetime) -> Iterable[Pod]:
     """Yield old pods, as many as may be unavailable besides those that are already.
 
-    Replacing an old pod that is unavailable makes no more pods unavailable, so that
-    needs no budget. Upstream 1.36 counts it, and stops when as many pods of a broken
-    template are not ready; later versions do as here.
+    Replacing an old pod that is broken makes no more pods unavailable, so that needs
+    no budget. Upstream 1.36 counts it, and stops when as many pods of a broken template
+    are not ready; later versions replace every old pod that is unavailable, also one
+    that only starts.
     """
     budget = allowed_unavailable(view) - unavailable(view, slots, now)
     outdated = [
@@ -89,13 +93,16 @@ def _within_budget(view: View, slots: Sequence[Slot], now: datetime) -> Iterable
         for slot in reversed(slots[partition(view) :])
         if slot.pod is not None and _is_outdated(view, slot.pod)
     ]
-    if not view.settings.replaces_stuck_pods:
-        yield from islice(outdated, max(budget, 0))
-        return
-    broken = [pod for pod in outdated if view.is_unavailable(pod, now)]
+    broken = [pod for pod in outdated if _is_broken(view, pod, now)]
     yield from broken
-    sound = (pod for pod in outdated if not view.is_unavailable(pod, now))
-    yield from islice(sound, max(budget, 0))
+    others = (pod for pod in outdated if pod not in broken)
+    yield from islice(others, max(budget, 0))
+
+
+def _is_broken(view: View, pod: Pod, now: datetime) -> bool:
+    if not view.settings.replaces_stuck_pods or not view.is_unavailable(pod, now):
+        return False
+    return is_evidently_broken(pod, view.min_ready_seconds, now)
 
 
 def allowed_unavailable(view: View) -> int:

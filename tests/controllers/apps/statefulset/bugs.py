@@ -7,6 +7,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset import (
     decide,
     replicas,
+    stuck,
     updating,
 )
 from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
@@ -19,8 +20,9 @@ def _never_wait(*_: object) -> None:
     return None
 
 
-def _replace_whatever_is_not_ready(_: View, slot: Slot, __: object) -> bool:
-    return slot.pod is not None and slot.pod.status.phase == "Running"
+def _replace_whatever_is_not_ready(_: View, slot: Slot, __: object) -> Pod | None:
+    pod = slot.pod
+    return pod if pod is not None and pod.status.phase == "Running" else None
 
 
 def _replace_all_at_once(view: View, slots: Any, _: object) -> tuple[Pod, ...]:
@@ -42,7 +44,14 @@ _CLAIMS: Final = "claims-follow-their-policy"
 BUGS: Final[Mapping[str, Bug]] = {
     "create pods out of order": Bug(2, replicas, "_unavailable_because", _never_wait),
     "replace pods that may recover": Bug(
-        2, replicas, "is_stuck", _replace_whatever_is_not_ready
+        2, replicas, "next_stuck", _replace_whatever_is_not_ready
+    ),
+    "replace pods without evidence": Bug(
+        0,
+        stuck,
+        "is_evidently_broken",
+        lambda *_: True,
+        "template-changes-after-a-power-cut",
     ),
     "update all pods at once": Bug(6, decide, "outdated_pods", _replace_all_at_once),
     "ignore the partition": Bug(
@@ -62,7 +71,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "update-behind-a-lagging-watch",
     ),
     "wait for broken pods": Bug(
-        0, replicas, "is_stuck", lambda *_: False, "repaired-template"
+        0, replicas, "next_stuck", lambda *_: None, "repaired-template"
     ),
     "use claims that are about to go": Bug(
         0,

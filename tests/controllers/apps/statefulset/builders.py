@@ -63,9 +63,14 @@ def stateful_set(
 
 
 def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
-    """Return a pod of the set that runs and is ready; `fields` change that."""
+    """Return a pod of the set that runs and is ready; `fields` change that.
+
+    `waiting` is the reason why its container waits; then it is not ready. With
+    `unschedulable` no node takes it.
+    """
     name = fields.pop("name", f"web-{ordinal}")
-    ready = fields.pop("ready", True)
+    waiting, unschedulable = fields.pop("waiting", ""), fields.pop("unschedulable", "")
+    ready = fields.pop("ready", not (waiting or unschedulable))
     metadata: JSON = {
         "name": name,
         "namespace": "default",
@@ -84,6 +89,10 @@ def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
         "status": "True" if ready else "False",
         "lastTransitionTime": fields.pop("since", SINCE),
     }
+    if unschedulable:
+        condition |= {"type": "PodScheduled", "reason": unschedulable}
+    state = {"waiting": {"reason": waiting}} if waiting else {}
+    statuses = fields.pop("statuses", "containerStatuses")
     claims = [
         {"persistentVolumeClaim": {"claimName": each}}
         for each in fields.pop("claims", ())
@@ -91,7 +100,11 @@ def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
     obj = {
         "metadata": metadata,
         "spec": {"volumes": claims},
-        "status": {"phase": fields.pop("phase", "Running"), "conditions": [condition]},
+        "status": {
+            "phase": fields.pop("phase", "Running"),
+            "conditions": [condition],
+            statuses: [{"name": "c", "state": state}],
+        },
     }
     assert not fields, fields
     return msgspec.convert(obj, Pod)

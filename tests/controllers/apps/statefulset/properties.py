@@ -15,6 +15,9 @@ from controller_manager.controllers.apps.statefulset.actions import (
     InTurn,
 )
 from controller_manager.controllers.apps.statefulset.decide import Plan
+from controller_manager.controllers.apps.statefulset.evidence import (
+    is_evidently_broken,
+)
 from controller_manager.controllers.apps.statefulset.health import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.identity import (
     ordinal_of,
@@ -234,7 +237,8 @@ def _out_of_order(
             is_running_and_ready(pod) and revision_of(pod) == current
             for pod in view.pods
         )
-        if not revision or (revision == current and works):
+        is_broken = is_evidently_broken(move.pod, view.min_ready_seconds, now)
+        if not revision or not is_broken or (revision == current and works):
             yield f"{move.pod.metadata.name} is replaced though it may recover"
     elif move.for_update:
         for slot in slots:

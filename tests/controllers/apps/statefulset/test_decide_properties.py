@@ -29,6 +29,7 @@ from tests.controllers.apps.statefulset.builders import (
 from tests.controllers.apps.statefulset.properties import plan_problems
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+TEN_MINUTES_AGO = "2025-12-31T23:51:00Z"
 LONG_AGO, RECENT = "2026-01-01T00:00:00Z", "2026-01-01T00:00:58Z"
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,13 +38,15 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 @st.composite
 def pods(draw: st.DrawFn, ordinal: int) -> Pod:
     """Draw a pod in any state, of any revision."""
+    waits = draw(st.sampled_from(({}, {}, {"waiting": "ImagePullBackOff"})))
     return pod(
         ordinal,
         draw(st.sampled_from(("web-new", "web-old", "web-broken", ""))),
         phase=draw(st.sampled_from(("Running", "Running", "Pending", "Failed"))),
-        ready=draw(st.booleans()),
-        since=draw(st.sampled_from((LONG_AGO, RECENT))),
+        ready=draw(st.booleans()) and not waits,
+        since=draw(st.sampled_from((TEN_MINUTES_AGO, LONG_AGO, RECENT))),
         terminating=draw(st.sampled_from((False, False, True))),
+        **waits,
     )
 
 
@@ -163,7 +166,9 @@ def _recovered(seen: View) -> View:
         is_wanted = ordinal in ordinals(seen.stateful_set)
         is_broken = revision == "web-broken" and is_wanted
         if each.status.phase != "Failed":
-            each = pod(ordinal, revision, ready=not is_broken)  # noqa: PLW2901
+            broken = {"waiting": "ErrImagePull", "since": TEN_MINUTES_AGO}
+            fields: dict[str, Any] = broken if is_broken else {}
+            each = pod(ordinal, revision, **fields)  # noqa: PLW2901
         kept.append(each)
     return replace(seen, pods=tuple(kept))
 

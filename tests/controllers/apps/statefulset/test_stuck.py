@@ -1,11 +1,13 @@
 """Pods of a broken template are replaced, others are waited for."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.control.decision import Decision
+from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.view import Settings, View
 from tests.controllers.apps.statefulset.builders import (
     UPDATING,
@@ -17,15 +19,24 @@ from tests.controllers.apps.statefulset.builders import (
 from tests.controllers.apps.statefulset.test_decide import steps
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+TEN_MINUTES_AGO: Final = "2025-12-31T23:51:00Z"
+A_SECOND_LESS: Final = "2025-12-31T23:51:01Z"
+PULL: Final = {"waiting": "ImagePullBackOff", "since": TEN_MINUTES_AGO}
+"""What a pod says whose image cannot be pulled."""
 
 
 def old(ordinal: int, **fields: Any) -> Pod:
     return pod(ordinal, "web-old", **fields)
 
 
+def starting(ordinal: int, revision: str = "web-old", **fields: Any) -> Pod:
+    """Return a pod that has run without being ready for ten minutes."""
+    return pod(ordinal, revision, ready=False, since=TEN_MINUTES_AGO, **fields)
+
+
 def broken(ordinal: int, **fields: Any) -> Pod:
-    """Return a pod of an update that was given up; it is not ready."""
-    return pod(ordinal, "web-broken", **{"ready": False, **fields})
+    """Return a pod of an update that was given up; its image cannot be pulled."""
+    return pod(ordinal, "web-broken", **{**PULL, **fields})
 
 
 def seen(*pods: Pod, strategy: dict[str, Any] | None = None, **more: Any) -> View:
@@ -41,30 +52,82 @@ def seen(*pods: Pod, strategy: dict[str, Any] | None = None, **more: Any) -> Vie
         ([broken(0), old(1), old(2)], ["replace web-0"]),
         ([broken(0, phase="Pending"), old(1), old(2)], ["replace web-0"]),
         # The very first template was broken.
-        ([old(0, ready=False)], ["replace web-0"]),
-        ([old(0, ready=False), old(1, ready=False)], ["replace web-0"]),
-        ([pod(0), old(1, ready=False), old(2, ready=False)], ["replace web-1"]),
+        ([old(0, **PULL)], ["replace web-0"]),
+        # The highest first, and no other while it terminates.
+        ([old(0, **PULL), old(1, **PULL)], ["replace web-1"]),
+        ([broken(0), old(1), broken(2)], ["replace web-2"]),
+        ([broken(0), old(1), broken(2, terminating=True)], []),
+        ([pod(0), old(1, **PULL), old(2, **PULL)], ["replace web-2"]),
+        # The pod that is waited for only takes its time.
+        ([starting(0), old(1), broken(2)], []),
+        ([old(0, **PULL), starting(1), starting(2)], ["replace web-0"]),
+        # After a power cut all pods start.
+        ([starting(0), starting(1), starting(2)], []),
+        ([starting(0, "web-broken"), old(1), old(2)], []),
         # The current template works: this pod may recover.
-        ([old(0, ready=False), old(1)], []),
-        ([old(0), old(1, ready=False), old(2)], []),
+        ([old(0, **PULL), old(1)], []),
+        ([old(0), old(1, **PULL), old(2)], []),
         # The new template may be broken, too.
-        ([old(0, ready=False), old(1, ready=False), pod(2, ready=False)], []),
+        ([old(0, **PULL), old(1, **PULL), pod(2, ready=False)], []),
         # Pods that are waited for in any case.
-        ([pod(0, ready=False)], []),
+        ([pod(0, **PULL)], []),
         ([broken(0, terminating=True)], []),
-        ([pod(0, "", ready=False)], []),
+        ([pod(0, "", **PULL)], []),
     ],
 )
 def test_a_pod_whose_revision_does_not_work_is_replaced(
     pods: list[Pod], expected: list[str]
 ) -> None:
-    """One at a time, the lowest first, because the sync ends there."""
+    """One at a time, the highest first."""
     assert steps(seen(*pods)) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_broken"),
+    [
+        ({"waiting": "ImagePullBackOff"}, True),
+        ({"waiting": "ErrImagePull"}, True),
+        ({"waiting": "InvalidImageName"}, True),
+        ({"waiting": "CreateContainerConfigError"}, True),
+        ({"waiting": "CrashLoopBackOff"}, True),
+        ({"waiting": "CrashLoopBackOff", "statuses": "initContainerStatuses"}, True),
+        ({"waiting": "ContainerCreating"}, False),
+        ({"waiting": "PodInitializing"}, False),
+        ({"waiting": "ImagePullBackOff", "since": A_SECOND_LESS}, False),
+        ({"waiting": "ImagePullBackOff", "since": None}, False),
+        ({"unschedulable": "Unschedulable", "phase": "Pending"}, True),
+        ({"unschedulable": "SchedulingGated", "phase": "Pending"}, False),
+        ({"unschedulable": "Unschedulable", "since": A_SECOND_LESS}, False),
+        ({"ready": False}, False),
+    ],
+)
+def test_only_what_is_evidently_broken_for_ten_minutes_is_replaced(
+    fields: dict[str, Any], *, is_broken: bool
+) -> None:
+    """A pod that only has not become ready yet may replay a log."""
+    pods = [pod(0, "web-broken", **{"since": TEN_MINUTES_AGO, **fields})]
+    assert steps(seen(*pods)) == (["replace web-0"] if is_broken else [])
+
+
+def test_a_longer_min_ready_seconds_is_waited_for() -> None:
+    """Who gives a pod so long to become available expects a slow start."""
+    assert steps(seen(broken(0), minReadySeconds=600)) == ["replace web-0"]
+    assert steps(seen(broken(0), minReadySeconds=601)) == []
+
+
+def test_the_set_is_looked_at_again_when_the_evidence_is_old_enough() -> None:
+    """No event tells that ten minutes have passed."""
+    decided = decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW)
+    assert isinstance(decided, Decision)
+    assert decided.next_look == 570
+    decided = decide(seen(pod(0, **PULL)), NOW)
+    assert isinstance(decided, Decision)
+    assert decided.next_look is None
 
 
 def test_a_pod_that_is_ready_but_not_yet_available_is_waited_for() -> None:
     """It works."""
-    recent = broken(0, ready=True, since="2026-01-01T00:00:58Z")
+    recent = pod(0, "web-broken", since="2026-01-01T00:00:58Z")
     assert steps(seen(recent, minReadySeconds=9)) == []
 
 
@@ -80,6 +143,6 @@ def test_the_flag_waits_as_upstream_does() -> None:
     """For pods of every revision."""
     waiting = Settings(replaces_stuck_pods=False)
     subject = stateful_set()
-    for pods in ([old(0), old(1), broken(2)], [old(0, ready=False)]):
+    for pods in ([old(0), old(1), broken(2)], [old(0, **PULL)]):
         stuck = view(subject, *pods, revisions=UPDATING, settings=waiting)
         assert steps(stuck) == []

@@ -23,6 +23,12 @@ AS_UPSTREAM = Settings(replaces_stuck_pods=False, max_unavailable=True)
 PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
 
 
+BROKEN: dict[str, Any] = {
+    "waiting": "CrashLoopBackOff",
+    "since": "2025-12-31T23:51:00Z",  # ten minutes before
+}
+
+
 def old(ordinal: int, **fields: Any) -> Pod:
     return pod(ordinal, "web-old", **fields)
 
@@ -47,10 +53,12 @@ def test_a_percentage_is_rounded_down_to_one_at_least(
         ([old(0), old(1), old(2), pod(3, ready=False)], GATE, ["replace web-2"]),
         ([old(0), old(1), pod(2, ready=False), pod(3, ready=False)], GATE, []),
         (
-            [old(0, ready=False), old(1, ready=False), old(2), old(3)],
+            [old(0, **BROKEN), old(1, **BROKEN), old(2), old(3)],
             GATE,
             ["replace web-1", "replace web-0"],
         ),
+        ([old(0, ready=False), old(1, ready=False), old(2), old(3)], GATE, []),
+        ([old(0, **BROKEN), old(1, **BROKEN), old(2), old(3)], AS_UPSTREAM, []),
         (
             [old(0, ready=False), old(1, ready=False), old(2), old(3)],
             AS_UPSTREAM,
@@ -66,7 +74,7 @@ def test_a_percentage_is_rounded_down_to_one_at_least(
 def test_the_gate_allows_several_pods_to_be_unavailable(
     pods: list[Pod], settings: Settings, expected: list[str]
 ) -> None:
-    """Old pods that are unavailable already need no budget here."""
+    """Old pods that are broken need no budget here."""
     strategy = rolling(maxUnavailable=2)
     subject = stateful_set(4, updateStrategy=strategy, **PARALLEL)
     seen = view(subject, *pods, revisions=UPDATING, settings=settings)
