@@ -191,6 +191,8 @@ class InformerFactory:
             return
         if task := self._tasks.pop(informer, None):
             task.cancel()
+            if self._group is not None:
+                self._group.create_task(informer.release(), name=f"release-{stopped}")
         for key, waiting in self._monitors.items():
             if self._group is not None and waiting not in self._tasks:
                 self._start_monitor(self._group, key, waiting)

@@ -16,7 +16,7 @@ from controller_manager.api.core.v1 import (
     PodSpec,
     PodStatus,
 )
-from controller_manager.api.meta import PartialObject, Projection
+from controller_manager.api.meta import PartialMetadata, PartialObject, Projection
 from controller_manager.api.resource import Resource
 from controller_manager.informers.factory import ClashError, InformerFactory
 from controller_manager.informers.reads import Reads
@@ -196,3 +196,24 @@ async def test_a_monitor_cannot_ask_for_more_once_the_caches_run(
         subject.read_monitored(PODS)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_the_objects_of_a_stopped_monitor_are_freed_over_several_turns(
+    cluster: Cluster,
+) -> None:
+    """Memory of 100,000 objects would be freed in one turn of the loop otherwise."""
+    subject = factory(cluster)
+    monitor = subject.monitor(METADATA)
+    for number in range(250):
+        named = PartialMetadata(name=f"pod-{number}", namespace="default")
+        monitor.store.put(PartialObject(metadata=named))
+    running = asyncio.create_task(subject.run())
+    await asyncio.sleep(0)
+    subject.stop_monitor(METADATA)
+    left = []
+    for _ in range(6):
+        left.append(len(monitor.store))
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert left == [250, 150, 50, 0, 0, 0]

@@ -14,7 +14,7 @@ from controller_manager.client.client import (
 )
 from controller_manager.client.discovery import ServedResource
 from controller_manager.client.errors import APIError, Conflict, NotFound, is_about
-from controller_manager.controllers.cluster.garbagecollector.graph import (
+from controller_manager.controllers.cluster.garbagecollector.node import (
     GroupKind,
     Identity,
 )

@@ -30,17 +30,19 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
     FOREGROUND_FINALIZER,
     ORPHAN_FINALIZER,
     Graph,
-    GroupKind,
-    Identity,
-    Node,
     has_finalizer,
-    identity_of,
     waits_for,
 )
 from controller_manager.controllers.cluster.garbagecollector.metrics import (
     GarbageCollectorMetrics,
 )
 from controller_manager.controllers.cluster.garbagecollector.monitors import Monitors
+from controller_manager.controllers.cluster.garbagecollector.node import (
+    GroupKind,
+    Identity,
+    Node,
+    identity_of,
+)
 from controller_manager.controllers.cluster.garbagecollector.options import (
     GarbageCollectorOptions,
 )
@@ -63,6 +65,9 @@ _UNSEEN_BASE: Final = 0.05
 _UNSEEN_CAP: Final = 30.0
 _UNKNOWN_BASE: Final = 30.0
 _UNKNOWN_CAP: Final = 1000.0
+
+_KEYS_PER_TURN: Final = 100
+"""How many keys are added before other tasks may get their turn."""
 
 _DISCOVERY_KEY: Final = "resources"
 
@@ -131,8 +136,13 @@ class GarbageCollector:
             self._forget,
             self._serves,
         )
+        self._turns = context.turns
         self._monitors = Monitors(
-            context.informers, self.graph, context.logger, self._served_changes
+            context.informers,
+            self.graph,
+            context.logger,
+            self._served_changes,
+            context.turns,
         )
         self._objects = Objects(context.client, lambda: self._monitors.served)
         self._absent: Recent[Identity] = Recent()
@@ -181,13 +191,19 @@ class GarbageCollector:
             self._logger.warning("Not all resources are known", err=problem)
         # After a restore of etcd, objects that were gone may exist again.
         self._absent.clear()
-        if self._monitors.adjust(discovery, self._clock.monotonic()):
-            # Their kinds were not served, and may be served now.
-            for uid in self._unknown:
-                self.deletions.add(uid)
-            self._unknown.clear()
+        if await self._monitors.adjust(discovery, self._clock.monotonic()):
+            await self._check_unknown()
         self._discovered.set()
         return Done(_REDISCOVER)
+
+    async def _check_unknown(self) -> None:
+        """Check objects again whose kinds were not served: they may be served now."""
+        unknown, self._unknown = self._unknown, {}
+        turn = 0
+        for number, uid in enumerate(unknown):
+            if number % _KEYS_PER_TURN == 0:
+                turn = await self._turns.wait(turn)
+            self.deletions.add(uid)
 
     def _report_invalid_namespace(self, node: Node, reference: OwnerReference) -> None:
         """Record an event about an owner in another namespace."""

@@ -4,21 +4,28 @@ Nodes are objects, found by uid. An owner that no watch has shown yet is a virtu
 node: it has dependents, and the API server must be asked whether it exists.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
 from controller_manager.api.resource import AnyResource
+from controller_manager.controllers.cluster.garbagecollector.kinds import (
+    NodesByKind,
+    OwnedKinds,
+)
+from controller_manager.controllers.cluster.garbagecollector.node import (
+    GroupKind,
+    Identity,
+    Node,
+    identity_of,
+)
 from controller_manager.controllers.cluster.garbagecollector.recent import Recent
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
 
-_NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
-
-
-GroupKind = tuple[str, str]
-"""A group and a kind, without a version."""
+_NODES_PER_STEP: Final = 20
+"""Objects that are forgotten before others may get their turn: less than 1 ms."""
 
 _PODS: Final[GroupKind] = ("", "Pod")
 _REVISIONS: Final[GroupKind] = ("apps", "ControllerRevision")
@@ -34,111 +41,6 @@ _USUAL_DEPENDENTS: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
 }
 """Kinds of objects that the controllers here create for an owner: a watch may not have
 shown the first of them yet."""
-
-
-class Identity(NamedTuple):
-    """The identity of an object: all fields of an owner reference, and a namespace."""
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-
-    @property
-    def group(self) -> str:
-        """The group, empty for the core group."""
-        return self.api_version.rpartition("/")[0]
-
-    @property
-    def version(self) -> str:
-        """The version alone."""
-        return self.api_version.rpartition("/")[2]
-
-    def __str__(self) -> str:
-        """Return the text that upstream's events and logs show."""
-        return (
-            f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, "
-            f"name: {self.name}, uid: {self.uid}]"
-        )
-
-
-def identity_of(reference: OwnerReference, namespace: str) -> Identity:
-    """Return the identity of the owner that a reference in `namespace` names."""
-    return Identity(
-        reference.api_version,
-        reference.kind,
-        namespace,
-        reference.name,
-        reference.uid,
-    )
-
-
-class Node:
-    """An object with its owners and its dependents.
-
-    Most objects have no dependents, so the dict for them is made when it is needed.
-    """
-
-    __slots__ = (
-        "_dependents",
-        "attempts",
-        "identity",
-        "is_being_deleted",
-        "is_deleting_dependents",
-        "is_virtual",
-        "owners",
-    )
-
-    def __init__(
-        self,
-        identity: Identity,
-        owners: tuple[OwnerReference, ...] = (),
-        *,
-        virtual: bool = False,
-    ) -> None:
-        """Take the identity and the owners."""
-        self.identity = identity
-        self.owners = owners
-        self.is_virtual = virtual
-        self.is_being_deleted = False
-        self.is_deleting_dependents = False
-        self.attempts = 0
-        self._dependents: dict[Node, None] | None = None
-
-    @property
-    def uid(self) -> str:
-        """The object's uid."""
-        return self.identity.uid
-
-    @property
-    def dependents(self) -> Mapping["Node", None]:
-        """The nodes that name this one as an owner, in the order of their addition."""
-        return self._dependents or _NO_DEPENDENTS
-
-    def add_dependent(self, node: "Node") -> None:
-        """Note that `node` names this one as an owner."""
-        if self._dependents is None:
-            self._dependents = {}
-        self._dependents[node] = None
-
-    def drop_dependent(self, node: "Node") -> None:
-        """Note that `node` does not name this one as an owner any more."""
-        if self._dependents is not None:
-            self._dependents.pop(node, None)
-            if not self._dependents:
-                self._dependents = None
-
-    def blocking_dependents(self) -> list["Node"]:
-        """Return the dependents that a foreground deletion waits for."""
-        return [
-            dependent
-            for dependent in self.dependents
-            if any(
-                owner.uid == self.uid and owner.block_owner_deletion
-                for owner in dependent.owners
-            )
-        ]
 
 
 def has_finalizer(obj: KubeObject, finalizer: str) -> bool:
@@ -176,9 +78,8 @@ class Graph:
         self._to_orphan = to_orphan
         self._on_invalid_namespace = on_invalid_namespace
         self._nodes: dict[str, Node] = {}
-        self._kinds: dict[GroupKind, dict[GroupKind, None]] = {
-            owner: dict.fromkeys(kinds) for owner, kinds in _USUAL_DEPENDENTS.items()
-        }
+        self._by_kind = NodesByKind()
+        self._kinds = OwnedKinds(_USUAL_DEPENDENTS)
         self._gone: Recent[str] = Recent()
 
     def __len__(self) -> int:
@@ -195,7 +96,7 @@ class Graph:
 
     def kinds_owned_by(self, identity: Identity) -> list[GroupKind]:
         """Return the kinds that objects of this kind own usually, or have owned."""
-        return list(self._kinds.get(_group_kind(identity), ()))
+        return self._kinds.of(identity.group_kind)
 
     def was_deletion_seen(self, uid: str) -> bool:
         """Tell whether a watch has shown the deletion of that owner.
@@ -215,7 +116,7 @@ class Graph:
         node = self._nodes.get(metadata.uid)
         if node is None:
             node = Node(_identity(resource, new), owners)
-            self._nodes[metadata.uid] = node
+            self._insert(node)
             self._add_to_owners(node, owners)
         else:
             if node.is_virtual or node.identity.api_version != resource.api_version:
@@ -235,20 +136,19 @@ class Graph:
             self._gone.add(node.uid)
         self._remove(node)
 
-    def forget(self, resource: AnyResource) -> None:
+    def forget(self, resource: AnyResource) -> Iterator[None]:
         """Forget the objects of a resource that is not served any more.
 
-        Objects with dependents become virtual nodes; the others are removed.
+        Objects with dependents become virtual nodes; the others are removed. Yields
+        after a few objects: the graph may change meanwhile, and an object that a watch
+        shows in another version meanwhile is kept.
         """
-        for node in self.nodes():
-            if self._nodes.get(node.uid) is not node:
-                continue  # it was removed together with another node
-            identity = node.identity
-            if (identity.api_version, identity.kind) != (
-                resource.api_version,
-                resource.kind,
-            ):
-                continue
+        kind = resource.group, resource.kind
+        for number, node in enumerate(self._by_kind.of(kind, resource.api_version)):
+            if number % _NODES_PER_STEP == _NODES_PER_STEP - 1:
+                yield
+            if self._nodes.get(node.uid) is not node or not _is_of(node, resource):
+                continue  # it was removed together with another node, or shown anew
             if node.dependents:
                 self._change_owners(node, ())
                 node.is_virtual = True
@@ -262,12 +162,9 @@ class Graph:
     def forget_kind(self, resource: AnyResource) -> None:
         """Forget a kind of dependents, and of owners unless a node is of that kind."""
         kind = resource.group, resource.kind
-        for dependents in self._kinds.values():
-            dependents.pop(kind, None)
-        if not any(_group_kind(node.identity) == kind for node in self.nodes()):
-            self._kinds.pop(kind, None)
-        for owner in [owner for owner, each in self._kinds.items() if not each]:
-            del self._kinds[owner]
+        self._kinds.forget_dependent(kind)
+        if kind not in self._by_kind:
+            self._kinds.forget_owner(kind)
 
     # Results of quorum reads.
 
@@ -293,7 +190,7 @@ class Graph:
             self._to_delete(dependent.uid)
         if node.is_virtual and node.identity == identity:
             # Check the identity that the other dependents name next.
-            node.identity = _other_identity(nonmatching, identity)
+            self._identify(node, _other_identity(nonmatching, identity))
 
     # Updates of nodes.
 
@@ -306,8 +203,14 @@ class Graph:
                 if _has_invalid_namespace(identity, dependent):
                     self._report_invalid_namespace(dependent, identity.uid)
                 self._to_delete(dependent.uid)
-        node.identity = identity
+        self._identify(node, identity)
         node.is_virtual = False
+
+    def _identify(self, node: Node, identity: Identity) -> None:
+        """Give a node another identity with the same uid."""
+        self._by_kind.remove(node.identity)
+        node.identity = identity
+        self._by_kind.add(node)
 
     def _enqueue_if_deletion_begins(
         self, old: KubeObject | None, new: KubeObject, node: Node
@@ -321,8 +224,13 @@ class Graph:
                 self._to_delete(dependent.uid)
             self._to_delete(node.uid)
 
+    def _insert(self, node: Node) -> None:
+        self._nodes[node.uid] = node
+        self._by_kind.add(node)
+
     def _drop(self, node: Node) -> None:
         del self._nodes[node.uid]
+        self._by_kind.remove(node.identity)
         self._on_forget(node.uid)
 
     def _remove(self, node: Node) -> None:
@@ -343,12 +251,11 @@ class Graph:
         must_check = False
         for reference in owners:
             identity = identity_of(reference, node.identity.namespace)
-            kinds = self._kinds.setdefault(_group_kind(identity), {})
-            kinds[_group_kind(node.identity)] = None
+            self._kinds.add(identity.group_kind, node.identity.group_kind)
             owner = self._nodes.get(reference.uid)
             if owner is None:
                 owner = Node(identity, virtual=True)
-                self._nodes[reference.uid] = owner
+                self._insert(owner)
                 owner.add_dependent(node)
                 self._to_delete(owner.uid)
                 continue
@@ -370,7 +277,7 @@ class Graph:
             owner.drop_dependent(node)
             if owner.is_virtual and not owner.dependents:
                 self._drop(owner)  # no reference names it any more
-                self._forget_unserved_kind(_group_kind(owner.identity))
+                self._forget_unserved_kind(owner.identity.group_kind)
 
     def _forget_unserved_kind(self, kind: GroupKind) -> None:
         """Forget a kind that only owner references name and that is not served.
@@ -378,7 +285,7 @@ class Graph:
         A user who may create objects can name any number of kinds.
         """
         if kind in self._kinds and not self._is_served(kind):
-            del self._kinds[kind]
+            self._kinds.forget_owner(kind)
 
     def _change_owners(self, node: Node, owners: tuple[OwnerReference, ...]) -> None:
         before = {each.uid: each for each in node.owners}
@@ -414,8 +321,10 @@ def _identity(resource: AnyResource, obj: KubeObject) -> Identity:
     )
 
 
-def _group_kind(identity: Identity) -> GroupKind:
-    return identity.group, identity.kind
+def _is_of(node: Node, resource: AnyResource) -> bool:
+    """Tell whether a node is known as an object of this resource and version."""
+    known = node.identity.api_version, node.identity.kind
+    return known == (resource.api_version, resource.kind)
 
 
 def _begins(old: KubeObject | None, new: KubeObject, finalizer: str) -> bool:

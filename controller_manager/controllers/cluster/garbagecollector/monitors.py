@@ -8,10 +8,8 @@ from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.control.superseded_versions import SupersededVersions
-from controller_manager.controllers.cluster.garbagecollector.graph import (
-    Graph,
-    GroupKind,
-)
+from controller_manager.controllers.cluster.garbagecollector.graph import Graph
+from controller_manager.controllers.cluster.garbagecollector.node import GroupKind
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import (
     Handler,
@@ -19,6 +17,7 @@ from controller_manager.informers.informer import (
     SharedInformer,
 )
 from controller_manager.observability.logs import Logger
+from controller_manager.runtime.turns import Turns
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _MISSING: Final = 60.0
@@ -47,12 +46,14 @@ class Monitors:
         graph: Graph,
         logger: Logger,
         served_changes: Callable[[], None],
+        turns: Turns,
     ) -> None:
-        """Take the informers, and the graph to feed.
+        """Take the informers, the graph to feed, and the shared turns.
 
         `served_changes` is called when a custom resource definition was added,
         changed or deleted.
         """
+        self._turns = turns
         self._served_changes = served_changes
         self._missing_since: dict[tuple[str, str], float] = {}
         self._versions = SupersededVersions()
@@ -63,6 +64,7 @@ class Monitors:
         self._monitors: dict[tuple[str, str], _Monitor] = {}
         self.served: Mapping[tuple[str, str], ServedResource] = {}
         """The served resources by apiVersion and kind, in all versions."""
+        self._served_kinds: frozenset[GroupKind] = frozenset()
 
     def unsynced(self) -> list[str]:
         """Return the resources that are not synced yet."""
@@ -74,7 +76,7 @@ class Monitors:
 
     def serves(self, kind: GroupKind) -> bool:
         """Tell whether the API server serves a kind, in any version."""
-        return any((each.group, each.kind) == kind for each in self.served.values())
+        return kind in self._served_kinds
 
     def unsynced_kinds(self) -> list[GroupKind]:
         """Return the kinds whose resources are not synced yet."""
@@ -93,8 +95,10 @@ class Monitors:
         ]:
             await unsynced[0].wait_for_sync()
 
-    def adjust(self, discovery: Discovery, now: float) -> bool:
+    async def adjust(self, discovery: Discovery, now: float) -> bool:
         """Watch the served resources and no others; tell whether kinds have changed.
+
+        Objects of removed resources are forgotten over several turns of the loop.
 
         A group that could not be discovered stays as it was. A resource that is
         missing stays for a minute: a starting API server serves custom resources
@@ -105,6 +109,9 @@ class Monitors:
         served = self._served_now(discovery, now)
         changed = served.keys() != self.served.keys()
         self.served = served
+        self._served_kinds = frozenset(
+            (each.group, each.kind) for each in served.values()
+        )
         wanted = {
             (each.group, each.plural): each
             for each in discovery.preferred("delete", "list", "watch")
@@ -117,11 +124,11 @@ class Monitors:
             if not is_served or self._versions.supersedes(
                 name, resource.api_version, preferred, now
             ):
-                self._stop(name, monitor, successor)
+                await self._stop(name, monitor, successor)
         for name, found in wanted.items():
             if name not in self._monitors:
                 self._start(name, found)
-        self._drop_retired()
+        await self._drop_retired()
         return changed
 
     def _served_now(
@@ -142,13 +149,18 @@ class Monitors:
                 del self._missing_since[key]
         return served
 
-    def _drop_retired(self) -> None:
+    async def _drop_retired(self) -> None:
         """Forget objects of a former version that the new version does not show."""
         for name, resource in list(self._retired.items()):
             monitor = self._monitors.get(name)
             if monitor is None or monitor.registration.is_synced:
                 del self._retired[name]
-                self._graph.forget(resource)
+                await self._forget(resource)
+
+    async def _forget(self, resource: Resource[PartialObject]) -> None:
+        turn = await self._turns.wait(0)
+        for _ in self._graph.forget(resource):
+            turn = await self._turns.wait(turn)
 
     def _start(self, name: tuple[str, str], found: ServedResource) -> None:
         resource = found.metadata_resource()
@@ -171,7 +183,7 @@ class Monitors:
             )
         self._logger.v(2).info("Watching", resource=resource.group_resource)
 
-    def _stop(
+    async def _stop(
         self,
         name: tuple[str, str],
         monitor: _Monitor,
@@ -183,7 +195,7 @@ class Monitors:
         monitor.informer.remove_handler(monitor.registration)
         self._informers.stop_monitor(monitor.resource)
         if successor is None:
-            self._graph.forget(monitor.resource)
+            await self._forget(monitor.resource)
             self._graph.forget_kind(monitor.resource)
         else:
             self._retired[name] = monitor.resource

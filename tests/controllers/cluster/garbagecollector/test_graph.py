@@ -5,8 +5,8 @@ import pytest
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.controllers.cluster.garbagecollector.dump import draw
-from controller_manager.controllers.cluster.garbagecollector.graph import (
-    Graph,
+from controller_manager.controllers.cluster.garbagecollector.graph import Graph
+from controller_manager.controllers.cluster.garbagecollector.node import (
     Identity,
     Node,
 )
@@ -95,7 +95,7 @@ async def test_a_kind_whose_objects_own_each_other_can_be_forgotten() -> None:
     """Also if the owner was never seen."""
     books = Bookkeeping()
     books.see(_object("child", _reference("parent")))
-    books.graph.forget(CONFIG_MAPS)
+    assert list(books.graph.forget(CONFIG_MAPS)) == []
     assert books.graph.nodes() == []
 
 
