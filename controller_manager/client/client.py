@@ -16,13 +16,20 @@ from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList
 from controller_manager.api.resource import AnyResource, InvalidPathSegment, Resource
 from controller_manager.client.errors import (
     InvalidName,
+    NotSent,
     ProtocolError,
     TransportError,
     error_from_response,
 )
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.transport import Query, Request, Response, Transport
+from controller_manager.client.transport import (
+    Query,
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.client.warning_headers import WarningHeaders
 from controller_manager.client.watch import EventDecoder, WatchEvent, lines_of
 from controller_manager.clock import Clock
@@ -235,14 +242,17 @@ class Client:
         in_flight: int = 0,
         write_timeout: float = WRITE_TIMEOUT,
         on_write: WriteHook = ignore_write,
+        limits_watches: bool = False,
     ) -> None:
         """Take the transport; without a limiter the rate is not limited.
 
         At most `in_flight` requests are in flight at a time, not counting watches; 0
         means no limit. A write may take `write_timeout` seconds from the moment at
         which it is sent. `on_write` is called with each object that was created or
-        changed, as stored.
+        changed, as stored. The rate limit holds for watches only with
+        `limits_watches`; client-go's never does.
         """
+        self._limits_watches = limits_watches
         self._on_write = on_write
         self._in_flight = asyncio.Semaphore(in_flight) if in_flight else nullcontext()
         self._write_timeout = write_timeout
@@ -356,9 +366,8 @@ class Client:
             headers=_METADATA if resource.metadata_only else _JSON,
             timeout=options.idle_timeout,
         )
-        await self._throttle("GET")
         started = self._clock.monotonic()
-        stream = await self._transport.stream(request)
+        stream = await self._open(request)
         try:
             self._metrics.observe_request(
                 "GET", str(stream.status), self._clock.monotonic() - started, 0, 0
@@ -382,6 +391,17 @@ class Client:
                         yield [decoder.decode(line) for line in batch]
         finally:
             await stream.close()
+
+    async def _open(self, request: Request) -> Stream:
+        """Open a watch, within the rate limit if it holds for watches."""
+        if not self._limits_watches:
+            return await self._transport.stream(request)
+        await self._throttle(request.method)
+        try:
+            return await self._transport.stream(request)
+        except NotSent:
+            self._limiter.give_back()
+            raise
 
     async def create(self, resource: Resource[CompleteT], obj: CompleteT) -> CompleteT:
         """Create `obj` in its namespace; return it as stored.
@@ -592,7 +612,9 @@ class Client:
             try:
                 async with self._in_flight:
                     answer = await self._exchange(request)
-            except TransportError:
+            except TransportError as lost:
+                if isinstance(lost, NotSent):
+                    self._limiter.give_back()
                 if request.method != "GET" or attempt >= 1:
                     raise
                 continue

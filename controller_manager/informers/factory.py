@@ -56,13 +56,16 @@ class InformerFactory:
         logger: Logger,
         metrics: InformerCollectors,
         max_watches: int = 0,
+        monitor_client: Client | None = None,
         strict_reads: bool = False,
     ) -> None:
         """Take the client; each informer resyncs after 1 to 2 minimum periods.
 
         With `max_watches` greater than 0, a monitor beyond that number of watches
         waits until another monitor stops: each watch takes a connection, and some
-        connections must remain for writes.
+        connections must remain for writes. Monitors list and watch with
+        `monitor_client` if there is one: so the rate limit for hundreds of monitors
+        delays no informer.
 
         With `strict_reads`, a controller that reads an undeclared field of a cached
         object gets UndeclaredReadError (see `informers.views`).
@@ -70,6 +73,7 @@ class InformerFactory:
         self.strict_reads = strict_reads
         if strict_reads:
             forbid_undeclared_reads()
+        self._monitor_client = monitor_client or client
         self._max_watches = max_watches
         self._gates = gates
         self._client = client
@@ -106,7 +110,9 @@ class InformerFactory:
                 msg = f"an informer of {key} was not requested before the start"
                 raise RuntimeError(msg)
             resync_period = self._min_resync_period * (1 + self._rng.random())
-            self._informers[key] = self._make_informer(resource, resync_period)
+            self._informers[key] = self._make_informer(
+                self._client, resource, resync_period
+            )
         informer = self._informers[key]
         _check_same(informer.resource, resource)
         self._keep(key, declared or [Reads(resource)])
@@ -145,7 +151,9 @@ class InformerFactory:
         resource = self._types.get(key, resource)
         self._users[key] = self._users.get(key, 0) + 1
         if key not in self._monitors:
-            informer = self._monitors[key] = self._make_informer(resource, 0)
+            informer = self._monitors[key] = self._make_informer(
+                self._monitor_client, resource, 0
+            )
             if resource.metadata_only:
                 informer.set_transform(MonitorTransform())
             elif transform := transform_for(resource, self._reads.get(key, ())):
@@ -199,10 +207,10 @@ class InformerFactory:
                 return
 
     def _make_informer(
-        self, resource: Resource[ObjectT], resync_period: float
+        self, client: Client, resource: Resource[ObjectT], resync_period: float
     ) -> SharedInformer[ObjectT]:
         return SharedInformer(
-            self._client,
+            client,
             resource,
             gates=self._gates,
             resync_period=resync_period,

@@ -119,6 +119,7 @@ class ControllerManager:
             metrics=self._metrics.informers,
             max_watches=most_watches,
             strict_reads=os.environ.get(STRICT_READS) == "true",
+            monitor_client=self._clients.monitors(),
         )
         return CacheGroup(factory, self._metrics.caches, self._logger)
 

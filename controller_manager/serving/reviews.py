@@ -4,12 +4,10 @@ Upstream: the clients of --authentication-kubeconfig and --authorization-kubecon
 each send 200 requests a second with a burst of 400.
 """
 
-import asyncio
 from typing import Final
 
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.clock import Clock
-from controller_manager.workqueue.ratelimiters import TokenBucket
 
 _QPS: Final = 200.0
 _BURST: Final = 400
@@ -25,32 +23,24 @@ class ReviewLimiter(RequestLimiter):
     """Allows 400 reviews at once, then 200 a second, in the order of their arrival.
 
     At most 200 reviews wait. A cancelled review takes no token, so clients that send
-    requests and disconnect do not delay other clients. (`RequestLimiter` reserves a
-    token before it waits, so it also counts cancelled requests.)
+    requests and disconnect do not delay other clients.
     """
 
     def __init__(self, clock: Clock) -> None:
         """Take the clock."""
         super().__init__(_QPS, _BURST, clock)
-        self._clock = clock
-        self._reviews = TokenBucket(_QPS, _BURST, clock)
-        self._order = asyncio.Lock()
-        self._waiting = 0
+        self._reviews = 0
 
     async def acquire(self) -> float:
         """Wait until a review may be sent; return the seconds of the wait.
 
         Raises TooManyReviews at once if 200 wait already.
         """
-        if self._waiting >= _MAX_WAITING:
+        if self._reviews >= _MAX_WAITING:
             msg = f"{_MAX_WAITING} reviews wait for the API server, try again later"
             raise TooManyReviews(msg)
-        started = self._clock.monotonic()
-        self._waiting += 1
+        self._reviews += 1
         try:
-            async with self._order:
-                while not self._reviews.try_take():  # noqa: ASYNC110 - time fills it
-                    await asyncio.sleep(1 / _QPS)
+            return await super().acquire()
         finally:
-            self._waiting -= 1
-        return self._clock.monotonic() - started
+            self._reviews -= 1

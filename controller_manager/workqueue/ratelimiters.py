@@ -66,10 +66,7 @@ class ExponentialBackoff:
 
 
 class TokenBucket:
-    """A bucket of `burst` tokens, refilled at `qps` a second.
-
-    `reserve` may take tokens that the bucket does not have yet.
-    """
+    """A bucket of `burst` tokens, refilled at `qps` a second."""
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
         """Take the rate, the size of the bucket, and a clock; the bucket is full."""
@@ -79,18 +76,17 @@ class TokenBucket:
         self._tokens = float(burst)
         self._refilled_at: float | None = None
 
-    def reserve(self) -> float:
-        """Take a token; return the seconds until it may be used."""
-        self._refill()
-        self._tokens -= 1
-        return max(0.0, -self._tokens / self._qps)
-
     def try_take(self) -> bool:
         """Take a token if the bucket has a whole one; tell whether it had."""
         if not self.has_token():
             return False
         self._tokens -= 1
         return True
+
+    def give_back(self) -> None:
+        """Put a token back that was not used."""
+        self._refill()
+        self._tokens = min(float(self._burst), self._tokens + 1)
 
     def has_token(self) -> bool:
         """Tell whether the bucket has a whole token."""

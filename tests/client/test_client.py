@@ -231,7 +231,7 @@ class Scripted:
         return answer
 
     async def stream(self, request: Request) -> Stream:
-        raise AssertionError(request)
+        raise errors.TransportError(request.path)
 
     async def close(self) -> None:
         pass
@@ -475,6 +475,47 @@ async def test_the_rate_limit_spaces_requests() -> None:
     waits = [round(await limiter.acquire(), 6) for _ in range(4)]
     assert waits == [0, 0, 0.1, 0.1]
     assert await RequestLimiter(0, 0, LoopClock(EPOCH)).acquire() == 0
+
+
+async def test_a_request_that_was_not_sent_gives_its_token_back() -> None:
+    """The next in line is sent at once, and not after another tenth of a second."""
+    clock = LoopClock(EPOCH)
+    refused = errors.NotSent("cannot connect: Connection refused")
+    transport = Scripted(*[refused] * 7, Response(200, {}, b"{}"))
+    client = Client(transport, clock, RequestLimiter(10, 1, clock))
+    tasks = [client.delete(PODS, "default", f"pod-{number}") for number in range(8)]
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert results == [*[refused] * 7, None]
+    assert asyncio.get_running_loop().time() == 0
+
+
+async def test_a_request_that_is_cancelled_while_it_waits_takes_no_token() -> None:
+    """Also if its turn had come in the same moment."""
+    limiter = RequestLimiter(10, 1, LoopClock(EPOCH))
+    assert await limiter.acquire() == 0
+    waiting = [asyncio.create_task(limiter.acquire()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    limiter.give_back()  # the second of them has the token now
+    waiting[1].cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert asyncio.get_running_loop().time() == 0
+    assert [each.cancelled() for each in waiting] == [True, True, False]
+
+
+async def test_watches_are_limited_only_if_that_is_asked_for() -> None:
+    """As client-go, which never limits them; monitors are many."""
+    for limits, seconds in ((False, 0), (True, 0.2)):
+        clock = LoopClock(EPOCH)
+        limiter = RequestLimiter(10, 1, clock)
+        client = Client(Scripted(), clock, limiter, limits_watches=limits)
+        began = asyncio.get_running_loop().time()
+        for _ in range(3):
+            with pytest.raises(errors.TransportError):
+                await anext(client.watch(PODS))
+        waited = asyncio.get_running_loop().time() - began
+        assert waited == pytest.approx(seconds)
 
 
 class Observed:
