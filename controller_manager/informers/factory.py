@@ -88,6 +88,8 @@ class InformerFactory:
         """How many controllers use a monitor."""
         self._types: dict[str, Resource[Any]] = {}
         """The resources whose monitors have more than metadata."""
+        self._held: set[SharedInformer[Any]] = set()
+        """The informers that are not started yet, see `hold`."""
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[SharedInformer[Any], asyncio.Task[None]] = {}
 
@@ -115,8 +117,34 @@ class InformerFactory:
             )
         informer = self._informers[key]
         _check_same(informer.resource, resource)
+        self.start(informer)
         self._keep(key, declared or [Reads(resource)])
         return cast("SharedInformer[ObjectT]", informer)
+
+    def hold(
+        self, resource: Resource[ObjectT], reads: Iterable[Reads] = ()
+    ) -> SharedInformer[ObjectT]:
+        """Return the informer of `resource`, which runs once somebody needs it.
+
+        As `informer`, but it is started only by `start`, or because `informer` or
+        `monitor` returns it, too. Its caller waits for a resource that the API server
+        lacks. What the caller reads is kept from the start, so that no cache that
+        others fill lacks it later.
+        """
+        key = _key(resource)
+        is_held = key not in self._informers or self._informers[key] in self._held
+        informer = self.informer(resource, reads)
+        if is_held:
+            self._held.add(informer)
+        return informer
+
+    def start(self, informer: SharedInformer[Any]) -> None:
+        """Start an informer that `hold` returned, unless it is started already."""
+        if informer not in self._held:
+            return
+        self._held.remove(informer)
+        if self._group is not None:
+            self._start(self._group, _key(informer.resource), informer)
 
     def _keep(self, key: str, declared: Iterable[Reads]) -> None:
         """Have the cache of a resource keep what these declarations read."""
@@ -147,6 +175,7 @@ class InformerFactory:
         """
         key = _key(resource)
         if key in self._informers:
+            self.start(self._informers[key])
             return self._informers[key]
         resource = self._types.get(key, resource)
         self._users[key] = self._users.get(key, 0) + 1
@@ -228,7 +257,8 @@ class InformerFactory:
             for key, informer in self._informers.items():
                 if transform := transform_for(informer.resource, self._reads[key]):
                     informer.set_transform(transform)
-                self._start(group, key, informer)
+                if informer not in self._held:
+                    self._start(group, key, informer)
             for key, informer in self._monitors.items():
                 self._start_monitor(group, key, informer)
             try:
@@ -258,16 +288,19 @@ class InformerFactory:
 
     async def wait_for_sync(self) -> None:
         """Wait until every shared informer is synced; monitors do not count."""
-        for informer in list(self._informers.values()):
+        for informer in self.shared():
             await informer.wait_for_sync()
 
     def all(self) -> list[SharedInformer[Any]]:
         """Return all informers, including monitors."""
-        return [*self._informers.values(), *self._monitors.values()]
+        return [*self.shared(), *self._monitors.values()]
 
     def shared(self) -> list[SharedInformer[Any]]:
-        """Return the informers that controllers share, without monitors."""
-        return list(self._informers.values())
+        """Return the informers that controllers share, without monitors.
+
+        Those that are held are left out.
+        """
+        return [each for each in self._informers.values() if each not in self._held]
 
 
 class ControllerInformers:
@@ -278,8 +311,14 @@ class ControllerInformers:
         factory: InformerFactory,
         reads: Sequence[Reads] = (),
         reader: str = "",
+        *,
+        is_held: bool = False,
     ) -> None:
-        """Take the factory, the fields that the controller reads, and its name."""
+        """Take the factory, the fields that the controller reads, and its name.
+
+        With `is_held` the informers do not run for this controller before `start`.
+        """
+        self._is_held = is_held
         self._factory = factory
         self._reads = reads
         self._reader = reader
@@ -291,7 +330,8 @@ class ControllerInformers:
 
     def informer(self, resource: Resource[ObjectT]) -> SharedInformer[ObjectT]:
         """Return the informer of `resource`; see `InformerFactory.informer`."""
-        informer = self._factory.informer(resource, self._reads)
+        request = self._factory.hold if self._is_held else self._factory.informer
+        informer = request(resource, self._reads)
         self._requested[informer] = None
         if informer not in self._seen:
             view = view_for(declared_of(resource, self._reads))
@@ -306,6 +346,12 @@ class ControllerInformers:
             return informer
         declared = DeclaredInformer(informer, view, self._reader)
         return cast("SharedInformer[ObjectT]", declared)
+
+    def start(self) -> None:
+        """Start the informers that were held for this controller."""
+        self._is_held = False
+        for informer in self._requested:
+            self._factory.start(informer)
 
     async def read(
         self, resource: Resource[ObjectT], namespace: str, name: str

@@ -20,12 +20,24 @@ class Member:
 
     controller: Controller
     informers: ControllerInformers
+    available: asyncio.Event
+    """Set once the API server has the resources that the controller needs."""
     is_running: bool = False
 
     @property
     def name(self) -> str:
         """The controller's name, upstream's."""
         return self.controller.name
+
+    @property
+    def can_start(self) -> bool:
+        """Whether its resources are there, and its caches are synced."""
+        return self.available.is_set() and not self.informers.unsynced()
+
+    async def wait(self) -> None:
+        """Wait until `can_start`."""
+        await self.available.wait()
+        await self.informers.wait_for_sync()
 
     def problem(self) -> str | None:
         """Return what is wrong with the controller, `None` if it is healthy.
@@ -57,25 +69,34 @@ class ControllerGroup(Runnable):
         self._is_stopping = False
 
     def __len__(self) -> int:
-        """Return how many controllers there are."""
-        return len(self._members)
+        """Return how many controllers there are; see `__iter__`."""
+        return len(self.names)
 
     def __getitem__(self, name: str) -> Member:
         """Return the controller of that name; raises KeyError if there is none."""
         return self._members[name]
 
     def __iter__(self) -> Iterator[Member]:
-        """Iterate over the controllers, in the order in which they start."""
-        return iter(self._members.values())
+        """Iterate over the controllers, in the order in which they start.
 
-    def add(self, controller: Controller, informers: ControllerInformers) -> None:
-        """Add a controller; it runs once the informers that it needs are synced."""
-        self._members[controller.name] = Member(controller, informers)
+        Those whose resources the API server lacks are left out.
+        """
+        members = self._members.values()
+        return (each for each in members if each.available.is_set())
+
+    def add(self, controller: Controller, informers: ControllerInformers) -> Member:
+        """Add a controller, and return its membership.
+
+        It runs once it is available and the informers that it needs are synced.
+        """
+        member = Member(controller, informers, asyncio.Event())
+        self._members[controller.name] = member
+        return member
 
     @property
     def names(self) -> list[str]:
-        """The names of all controllers."""
-        return list(self._members)
+        """The names of all controllers; see `__iter__`."""
+        return [member.name for member in self]
 
     @property
     def is_idle(self) -> bool:
@@ -94,11 +115,11 @@ class ControllerGroup(Runnable):
     async def run(self, life: Lifetime) -> None:
         """Start the controllers, one to two start intervals apart.
 
-        A controller whose caches are not synced waits for them. Once `stop` is set,
-        it does not start any more.
+        A controller whose resources are missing, or whose caches are not synced, waits
+        for them. Once `stop` is set, it does not start any more.
         """
         interval = self._config.controller_start_interval
-        for member in self:
+        for member in self._members.values():
             running = self._run(member, life.stop)
             self._tasks.append(life.tasks.create_task(running, name=member.name))
             if interval and not life.stop.is_set():
@@ -106,9 +127,7 @@ class ControllerGroup(Runnable):
                 await done_before(life.stop, asyncio.sleep(delay))
 
     async def _run(self, member: Member, stop: asyncio.Event) -> None:
-        if member.informers.unsynced() and not await done_before(
-            stop, member.informers.wait_for_sync()
-        ):
+        if not member.can_start and not await done_before(stop, member.wait()):
             return
         self._logger.info("Starting controller", controller=member.name)
         member.is_running = True
@@ -123,7 +142,7 @@ class ControllerGroup(Runnable):
             return
         self._logger.info("Shutting down")
         self._is_stopping = True
-        for member in self:
+        for member in self._members.values():
             member.is_running = False
             member.controller.stop()
         timeout = self._config.controller_shutdown_timeout

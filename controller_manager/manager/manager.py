@@ -15,6 +15,7 @@ from controller_manager.client.leader_election import LeaderElector, new_identit
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
+from controller_manager.manager.awaited import AwaitedControllers
 from controller_manager.manager.caches import CacheGroup
 from controller_manager.manager.contexts import Contexts
 from controller_manager.manager.controllers import ControllerGroup
@@ -93,6 +94,9 @@ class ControllerManager:
         self._controllers = ControllerGroup(config.generic, rng, logger)
         turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
         self._startup = self._make_startup(turns)
+        self._awaited = AwaitedControllers(
+            self._startup, self._caches, self._controllers, logger
+        )
         self.health = Health(
             self._startup, (self._ownership, self._controllers, self._caches)
         )
@@ -231,9 +235,13 @@ class ControllerManager:
                 await self._servers.stop()
 
     async def _prepare(self) -> None:
-        for controller, informers in await self._startup.prepare():
-            self._caches.add(controller.name, informers)
-            self._controllers.add(controller, informers)
+        for each in await self._startup.prepare():
+            member = self._controllers.add(each.controller, each.informers)
+            if each.is_available:
+                self._caches.add(member.name, each.informers)
+                member.available.set()
+            else:
+                self._awaited.add(each)
 
     async def _run_groups(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -243,9 +251,11 @@ class ControllerManager:
             # connection.
             await self._ownership.run(life)
             await self._caches.run(life)
+            await self._awaited.run(life)
             if await done_before(stop, self._wait_to_work()):
                 await self._work(life)
             await self._ownership.stop()
+            await self._awaited.stop()
             await self._caches.stop()
             await self._events.stop()
 

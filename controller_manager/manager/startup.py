@@ -1,9 +1,12 @@
 """The start-up: selects the controllers, and makes those that can run."""
 
 import asyncio
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct
 
 from controller_manager import upstream
 from controller_manager.client.builder import ClientBuilder
@@ -28,10 +31,36 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.initializing import make_controller
 
 _POLL: Final = 1.0
+_DISCOVERIES: Final = 10
+"""How often groups are looked up before the controllers of the others start."""
 
 
 class StartError(Exception):
     """The daemon cannot start; the message says why and what to do."""
+
+
+class Prepared(Struct, frozen=True):
+    """A controller that has been made, and its informers.
+
+    Without `is_available` the API server lacks resources that it requires. Then its
+    informers are held.
+    """
+
+    descriptor: Descriptor
+    controller: Controller
+    informers: ControllerInformers
+    is_available: bool
+
+
+class Missing(Struct, frozen=True):
+    """The resources that the API server lacks.
+
+    `lacking` has them for each controller by its name; `problems` says which group
+    versions could not be discovered, and why.
+    """
+
+    lacking: Mapping[str, Sequence[str]]
+    problems: Mapping[str, str]
 
 
 class StartUp:
@@ -87,8 +116,8 @@ class StartUp:
             )
             raise StartError(msg)
 
-    async def prepare(self) -> list[tuple[Controller, ControllerInformers]]:
-        """Return the selected controllers that can run, each with its informers.
+    async def prepare(self) -> list[Prepared]:
+        """Return the selected controllers, in the order in which they start.
 
         Waits for the API server, for as long as the config says. Raises StartError
         if the API server does not become healthy in time, cannot be trusted, or if no
@@ -96,22 +125,59 @@ class StartUp:
         """
         await self._wait_for_api_server()
         self._waiting_for = "discovery"
-        controllers = []
-        for descriptor in await self._available():
+        lacking = await self._discover_missing()
+        prepared = []
+        for descriptor in sorted(self._wanted, key=lambda each: not each.runs_first):
+            missing = lacking[descriptor.name]
+            if missing:
+                self._logger.warning(
+                    "Controller waits for resources that the API server lacks",
+                    controller=descriptor.name,
+                    missing=", ".join(missing),
+                )
             informers = ControllerInformers(
-                self._factory, descriptor.reads, descriptor.name
+                self._factory,
+                descriptor.reads,
+                descriptor.name,
+                is_held=bool(missing),
             )
             controller = self._make(descriptor, informers)
             if controller is not None:
-                controllers.append((controller, informers))
-        if not controllers:
+                prepared.append(
+                    Prepared(descriptor, controller, informers, not missing)
+                )
+        if not any(each.is_available for each in prepared):
             msg = (
                 f"none of {', '.join(each.name for each in self._wanted)} can run "
                 "here; the warnings above say why"
             )
             raise StartError(msg)
         self._waiting_for = ""
-        return controllers
+        return prepared
+
+    async def missing(self, descriptors: Iterable[Descriptor]) -> Missing:
+        """Return the required resources that the API server lacks, by controller.
+
+        Resources of a group version that cannot be discovered count as missing.
+        """
+        client = self._clients.manager()
+        served: dict[str, frozenset[str]] = {}
+        problems: dict[str, str] = {}
+        lacking: dict[str, list[str]] = {}
+        for descriptor in descriptors:
+            missing = lacking[descriptor.name] = []
+            for resource in descriptor.requires:
+                version = resource.api_version
+                if version not in served:
+                    served[version] = frozenset()
+                    try:
+                        found = await served_resources(client, version)
+                        served[version] = found or frozenset()
+                    except (APIError, TransportError, ProtocolError) as error:
+                        problems[version] = str(error)
+                if resource.plural not in served[version]:
+                    missing.append(f"{version}/{resource.plural}")
+        return Missing(lacking, problems)
 
     def _drop_gated(self) -> None:
         """Leave out the controllers whose feature gates are not all enabled."""
@@ -170,45 +236,25 @@ class StartUp:
                 known = problem
             await asyncio.sleep(_POLL)
 
-    async def _available(self) -> list[Descriptor]:
-        """Return the selected controllers whose resources the API server has.
+    async def _discover_missing(self) -> Mapping[str, Sequence[str]]:
+        """Return the missing resources by controller, once all groups are discovered.
 
-        They are in the order in which they start.
+        A group that cannot be discovered delays the start by ten seconds at most: its
+        controllers then wait for their resources.
         """
-        client = self._clients.manager()
-        served: dict[str, frozenset[str] | None] = {}
-        available = []
-        for descriptor in self._wanted:
-            missing = []
-            for resource in descriptor.requires:
-                version = resource.api_version
-                if version not in served:
-                    served[version] = await self._discover(client, version)
-                if resource.plural not in (served[version] or ()):
-                    missing.append(f"{version}/{resource.plural}")
-            if missing:
-                self._logger.warning(
-                    "Controller skipped, the API server lacks its resources",
-                    controller=descriptor.name,
-                    missing=", ".join(missing),
-                )
-            else:
-                available.append(descriptor)
-        return sorted(available, key=lambda each: not each.runs_first)
-
-    async def _discover(
-        self, client: Client, api_version: str
-    ) -> frozenset[str] | None:
-        while True:
-            try:
-                return await served_resources(client, api_version)
-            except (APIError, TransportError, ProtocolError) as error:
+        for attempt in itertools.count(1):
+            missing = await self.missing(self._wanted)
+            for version, problem in missing.problems.items():
                 self._logger.warning(
                     "Resources not discovered, trying again",
-                    groupVersion=api_version,
-                    err=str(error),
+                    groupVersion=version,
+                    err=problem,
                 )
+            is_enough = attempt >= _DISCOVERIES and not all(missing.lacking.values())
+            if not missing.problems or is_enough:
+                break
             await asyncio.sleep(_POLL)
+        return missing.lacking
 
 
 def warn_of_missing_controllers(

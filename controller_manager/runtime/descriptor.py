@@ -24,7 +24,8 @@ class Descriptor:
     - `load`: where the `Reconciler` is, or an init function (from a
       `ControllerContext` to workers): ``.module:name`` from the package, or the
       whole ``package.module:name``.
-    - `requires`: resources that the API server must have.
+    - `requires`: resources that the API server must have; the controller waits for
+      them.
     - `reads`: the fields that it reads of cached objects whose type is a projection;
       of a resource that is not named here it reads all fields.
     - `options`: the class that declares its flags (see `options.option`).

@@ -217,3 +217,36 @@ async def test_the_objects_of_a_stopped_monitor_are_freed_over_several_turns(
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert left == [250, 150, 50, 0, 0, 0]
+
+
+async def test_a_held_informer_runs_once_somebody_needs_it(cluster: Cluster) -> None:
+    """Its caller, a monitor of the resource, or another caller before the start."""
+    subject = factory(cluster)
+    nodes, pods = subject.hold(NODES), subject.hold(PODS)
+    sets = subject.hold(DEPLOYMENTS)
+    assert subject.shared() == []
+    assert subject.informer(DEPLOYMENTS) is sets
+    assert subject.hold(DEPLOYMENTS) is sets
+    running = asyncio.create_task(subject.run())
+    await asyncio.wait_for(subject.wait_for_sync(), 1)
+    assert subject.all() == [sets]
+    assert subject.monitor(METADATA) is pods
+    subject.start(nodes)
+    subject.start(nodes)
+    await asyncio.wait_for(subject.wait_for_sync(), 1)
+    assert subject.all() == [nodes, pods, sets]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_cache_keeps_what_a_held_controller_reads(cluster: Cluster) -> None:
+    """From the start: objects are not read again when that controller starts."""
+    stored = await create_pod(cluster)
+    subject = factory(cluster)
+    pods = subject.informer(PODS, [Reads(PODS, "status.phase")])
+    assert subject.hold(PODS) is pods
+    running = asyncio.create_task(subject.run())
+    await subject.wait_for_sync()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert list(pods.store) == [stored]

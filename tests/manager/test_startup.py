@@ -72,7 +72,7 @@ async def test_an_api_server_that_comes_late_is_waited_for(cluster: Cluster) -> 
         assert len(await user.pods()) == 2
 
 
-async def test_a_controller_whose_resources_are_missing_is_skipped(
+async def test_a_controller_whose_resources_are_missing_delays_no_other(
     cluster: Cluster,
 ) -> None:
     """With a warning that names them; the others run."""
@@ -83,7 +83,7 @@ async def test_a_controller_whose_resources_are_missing_is_skipped(
         await settle()
         assert len(await User(cluster).pods()) == 3
     assert (
-        'Controller skipped, the API server lacks its resources" '
+        'Controller waits for resources that the API server lacks" '
         'controller="deployment-controller" missing="apps/v1/deployments"'
     ) in log.getvalue()
 

@@ -1,0 +1,136 @@
+"""Controllers whose resources the API server serves only later."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYMENT
+from controller_manager.serving.health import HealthCheck, probe
+from tests.clusters import Cluster
+from tests.controllers.builders import deployment_json
+from tests.controllers.user import User, settle
+from tests.manager.daemons import Daemon, RefusedDaemon, leader_and_standby
+
+pytestmark = pytest.mark.looptime
+
+NAME = "deployment-controller"
+OTHER = "replicaset-controller"
+INTERVAL = 30.0
+"""Seconds between two looks for missing resources."""
+
+SETTLED = 0.5
+
+
+def text_of(checks: Mapping[str, HealthCheck]) -> str:
+    return probe("healthz", checks, verbose=True).text
+
+
+async def test_a_controller_starts_once_its_group_is_switched_on(
+    cluster: Cluster,
+) -> None:
+    """Nothing shows it before; then it has its check, its caches and its metrics."""
+    catalogue = cluster.server.catalogue
+    catalogue.remove(DEPLOYMENT)
+    daemon = RefusedDaemon(cluster)
+    async with daemon.running("deployment", "replicaset") as manager:
+        await manager.started.wait()
+        await settle(100)
+        assert manager.controllers.names == [OTHER]
+        assert text_of(manager.health.healthz()) == (
+            f"[+]leaderElection ok\n[+]{OTHER} ok\nhealthz check passed\n"
+        )
+        assert manager.synced.is_set()
+        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+        assert daemon.synced(NAME, "pods") is None
+        catalogue.add(DEPLOYMENT)
+        await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(INTERVAL + SETTLED)
+        assert len(await User(cluster).pods()) == 2
+        assert manager.controllers.names == [NAME, OTHER]
+        assert text_of(manager.health.healthz()) == (
+            f"[+]leaderElection ok\n[+]{NAME} ok\n[+]{OTHER} ok\nhealthz check passed\n"
+        )
+        manager._refresh()
+        assert daemon.synced(NAME, "deployments.apps") == 1
+        assert "informer-deployments.apps" in manager.health.readyz()
+    log = daemon.log.getvalue()
+    waits = '"Controller waits for resources that the API server lacks"'
+    for line in (
+        f'{waits} controller="{NAME}" missing="apps/v1/deployments"',
+        f'"The API server has the resources now" controller="{NAME}"',
+        f'"Starting controller" controller="{NAME}"',
+    ):
+        assert log.count(line) == 1
+
+
+async def test_a_standby_notices_a_group_that_is_switched_on(cluster: Cluster) -> None:
+    """Its caches are synced before it leads, so it acts as soon as it does."""
+    catalogue = cluster.server.catalogue
+    catalogue.remove(DEPLOYMENT)
+    async with leader_and_standby(cluster) as (first, second):
+        catalogue.add(DEPLOYMENT)
+        await settle(INTERVAL + SETTLED)
+        assert second.manager.controllers.names == [NAME, OTHER]
+        assert all(each.is_synced for each in second.manager.informers.all())
+        await first.stopped()
+        await settle(SETTLED)
+        await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(SETTLED)
+        assert len(await User(cluster).pods()) == 2
+
+
+async def test_a_discovery_that_fails_ends_no_look(cluster: Cluster) -> None:
+    """The next one finds the resource; and a daemon that still waits can be stopped."""
+    catalogue = cluster.server.catalogue
+    catalogue.remove(DEPLOYMENT)
+    daemon = Daemon(cluster, "a")
+    await daemon.manager.started.wait()
+    handle, asked = cluster.server.handle, []
+
+    async def fail(request: Request) -> Any:
+        if request.path == "/apis/apps/v1":
+            asked.append(asyncio.get_running_loop().time())
+            return Response(503, {}, b'{"kind":"Status","code":503}')
+        return await handle(request)
+
+    cluster.server.handle = fail  # type: ignore[method-assign]
+    catalogue.add(DEPLOYMENT)
+    await settle(3 * INTERVAL + SETTLED)
+    assert len(asked) == 3
+    assert daemon.manager.controllers.names == [OTHER]
+    cluster.server.handle = handle  # type: ignore[method-assign]
+    await settle(INTERVAL)
+    assert daemon.manager.controllers.names == [NAME, OTHER]
+    await daemon.stopped()
+    catalogue.remove(DEPLOYMENT)
+    waiting = Daemon(cluster, "b")
+    await waiting.manager.started.wait()
+    stopped_at = asyncio.get_running_loop().time()
+    await waiting.stopped()
+    assert asyncio.get_running_loop().time() - stopped_at < SETTLED
+
+
+async def test_a_group_that_cannot_be_discovered_delays_the_others_by_ten_seconds(
+    cluster: Cluster,
+) -> None:
+    """Its own controller starts once it can be discovered."""
+    handle = cluster.server.handle
+    broken = True
+
+    async def fail(request: Request) -> Any:
+        if broken and request.path == "/apis/batch/v1":
+            return Response(503, {}, b'{"kind":"Status","code":503}')
+        return await handle(request)
+
+    cluster.server.handle = fail  # type: ignore[method-assign]
+    daemon = RefusedDaemon(cluster)
+    async with daemon.running("replicaset", "ttl-after-finished") as manager:
+        await asyncio.wait_for(manager.started.wait(), 10)
+        assert manager.controllers.names == [OTHER]
+        broken = False
+        await settle(INTERVAL + SETTLED)
+        assert manager.controllers.names == [OTHER, "ttl-after-finished-controller"]
