@@ -6,7 +6,8 @@ from typing import Final
 
 from controller_manager.api.core.scheduling import Taint, Toleration
 
-_INTEGER: Final = re.compile(r"0|-?[1-9]\d*")
+_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
+_INT64: Final = range(-(2**63), 2**63)
 
 
 def tolerates(
@@ -32,11 +33,18 @@ def tolerates(
 
 
 def _compares(operator: str, value: str, bound: str) -> bool:
-    if not _INTEGER.fullmatch(value) or not _INTEGER.fullmatch(bound):
+    """Compare two numbers; what is none of 64 bits fits nothing, as upstream."""
+    one, other = _integer(value), _integer(bound)
+    if one is None or other is None:
         return False
-    if operator == "Lt":
-        return int(value) < int(bound)
-    return int(value) > int(bound)
+    return one < other if operator == "Lt" else one > other
+
+
+def _integer(text: str) -> int | None:
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number in _INT64 else None
 
 
 def untolerated(

@@ -47,6 +47,11 @@ def test_a_toleration_fits_by_key_value_and_effect(
         ("Gt", "-1", True),
         ("Gt", "04", False),
         ("Gt", "four", False),
+        ("Gt", "4\N{ARABIC-INDIC DIGIT FOUR}", False),
+        ("Gt", "-9223372036854775808", True),
+        ("Gt", "-9223372036854775809", False),
+        ("Lt", "9223372036854775807", True),
+        ("Lt", "9223372036854775808", False),
     ],
 )
 def test_with_the_gate_tolerations_compare_numbers(

@@ -227,7 +227,7 @@ class NodeMonitor:
         """
         name = record.node.metadata.name
         lease = await self._context.informers.read(LEASE_RENEWALS, NODE_LEASES, name)
-        if lease is None or lease.spec.renew_time == record.renewed:
+        if lease is None or lease.spec.renew_time in (None, record.renewed):
             return
         self._logger.warning("A lease was renewed, but not in the cache", node=name)
         now = self._clock.monotonic()

@@ -91,9 +91,11 @@ class Records:
         return record
 
     def renewed(self, name: str, renew_time: str | None, now: float) -> None:
-        """Note that a lease says something new."""
+        """Note that a lease says something new; one without a time says nothing."""
         record = self._by_name.get(name)
-        if record is not None and record.renewed != renew_time:
+        if renew_time is None or record is None:
+            return
+        if record.renewed != renew_time:
             record.renewed = renew_time
             record.renewed_at = record.heard_at = now
 

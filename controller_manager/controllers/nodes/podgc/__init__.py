@@ -20,7 +20,7 @@ CONTROLLER = Descriptor(
         Reads(
             PODS,
             *("metadata.generation", "spec.nodeName", "status.phase"),
-            "status.reason",
+            *("status.reason", "status.conditions[DisruptionTarget]"),
         ),
         Reads(NODES, "spec.taints.key", "status.conditions[Ready]"),
     ),

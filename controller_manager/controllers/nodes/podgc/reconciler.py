@@ -17,9 +17,11 @@ from controller_manager.client.errors import (
     TransportError,
     is_about,
 )
+from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.controllers.nodes.podgc.metrics import PodGCMetrics
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.controllers.nodes.podgc.selection import (
+    is_disrupted,
     may_be_collected,
     missing_nodes,
     terminated_above_threshold,
@@ -64,7 +66,7 @@ class PodGarbageCollector:
         self._logger = context.logger
         self._metrics = context.metrics.of(PodGCMetrics)
         self._threshold = context.config.of(PodGCOptions).terminated_pod_threshold
-        self._pods = context.lister(PODS)
+        self._pods = context.lister(PODS, PODS_BY_NODE)
         self._nodes = context.lister(NODES)
 
     def enqueue_all(self) -> Iterator[None]:
@@ -107,7 +109,7 @@ class PodGarbageCollector:
             return DONE
         if not await self._is_gone(name):
             return DONE
-        orphans = [pod for pod in self._pods.all() if pod.spec.node_name == name]
+        orphans = self._pods.by_index(PODS_BY_NODE, name)
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -174,8 +176,9 @@ class PodGarbageCollector:
     async def _mark_failed(self, pod: Pod, condition: dict[str, Any] | None) -> None:
         status: dict[str, Any] = {"phase": "Failed"}
         if condition is not None:
-            now = format_time(self._clock.now())
-            stamped = {**condition, "lastProbeTime": None, "lastTransitionTime": now}
+            stamped = {**condition, "lastProbeTime": None}
+            if not is_disrupted(pod):
+                stamped["lastTransitionTime"] = format_time(self._clock.now())
             if pod.metadata.generation:
                 stamped["observedGeneration"] = pod.metadata.generation
             status["conditions"] = [stamped]

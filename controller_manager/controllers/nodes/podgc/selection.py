@@ -20,6 +20,14 @@ def may_be_collected(pod: Pod, nodes: Mapping[str, Node]) -> bool:
     )
 
 
+def is_disrupted(pod: Pod) -> bool:
+    """Tell whether the condition DisruptionTarget is true: then its time stays."""
+    return any(
+        each.type == "DisruptionTarget" and each.status == "True"
+        for each in pod.status.conditions or ()
+    )
+
+
 def terminated_above_threshold(pods: Iterable[Pod], threshold: int) -> list[Pod]:
     """Return the terminated pods above the threshold: evicted, then oldest first.
 

@@ -1,10 +1,8 @@
 """The work for kinds that are not served any more, in steps; time is not measured."""
 
 import random
-import sys
 from collections.abc import Iterable
-from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -20,6 +18,7 @@ from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics import InformerCollectors
 from controller_manager.runtime.turns import BUDGET, Turns
 from tests.clusters import Cluster
+from tests.steps import Steps
 
 pytestmark = pytest.mark.looptime
 
@@ -58,26 +57,6 @@ def fill(graph: Graph, others: int) -> None:
                 owner = OwnerReference(resource.api_version, resource.kind, name, name)
                 dependent = object_of(f"of-{name}", owner)
                 graph.seen(CONFIG_MAPS, None, dependent)
-
-
-class Steps:
-    """Counts the lines of code that run while it is entered."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def __enter__(self) -> Self:
-        self._before = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(self._before)
-
-    def _trace(self, frame: FrameType, event: str, arg: object) -> Any:
-        del frame, arg
-        self.number += event == "line"
-        return self._trace
 
 
 def steps_of_removal(others: int) -> int:

@@ -63,6 +63,16 @@ def test_nothing_is_remembered_of_nodes_that_are_gone() -> None:
     assert (len(records), records.counts(), records.unhealthy) == (0, {}, {})
 
 
+def test_a_lease_that_names_no_time_is_no_sign_of_life() -> None:
+    """Somebody may have made it anew, or have edited it."""
+    records = _records(1)
+    records.renewed("n0", "1", 10.0)
+    records.renewed("n0", None, 20.0)
+    record = records.get("n0")
+    assert record is not None
+    assert (record.renewed, record.renewed_at, record.heard_at) == ("1", 10.0, 10.0)
+
+
 @pytest.mark.slow
 def test_the_heartbeats_of_five_thousand_nodes_cost_next_to_nothing() -> None:
     """Noting 500 renewals a second takes less than a thousandth of a processor.

@@ -9,11 +9,16 @@ import pytest
 from controller_manager.api.core.v1 import (
     PODS,
 )
+from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
-from tests.clusters import Cluster, make_config
+from controller_manager.controllers.nodes.podgc.reconciler import PodGarbageCollector
+from controller_manager.runtime.controller import WorkerGroup
+from controller_manager.runtime.outcome import DONE
+from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import JSON
+from tests.steps import Steps
 
 pytestmark = pytest.mark.looptime
 
@@ -77,6 +82,63 @@ async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
             ],
         }
     ]
+
+
+async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
+    cluster: Cluster,
+) -> None:
+    """The taints of its node have evicted it, and then the node was removed."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "DeletionByTaintManager",
+        "message": "Taint manager: deleting due to NoExecute taint",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    status = {"phase": "Running", "conditions": [condition]}
+    spec = {**CONTAINERS, "nodeName": "gone"}
+    cluster.add("Pod", "orphan", spec=spec, status=status)
+    async with cluster.manager(make_config(controllers=("podgc",))) as recording:
+        await asyncio.sleep(65)
+    (marked,) = (each for each in recording.writes if each.method == "PATCH")
+    stored: JSON = msgspec.json.decode(marked.answer)
+    assert stored["status"]["conditions"] == [
+        {
+            **condition,
+            "lastProbeTime": None,
+            "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists",
+            "observedGeneration": 1,
+        }
+    ]
+
+
+async def steps_for_a_missing_node(others: int) -> int:
+    """Return the steps in which the pods of a missing node are found."""
+    cluster = Cluster()
+    cluster.add("Node", "here")
+    for number in range(others):
+        spec = {**CONTAINERS, "nodeName": "here"}
+        cluster.add("Pod", f"other-{number}", spec=spec)
+    settings = make_config(controllers=("podgc",))
+    connections = Connections(cluster.transport)
+    async with run_manager(connections, cluster.clock, cluster.rng, settings) as it:
+        group = it.controllers["pod-garbage-collector-controller"].controller
+        assert isinstance(group, WorkerGroup)
+        collector: PodGarbageCollector = group._pools[0]._reconcile.__self__  # type: ignore[attr-defined]
+        with Steps() as steps:
+            assert await collector.sync_node("gone") is DONE
+        assert len(await names(cluster)) == others
+    return steps.number
+
+
+async def test_the_pods_of_other_nodes_cost_nothing_when_a_node_is_missing() -> None:
+    """Five hundred nodes may go at once, among 100,000 pods.
+
+    The API server in memory takes a few steps more or less.
+    """
+    many, none = await steps_for_a_missing_node(200), await steps_for_a_missing_node(0)
+    assert abs(many - none) < 20
 
 
 async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
