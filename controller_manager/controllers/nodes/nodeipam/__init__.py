@@ -32,6 +32,7 @@ CONTROLLER = Descriptor(
         "node_ipam_controller_cidrset_cidrs_releases_total",
         "node_ipam_controller_cidrset_usage_cidrs",
         "node_ipam_controller_cirdset_max_cidrs",
+        "running_managed_controllers",
     ),
     component="cidrAllocator",
     service_account="node-controller",

@@ -12,7 +12,7 @@ _TRIES: Final = (1, 5, 25, 125, 625)
 
 
 class NodeIPAMMetrics:
-    """The ``node_ipam_controller_*`` metrics."""
+    """The ``node_ipam_controller_*`` metrics, and whether the controller runs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
@@ -48,6 +48,17 @@ class NodeIPAMMetrics:
             buckets=_TRIES,
             registry=registry,
         )
+
+        self._running = Gauge(
+            "running_managed_controllers",
+            "Indicates where instances of a controller are currently running",
+            ("name", "manager"),
+            registry=registry,
+        )
+
+    def started(self) -> None:
+        """Show that the controller runs; upstream's manager does so for no other."""
+        self._running.labels("nodeipam", "kube-controller-manager").set(1)
 
     def made(self, ranges: RangeSet) -> None:
         """Show a new set of ranges."""

@@ -62,7 +62,8 @@ class NodeIPAMReconciler(Reconciler[Node]):
                 flag="--service-cluster-ip-range",
                 entry=text,
             )
-        self._allocator = Allocator(settings, context.metrics.of(NodeIPAMMetrics))
+        self._metrics = context.metrics.of(NodeIPAMMetrics)
+        self._allocator = Allocator(settings, self._metrics)
         self._waiting: dict[str, None] = {}
         """The names of the nodes for which no range was left, the first one first."""
         self._reported: dict[str, str] = {}
@@ -114,6 +115,10 @@ class NodeIPAMReconciler(Reconciler[Node]):
             return Requeue(_RETRY, "the cache does not show the node yet")
         self._wake()
         return DONE
+
+    def starting(self) -> None:
+        """Show that this process gives nodes their ranges."""
+        self._metrics.started()
 
     def deleted(self, obj: Node) -> None:
         """Free the ranges of a node that is gone."""

@@ -8,15 +8,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import EVENTS, NODES, Node
+from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
 from controller_manager.controllers.nodes.nodeipam.reconciler import NodeIPAMReconciler
+from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
-from controller_manager.observability.logs import make_logger
+from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, PodRangesConfig
 from controller_manager.runtime.outcome import Outcome
 from tests.clusters import TOKEN, Cluster, make_config
@@ -60,6 +63,28 @@ async def events(cluster: Cluster) -> set[tuple[str, str, str, str]]:
 def add(cluster: Cluster, name: str, *held: str) -> None:
     """Create a node that has these ranges already."""
     cluster.add("Node", name, spec={"podCIDRs": list(held)} if held else {})
+
+
+async def test_a_metric_says_that_the_allocator_runs(cluster: Cluster) -> None:
+    """Once this process leads; upstream's manager says so of this controller only."""
+    registry = CollectorRegistry()
+    labels = {"name": "nodeipam", "manager": "kube-controller-manager"}
+    manager = ControllerManager(
+        config(),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        registry=registry,
+    )
+    assert registry.get_sample_value("running_managed_controllers", labels) is None
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await asyncio.wait_for(manager.started.wait(), 10)
+    await asyncio.sleep(1)
+    assert registry.get_sample_value("running_managed_controllers", labels) == 1
+    stop.set()
+    await running
 
 
 class Failing(InMemoryTransport):
