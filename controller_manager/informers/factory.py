@@ -46,7 +46,7 @@ class ClashError(ValueError):
 class InformerFactory:
     """Returns the shared informer of each resource, and runs all of them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part that tests replace
         self,
         client: Client,
         *,
