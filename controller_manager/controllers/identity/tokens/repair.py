@@ -3,19 +3,16 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import jwt
 from msgspec.structs import replace
 
 from controller_manager.api.core.secrets import (
     ACCOUNT_NAME,
     ACCOUNT_UID,
     Secret,
-    decoded,
     encoded,
 )
 from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.meta import annotations_of
-from controller_manager.controllers.identity.tokens.signing import ISSUER, UID_CLAIM
 from controller_manager.informers.indexes import Index
 
 TOKEN: Final = "token"  # noqa: S105 - the name of a key, no token
@@ -31,22 +28,10 @@ def account_name(secret: Secret) -> str:
 def account_uid(secret: Secret) -> str:
     """Return the uid of the account that a secret is for, "" if any may have it.
 
-    It is in an annotation. Without the annotation, it is the uid that the secret's
-    legacy token names: another account of the same name cannot use that token.
+    Only the annotation counts. A secret's token may name a uid, too, but anybody who
+    may write the secret can write such a token: no secret is deleted because of it.
     """
-    if uid := annotations_of(secret.metadata).get(ACCOUNT_UID, ""):
-        return uid
-    return _claimed_uid(decoded(secret, TOKEN))
-
-
-def _claimed_uid(token: str) -> str:
-    """Return the uid that a legacy token names; its signature does not matter here."""
-    try:
-        claims = jwt.decode(token, options={"verify_signature": False})
-    except (jwt.InvalidTokenError, RecursionError):
-        return ""
-    uid = claims.get(UID_CLAIM) if claims.get("iss") == ISSUER else ""
-    return uid if isinstance(uid, str) else ""
+    return annotations_of(secret.metadata).get(ACCOUNT_UID, "")
 
 
 def is_for(secret: Secret, account: ServiceAccount) -> bool:

@@ -103,8 +103,7 @@ class TokensProperties(Properties):
         )
         if account is None:
             return False
-        uid = wanted.get(ACCOUNT_UID) or _claims(secret).get(UID_CLAIM)
-        return uid in (None, account["metadata"]["uid"])
+        return wanted.get(ACCOUNT_UID) in (None, "", account["metadata"]["uid"])
 
 
 def _is_valid(secret: JSON) -> bool:
