@@ -1,17 +1,125 @@
-"""RFC 3339 times as the API server writes and reads them."""
+"""Times as the API server writes them, and as Go reads those that users write.
 
-from datetime import UTC, datetime
+Users write times into the data of secrets, into annotations and labels, and into
+expressions. Go's reader takes more and less than Python's: a text that Go takes must
+not be malformed here, nor the other way round.
+"""
+
+import re
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from typing import Final
+
+EARLIEST: Final = datetime(300, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(9700, 1, 1, tzinfo=UTC)
+"""The first and the last time that `parse_time` returns.
+
+Between them, a duration of Go (292 years at most) can be added to any time.
+"""
+
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
+
+_LEAP_YEAR: Final = 2000
+_SHOWN: Final = 100
+"""Characters of a malformed text that an error shows."""
+
+_CANONICAL: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?Z", re.ASCII
+)
+"""How the API server writes times; Python reads all such texts as Go does."""
+
+_RFC3339: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?"
+    r"(?:Z|([+-])(\d\d):(\d\d))",
+    re.ASCII,
+)
+_DAY: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
+_WRITTEN_BEYOND: Final = re.compile(
+    r"(?:(-)\d{4,}|\d{5,})-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII
+)
+"""How Go writes a time before the year 0, or after the year 9999."""
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """Return the time in UTC that a text states, by the rules of Go's time.Parse.
+
+    A fraction of a second is cut off after microseconds (Go: after nanoseconds). A time
+    that Python cannot hold, in the year 0 for instance, is the nearest that it can.
+    Raises ValueError for a text that Go refuses. Upstream: the layout RFC3339 of Go's
+    src/time/format.go.
+    """
+    if _CANONICAL.fullmatch(text) is not None:
+        try:
+            return datetime.fromisoformat(text)  # 0.5 microseconds instead of 2
+        except ValueError:
+            pass  # the year 0, or no such day
+    return _parse_any_form(text)
+
+
+def _parse_any_form(text: str) -> datetime:
+    found = _RFC3339.fullmatch(text)
+    if found is None:
+        raise _malformed(text)
+    year, month, day, hour, minute, second = map(int, found.groups()[:6])
+    microsecond = int((found[7] or "")[:6].ljust(6, "0"))
+    sign, hours, minutes = found[8], int(found[9] or 0), int(found[10] or 0)
+    if hours > 24 or minutes > 60:  # noqa: PLR2004 - Go lets both be reached
+        raise _malformed(text)
+    try:
+        there = datetime(
+            *(year or _LEAP_YEAR, month, day, hour, minute, second, microsecond),
+            tzinfo=UTC,
+        )
+    except ValueError:
+        raise _malformed(text) from None
+    offset = (hours * 60 + minutes) * 60
+    found_at = seconds_after(there, offset if sign == "-" else -offset)
+    if year:
+        return found_at
+    return found_at.replace(year=1) if found_at.year > _LEAP_YEAR else _FIRST
 
 
 @lru_cache(maxsize=4096)
 def parse_time(text: str) -> datetime:
-    """Return the time that `text` states.
+    """Return the time that a field of an object states, in UTC.
 
-    Raises ValueError if it is not RFC 3339. Results are cached, because a rollout
-    compares the same few timestamps many times.
+    A time before `EARLIEST` or after `LATEST` is that one, also if Go has written it
+    with a year of more than four digits. Raises ValueError if the text is no time of
+    RFC 3339, which no API server written in Go sends. Results are cached, because a
+    rollout compares the same few timestamps many times.
     """
-    return datetime.fromisoformat(text)
+    if (beyond := _WRITTEN_BEYOND.fullmatch(text)) is not None:
+        return EARLIEST if beyond[1] else LATEST
+    return min(max(parse_rfc3339(text), EARLIEST), LATEST)
+
+
+def parse_day(text: str) -> date | None:
+    """Return the day that a text names as 2006-01-02, `None` if Go refuses the text.
+
+    Python has no year 0: a day of it is the first day of the year 1.
+    """
+    found = _DAY.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day = map(int, found.groups())
+    try:
+        named = date(year or _LEAP_YEAR, month, day)
+    except ValueError:
+        return None
+    return named if year else date.min
+
+
+def seconds_after(instant: datetime, seconds: float) -> datetime:
+    """Return the time so many seconds after an instant, which is in UTC.
+
+    The seconds may be negative. A time that Python cannot hold is the nearest that it
+    can: many fields with seconds may be any number of 64 bits.
+    """
+    try:
+        return instant + timedelta(seconds=seconds)
+    except OverflowError:
+        return _LAST if seconds > 0 else _FIRST
 
 
 def format_time(instant: datetime) -> str:
@@ -22,3 +130,8 @@ def format_time(instant: datetime) -> str:
 def format_micro_time(instant: datetime) -> str:
     """Return `instant` as text, to the microsecond as metav1.MicroTime."""
     return instant.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
+def _malformed(text: str) -> ValueError:
+    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    return ValueError(f"{shown!r} is no time of RFC 3339")

@@ -9,11 +9,11 @@ import json
 import os
 import signal
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_rfc3339
 from controller_manager.client.kubeconfig import (
     ClusterSection,
     ConfigError,
@@ -240,7 +240,7 @@ class ExecPlugin:
 
 
 def _instant(text: str | None) -> datetime | None:
-    return parse_time(text).astimezone(UTC) if text else None
+    return parse_rfc3339(text) if text else None
 
 
 def _command(section: ExecSection, directory: Path | None, where: str) -> str:

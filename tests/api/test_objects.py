@@ -17,7 +17,6 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.pods import available_at, is_active, is_available, is_ready
-from controller_manager.api.times import format_micro_time, format_time, parse_time
 
 TEMPLATE_SPEC = {
     "containers": [{"name": "c", "image": "app:v1", "aFieldOfTomorrow": {"x": [1, 2]}}],
@@ -145,14 +144,6 @@ def test_a_string_that_is_not_a_percentage_is_refused() -> None:
     """The message shows the value."""
     with pytest.raises(IntOrStringError, match="'a lot'"):
         scaled_value("a lot", 1, round_up=True)
-
-
-def test_times_are_written_as_the_api_does() -> None:
-    """To the second, or to the microsecond."""
-    instant = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-    assert format_time(instant) == "2026-01-02T03:04:05Z"
-    assert format_micro_time(instant) == "2026-01-02T03:04:05.678901Z"
-    assert parse_time("2026-01-02T03:04:05.678901Z") == instant
 
 
 def pod(**status: Any) -> Pod:

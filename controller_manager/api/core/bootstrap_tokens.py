@@ -14,12 +14,10 @@ from controller_manager.api.core.secrets import (
     Secret,
     decoded,
 )
+from controller_manager.api.times import parse_rfc3339
 
 NAMESPACE: Final = "kube-system"
 _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")
-_RFC3339: Final = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d?:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII
-)
 
 BOOTSTRAP_SECRETS: Final = replace(SECRETS, field_selector=f"type={BOOTSTRAP_TOKEN}")
 """The secrets of this type, in all namespaces; only those of kube-system count."""
@@ -46,9 +44,7 @@ def time_left(secret: Secret, now: datetime) -> timedelta | None:
     if not text:
         return None
     try:
-        if _RFC3339.fullmatch(text) is None:
-            return timedelta()
-        left = datetime.fromisoformat(text.replace(",", ".")) - now
+        left = parse_rfc3339(text) - now
     except ValueError:
         return timedelta()
     return max(left, timedelta())

@@ -1,7 +1,7 @@
 """What pods are charged for (pkg/quota/v1/evaluator/core/pods.go)."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from controller_manager.api.core.compute import (
@@ -12,7 +12,7 @@ from controller_manager.api.core.compute import (
 )
 from controller_manager.api.core.v1 import Container, InitContainer, Pod
 from controller_manager.api.quantity import Quantity
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_time, seconds_after
 from controller_manager.control.quota.amounts import Amounts, amounts
 from controller_manager.control.quota.names import (
     LIMITS,
@@ -65,7 +65,7 @@ def is_charged(pod: Pod, now: datetime) -> bool:
     grace = pod.metadata.deletion_grace_period_seconds
     if deleted is None or grace is None:
         return True
-    return now <= parse_time(deleted) + timedelta(seconds=grace)
+    return now <= seconds_after(parse_time(deleted), grace)
 
 
 def pod_usage(pod: Pod, now: datetime) -> Amounts:

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec import Struct
 
+from controller_manager.api.times import parse_rfc3339
 from controller_manager.devcluster.data.collector import paused_collector
 from controller_manager.devcluster.data.data_error import DataError, NotSavedError
 from controller_manager.devcluster.data.decoding import share_fields
@@ -269,7 +270,7 @@ def _write(connection: sqlite3.Connection, batch: Batch) -> None:
 
 
 def _time(text: bytes | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text.decode())
+    return None if text is None else parse_rfc3339(text.decode())
 
 
 def _write_objects(

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_rfc3339
 from controller_manager.devcluster.server.query import is_true
 from controller_manager.devcluster.server.statuses import (
     Cause,
@@ -75,6 +75,6 @@ def _time(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        return parse_time(text)
+        return parse_rfc3339(text)
     except ValueError:
         raise bad_request(f"sinceTime: {text[:100]!r} is no time") from None

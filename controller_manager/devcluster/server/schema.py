@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from controller_manager.api.quantity import QuantityError, parse_quantity
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_rfc3339
 from controller_manager.devcluster.server.models import field_texts, model_fields
 
 JSON = dict[str, Any]
@@ -382,9 +382,10 @@ def _is_number(value: object) -> bool:
 
 def _is_time(text: str) -> bool:
     try:
-        return parse_time(text).tzinfo is not None
+        parse_rfc3339(text)
     except ValueError:
         return False
+    return True
 
 
 def _go_name(name: str, element: Type) -> str:

@@ -189,6 +189,7 @@ def test_a_pod_that_is_resized_as_a_whole_is_charged_for_the_most() -> None:
         ("Failed", None, None, False),
         ("Running", "2026-01-01T11:59:40Z", 30, True),
         ("Running", "2026-01-01T11:59:30Z", 30, True),
+        ("Running", "2026-01-01T11:59:30Z", 2**63 - 1, True),
         ("Running", "2026-01-01T11:59:29Z", 30, False),
         ("Pending", "2026-01-01T11:59:59Z", 0, False),
         ("Running", "2026-01-01T11:00:00Z", None, True),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_rfc3339
 from controller_manager.control.cel.library.checks import expect, parsed
 from controller_manager.control.cel.values import (
     MOST_INT,
@@ -58,11 +58,7 @@ def duration_of(text: str) -> timedelta:
 
 def timestamp_of(text: str) -> datetime:
     """Return the time that a text stands for (RFC 3339); raises ValueError."""
-    found = parse_time(text)
-    if found.tzinfo is None:
-        msg = f'cannot parse "{text}" as a time of RFC 3339'
-        raise ValueError(msg)
-    return found
+    return parse_rfc3339(text)
 
 
 # Conversions

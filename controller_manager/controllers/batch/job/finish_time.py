@@ -1,12 +1,12 @@
 """When a pod ended (getFinishedTime, backoff_utils.go)."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from controller_manager.api.core.v1 import ContainerStatus, Pod
 from controller_manager.api.pods import ready_condition
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_time, seconds_after
 
 _EPOCH: Final = "1970-01-01T00:00:00Z"
 
@@ -73,5 +73,5 @@ def _deletion_began_at(pod: Pod) -> datetime | None:
     """Return when the pod was deleted, a grace period before its deletionTimestamp."""
     if not pod.metadata.deletion_timestamp:
         return None
-    grace = timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
-    return parse_time(pod.metadata.deletion_timestamp) - grace
+    grace = pod.metadata.deletion_grace_period_seconds or 0
+    return seconds_after(parse_time(pod.metadata.deletion_timestamp), -grace)

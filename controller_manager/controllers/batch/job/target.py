@@ -4,13 +4,13 @@ The condition FailureTarget or SuccessCriteriaMet says so first. Failed or Compl
 follows when all pods have ended and are counted.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
 from controller_manager.api.batch.v1 import Job, JobCondition
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_time, seconds_after
 from controller_manager.controllers.batch.job.assessment import Assessment
 from controller_manager.controllers.batch.job.conditions import (
     FAILURE_TARGET,
@@ -107,7 +107,7 @@ def seconds_to_deadline(job: Job, now: datetime) -> float | None:
         return None
     if true_condition(job, SUSPENDED) is not None:
         return float(limit)
-    return (parse_time(start) + timedelta(seconds=limit) - now).total_seconds()
+    return (seconds_after(parse_time(start), limit) - now).total_seconds()
 
 
 def _standing(job: Job) -> Target | None:

@@ -14,6 +14,7 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS
 from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.api.times import parse_day
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import (
     APIError,
@@ -33,7 +34,6 @@ from controller_manager.controllers.identity.legacytokencleaner.verdict import (
     Verdict,
     is_generated_for,
     is_unused,
-    parse_day,
     tracked_long_enough,
     verdict_on_unused,
 )

@@ -5,7 +5,6 @@ refuse it from then on, and take the mark away if an administrator does. After a
 period it is deleted. Dates are days in UTC, as in the labels.
 """
 
-import re
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum, auto
 from typing import Final
@@ -15,12 +14,10 @@ from msgspec import Struct
 from controller_manager.api.core.secrets import ACCOUNT_NAME, ACCOUNT_UID, Secret
 from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.meta import annotations_of, is_deleting, labels_of
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_day, parse_time
 
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
-
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 class Verdict(Enum):
@@ -42,16 +39,6 @@ class Limits(Struct, frozen=True):
         """Return the limits for a clean-up period in seconds."""
         limit = now.astimezone(UTC) - timedelta(seconds=period)
         return cls(limit, limit.date())
-
-
-def parse_day(text: str) -> date | None:
-    """Return the day that a label names, `None` if it is malformed."""
-    if _DAY.fullmatch(text) is None:
-        return None
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def tracked_long_enough(since: date, now: datetime, period: float) -> bool:

@@ -175,3 +175,13 @@ SIDECAR = {"name": "side", "restartPolicy": "Always"}
 def test_the_end_of_a_pod_comes_from_the_best_source(seconds: int, ending: Pod) -> None:
     """Containers, the Ready condition, the deletion, the creation."""
     assert finished_at(ending) == at(seconds)
+
+
+def test_the_end_of_a_pod_with_an_endless_grace_period_is_long_ago() -> None:
+    """The period may be any number of 64 bits."""
+    metadata = {
+        "deletionTimestamp": text(40),
+        "deletionGracePeriodSeconds": 2**63 - 1,
+    }
+    ending = job_pod(metadata=metadata)
+    assert finished_at(ending) == datetime.min.replace(tzinfo=UTC)

@@ -1,6 +1,7 @@
 """When a job ends, and why."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -221,6 +222,10 @@ def test_a_job_is_complete_when_enough_pods_succeeded_and_none_is_active(
         (job(activeDeadlineSeconds=30), -30),
         (job(activeDeadlineSeconds=90, suspend=True), None),
         (job({"startTime": None}, activeDeadlineSeconds=90), None),
+        (
+            job(activeDeadlineSeconds=2**63 - 1),
+            (datetime.max.replace(tzinfo=UTC) - at(60)).total_seconds(),
+        ),
     ],
 )
 def test_a_deadline_counts_from_the_start(subject: Job, seconds: float | None) -> None:

@@ -6,14 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_day, parse_time
 from controller_manager.controllers.identity.legacytokencleaner.options import (
     LegacyTokenCleanerOptions,
 )
 from controller_manager.controllers.identity.legacytokencleaner.verdict import (
     INVALID_SINCE,
     LAST_USED,
-    parse_day,
 )
 from controller_manager.options.config import Config
 from tests.controllers.identity.legacytokencleaner.workload import (

@@ -14,7 +14,6 @@ from controller_manager.controllers.identity.legacytokencleaner.verdict import (
     Verdict,
     is_generated_for,
     is_unused,
-    parse_day,
     tracked_long_enough,
     verdict_on_unused,
 )
@@ -93,16 +92,6 @@ def test_tracking_counts_from_the_day_after_it_began(
 ) -> None:
     """That day was tracked in part."""
     assert tracked_long_enough(date.fromisoformat(since), now, 10 * DAY) is enough
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "20260310", "2026-3-10", "2026-02-30", "2026-W10-1", "2026-03-10T00:00:00Z"],
-)
-def test_a_day_is_read_as_go_reads_it(text: str) -> None:
-    """Other forms of ISO 8601 are malformed."""
-    assert parse_day(text) is None
-    assert parse_day("2026-03-10") == date(2026, 3, 10)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,15 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
         ("2026-03-20T12:00:00.5Z", 0.5),
         ("2026-03-20T12:00:00Z", 0),
         ("2020-01-01T00:00:00Z", 0),
+        pytest.param("2026-03-20T13:00:00Z", 3600, id="in an hour"),
+        pytest.param("2026-03-21T0:00:05Z", 12 * 3600 + 5, id="an hour of one digit"),
+        pytest.param("2026-03-20T12:00:01,5Z", 1.5, id="a comma"),
+        pytest.param("2026-03-20T12:00:00+24:00", 0, id="an offset of a day"),
+        pytest.param("2026-03-20T12:00:00-24:60", 25 * 3600, id="the largest offset"),
+        pytest.param("0000-01-01T00:00:00Z", 0, id="the year 0"),
+        pytest.param("10000-01-01T00:00:00Z", 0, id="a year of five digits"),
+        pytest.param("2026-03-21t12:00:00z", 0, id="small letters"),
+        pytest.param("2026-03-21T12:00:60Z", 0, id="a leap second"),
         pytest.param("tomorrow", 0, id="no time"),
         pytest.param("2026-03-21", 0, id="only a day"),
         pytest.param("2026-03-21T12:00:00", 0, id="no time zone"),
@@ -29,6 +38,13 @@ def test_a_time_that_cannot_be_read_has_passed(expiration: str, seconds: float) 
     """As upstream: only RFC 3339 is a time."""
     secret = Secret(data={"expiration": encoded(expiration)})
     assert time_left(secret, NOW) == timedelta(seconds=seconds)
+
+
+def test_a_token_of_the_last_year_is_valid_until_then() -> None:
+    """An offset may lead to a year that Python does not have."""
+    secret = Secret(data={"expiration": encoded("9999-12-31T23:59:59-24:00")})
+    left = time_left(secret, NOW)
+    assert left == datetime.max.replace(tzinfo=UTC) - NOW
 
 
 def test_a_token_without_an_expiration_is_valid_for_ever() -> None:

@@ -8,9 +8,10 @@ import binascii
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, time
 from typing import Final
 from urllib.parse import urlsplit
+
+from controller_manager.api.times import parse_day
 
 _UUID: Final = (
     r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
@@ -49,26 +50,16 @@ _PATTERNS: Final = {
 
 
 def _date(text: str) -> bool:
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    return parse_day(text) is not None
 
 
 def _date_time(text: str) -> bool:
     found = re.fullmatch(
-        r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", text
+        r"(.*)[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)",
+        text,
+        re.ASCII,
     )
-    if found is None or not _date(found[1]):
-        return False
-    try:
-        time.fromisoformat(found[2])
-    except ValueError:
-        return False
-    return True
+    return found is not None and _date(found[1])
 
 
 def _address(version: int) -> Callable[[str], bool]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from controller_manager.api.times import parse_day
 from controller_manager.control.cel.library.standard import (
     duration_of,
     timestamp_of,
@@ -116,13 +117,22 @@ def _object(value: JSON, schema: JSON, *, is_resource: bool) -> JSON:
     }
 
 
+def _midnight(text: str) -> datetime:
+    """Return the time at which a day begins; raises ValueError if it is none."""
+    day = parse_day(text)
+    if day is None:
+        msg = f"{text!r} is no day"
+        raise ValueError(msg)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
 def _text(value: str, format_: str) -> Any:
     try:
         match format_:
             case "byte":
                 return base64.b64decode(value)
             case "date":
-                return datetime.fromisoformat(value).replace(tzinfo=UTC)
+                return _midnight(value)
             case "date-time":
                 return timestamp_of(value)
             case "duration":
