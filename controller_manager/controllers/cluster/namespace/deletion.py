@@ -1,6 +1,5 @@
 """Deletes the content of a namespace (deletion/namespaced_resources_deleter.go)."""
 
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
 
@@ -8,7 +7,7 @@ from controller_manager.api.core.v1 import PodStatus
 from controller_manager.api.meta import APIStruct, PartialObject, Projection
 from controller_manager.api.pods import TERMINAL_PHASES
 from controller_manager.api.resource import Resource
-from controller_manager.api.times import parse_time
+from controller_manager.api.times import parse_time, seconds_after
 from controller_manager.client.client import Client, DeleteOptions, PropagationPolicy
 from controller_manager.client.discovery import ServedResource, discover
 from controller_manager.client.errors import (
@@ -30,7 +29,8 @@ _DEFAULT_GRACE: Final = 30
 
 _BACKGROUND: Final = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
 _UNSUPPORTED: Final = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_FOUND)
-_FAILURES: Final = (APIError, TransportError, ProtocolError)
+FAILURES: Final = (APIError, TransportError, ProtocolError)
+"""The errors of a request; each is noted, and the other requests are made."""
 
 
 class _EndingSpec(APIStruct, frozen=True):
@@ -65,7 +65,7 @@ class ContentDeleter:
         findings = Findings()
         try:
             discovery = await discover(self._client)
-        except _FAILURES as error:
+        except FAILURES as error:
             findings.discovery_problem = str(error)
             return findings
         findings.discovery_problem = discovery_problem(discovery)
@@ -82,7 +82,7 @@ class ContentDeleter:
                 break
             try:
                 await self._delete(resource, namespace, deleted_at, findings)
-            except _FAILURES as error:
+            except FAILURES as error:
                 findings.failures.append(str(error))
         findings.remaining = +findings.remaining
         return findings
@@ -175,4 +175,4 @@ class ContentDeleter:
                     grace = pod.spec.termination_grace_period_seconds
                     longest = max(longest, _DEFAULT_GRACE if grace is None else grace)
         began = parse_time(deleted_at) if deleted_at else self._clock.now()
-        return longest if began + timedelta(seconds=longest) > self._clock.now() else 0
+        return longest if seconds_after(began, longest) > self._clock.now() else 0

@@ -12,7 +12,10 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     Findings,
     updated_conditions,
 )
-from controller_manager.controllers.cluster.namespace.deletion import ContentDeleter
+from controller_manager.controllers.cluster.namespace.deletion import (
+    FAILURES,
+    ContentDeleter,
+)
 from controller_manager.controllers.cluster.namespace.options import NamespaceOptions
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
@@ -73,19 +76,40 @@ class NamespaceReconciler(Reconciler[Namespace]):
         if problems := findings.problems:
             raise SyncError("; ".join(problems))
         if findings.remaining:
-            # Half the estimate, as upstream: most pods end long before they must.
-            return Requeue(findings.estimate // 2 + 1.0, "content remains")
+            return Requeue(self._next_look(findings.estimate), "content remains")
+        if namespace.status.phase != TERMINATING:
+            # Objects may still be created in it, which would stand without it.
+            msg = f"the phase of the namespace {name} could not be written"
+            raise SyncError(msg)
         await self._finalize(namespace)
         # A finalizer of another controller may keep the namespace, and new objects
         # may be created in it: sync it again.
         return Done(self._sync_period) if self._sync_period else DONE
 
+    def _next_look(self, estimate: int) -> float:
+        """Return the seconds until content that remains is looked at again.
+
+        Half the estimate, as upstream: most pods end long before they must. Upstream
+        looks at each namespace once in a sync period, too.
+        """
+        half = estimate // 2 + 1.0
+        return min(half, self._sync_period) if self._sync_period else half
+
     async def _announce(self, namespace: Namespace) -> Namespace:
-        """Set the phase Terminating, unless it is set."""
+        """Set the phase Terminating, unless it is set.
+
+        Raises Conflict or NotFound for a namespace that is not the same any more: it
+        may have been created again, and then its content must stay.
+        """
         if namespace.status.phase == TERMINATING:
             return namespace
         status = msgspec.structs.replace(namespace.status, phase=TERMINATING)
-        return await self._write_status(namespace, status)
+        try:
+            return await self._write_status(namespace, status)
+        except (Conflict, NotFound):
+            raise
+        except FAILURES as error:
+            return self._unreported(namespace, "phase", error)
 
     async def _report(self, namespace: Namespace, findings: Findings) -> Namespace:
         """Write the conditions to the status, if they have changed."""
@@ -94,8 +118,28 @@ class NamespaceReconciler(Reconciler[Namespace]):
         conditions = updated_conditions(present, findings, now)
         if conditions == present:
             return namespace
-        status = msgspec.structs.replace(namespace.status, conditions=conditions)
-        return await self._write_status(namespace, status)
+        status = msgspec.structs.replace(
+            namespace.status, phase=TERMINATING, conditions=conditions
+        )
+        try:
+            return await self._write_status(namespace, status)
+        except FAILURES as error:
+            return self._unreported(namespace, "conditions", error)
+
+    def _unreported(
+        self, namespace: Namespace, lacking: str, error: Exception
+    ) -> Namespace:
+        """Log that the status cannot be written; the deletion goes on without it.
+
+        A webhook for it may be served from this namespace, and is gone then.
+        """
+        self.logger.error(
+            "Cannot write the status of the namespace",
+            namespace=namespace.metadata.name,
+            lacking=lacking,
+            err=str(error),
+        )
+        return namespace
 
     async def _write_status(self, namespace: Namespace, status: object) -> Namespace:
         changed = msgspec.structs.replace(namespace, status=status)

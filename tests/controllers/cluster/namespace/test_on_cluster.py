@@ -1,6 +1,7 @@
 """A namespace is emptied, and its status reports the progress."""
 
 import asyncio
+import io
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.devcluster.server.discovery import AGGREGATED
+from controller_manager.observability.logs import make_logger
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import JSON
 
@@ -117,8 +119,9 @@ def message(subject: Namespace | None, kind: str) -> str:
     return found[kind]
 
 
-def managed(cluster: Cluster, spoilt: Spoilt) -> Any:
-    return cluster.manager(make_config(controllers=(CONTROLLER,)), transport=spoilt)
+def managed(cluster: Cluster, spoilt: Spoilt, **more: Any) -> Any:
+    config = make_config(controllers=(CONTROLLER,))
+    return cluster.manager(config, transport=spoilt, **more)
 
 
 async def test_an_empty_namespace_is_deleted_after_five_seconds(
@@ -159,6 +162,28 @@ async def test_pods_are_deleted_before_objects_that_they_may_need(
         assert await namespace(cluster.client) is None
 
 
+async def test_a_namespace_is_looked_at_every_five_minutes(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """A pod may end long before its grace period, which may be any number.
+
+    Nothing tells the controller that it has ended.
+    """
+    await create(cluster, "shop", pod("slow", grace=2**62))
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(20)
+        assert conditions(await namespace(cluster.client)) == {
+            **WELL,
+            "NamespaceContentRemaining": ("True", "SomeResourcesRemain"),
+        }
+        cluster.server.storage.collection("pods").remove(("shop", "slow"))
+        await asyncio.sleep(280)
+        assert await namespace(cluster.client) is not None
+        await asyncio.sleep(25)
+        assert await namespace(cluster.client) is None
+
+
 async def test_objects_that_cannot_be_deleted_are_reported_and_retried(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -182,6 +207,69 @@ async def test_objects_that_cannot_be_deleted_are_reported_and_retried(
         assert len(cluster.server.storage.collection("secrets")) == 0
         spoilt.answers.clear()
         await asyncio.sleep(70)
+        assert await namespace(cluster.client) is None
+
+
+WEBHOOK_DOWN = (
+    'failed calling webhook "status.shop.example.com": Post '
+    '"https://hook.shop.svc:443/": service "hook" not found'
+)
+STATUS = ("PUT", "/api/v1/namespaces/shop/status")
+
+
+async def test_a_status_that_cannot_be_written_does_not_keep_the_namespace(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """A webhook for the status may be served from the namespace that is deleted."""
+    log = io.StringIO()
+    await create(cluster, "shop", config_map("settings"))
+    spoilt.answers[STATUS] = refused(500, WEBHOOK_DOWN)
+    async with managed(cluster, spoilt, logger=make_logger(stream=log)):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(7)
+        assert await namespace(cluster.client) is None
+    assert spoilt.requests.count(" ".join(STATUS)) == 1
+    (line,) = [each for each in log.getvalue().splitlines() if "status" in each]
+    assert "Cannot write the status of the namespace" in line
+    assert WEBHOOK_DOWN.replace('"', '\\"') in line
+
+
+async def test_a_namespace_whose_status_has_changed_is_finalized_all_the_same(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """The finalizer is taken off the namespace as it is then."""
+    spoilt.answers[STATUS] = refused(409, "the object has been modified")
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        labels = {"metadata": {"labels": {"a": "b"}}}
+        await cluster.client.patch(NAMESPACES, "", "shop", labels)
+        await asyncio.sleep(7)
+        assert await namespace(cluster.client) is None
+
+
+async def test_a_namespace_that_cannot_be_announced_is_emptied_but_stays(
+    cluster: Cluster, spoilt: Spoilt
+) -> None:
+    """Without the phase, API servers let clients create objects in it.
+
+    They would stand without a namespace.
+    """
+    await create(cluster, "shop", config_map("settings"))
+    spoilt.answers[STATUS] = refused(500, WEBHOOK_DOWN)
+    await cluster.client.delete(NAMESPACES, "", "shop")
+    stored = await cluster.client.get(NAMESPACES, "", "shop")
+    status = msgspec.structs.replace(stored.status, phase="Active")
+    active = msgspec.structs.replace(stored, status=status)
+    await cluster.client.update(NAMESPACES, active, "status")
+    async with managed(cluster, spoilt):
+        await asyncio.sleep(7)
+        assert len(cluster.server.storage.collection("configmaps")) == 0
+        await asyncio.sleep(300)
+        left = await namespace(cluster.client)
+        assert left is not None
+        assert left.spec.finalizers == ("kubernetes",)
+        spoilt.answers.clear()
+        await asyncio.sleep(61)
         assert await namespace(cluster.client) is None
 
 
