@@ -23,7 +23,7 @@ _ANNOTATIONS: Final = (
 async def bind_claims(server: GenericAPIServer) -> None:
     """Give each claim a volume of its own, until cancelled."""
     collection = server.storage.collection(CLAIM.resource)
-    watcher = collection.watch(server.storage.version)
+    watcher = collection.watch(collection.version)
     for each in list(collection):
         _bind(server, each.obj)
     try:

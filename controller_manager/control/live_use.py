@@ -4,13 +4,21 @@ A protection controller asks before it lets an object go: a cache may not show y
 something began to use it.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client
+from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+Waiting = Callable[[str], Iterable[KubeObject]]
+"""Returns the objects of a namespace that wait to be let go, as the cache shows them.
+
+For cluster-scoped objects the namespace is "".
+"""
 
 
 class Users(NamedTuple):
@@ -23,50 +31,67 @@ class Users(NamedTuple):
 class LiveUse:
     """The objects in use, by lists of the possible users in their namespace.
 
-    The lists serve all objects of a namespace that were deleted before them. For
+    The lists serve all objects of a namespace whose deletion the cache showed when the
+    lists began: nothing begins to use an object that is being deleted. The versions of
+    an object and of a list of other objects say nothing about that, because each
+    resource may be in an etcd of its own (``--etcd-servers-overrides``). For
     cluster-scoped objects the users of all namespaces are listed.
     """
 
-    def __init__(self, client: Client, *users: Users) -> None:
-        """Take the client; nothing is listed yet."""
-        self._client = client
+    def __init__(
+        self, context: ControllerContext, waiting: Waiting, *users: Users
+    ) -> None:
+        """Take the context of a controller that watches the users; list nothing yet."""
+        self._context = context
+        self._waiting = waiting
         self._users = users
         self.forget()
 
     def forget(self) -> None:
         """Drop what the last lists have shown."""
-        self._namespace = ""
-        self._version = 0
+        self._served: frozenset[str] = frozenset()
+        """The uids of the objects that the last lists serve."""
         self._used: frozenset[str] = frozenset()
 
     async def is_used(self, obj: KubeObject) -> bool:
         """Tell whether something uses an object that is being deleted.
 
         Raises SyncError if the API server answers with lists that are older than the
-        deletion.
+        caches.
         """
-        key, namespace = key_of(obj), obj.metadata.namespace
-        deleted = resource_version_number(obj.metadata.resource_version)
-        is_new = self._namespace == namespace and self._version >= deleted
-        if is_new and key not in self._used:
+        key, uid = key_of(obj), obj.metadata.uid
+        if uid in self._served and key not in self._used:
             return False
-        await self._list(namespace)
-        if self._version < deleted:
-            kinds = " and ".join(each.resource.plural for each in self._users)
-            msg = f"the API server's {kinds} are older than the deletion of {key}"
-            raise SyncError(msg)
-        return key in self._used
-
-    async def _list(self, namespace: str) -> None:
         self.forget()
+        namespace = obj.metadata.namespace
+        served = uids_of((obj, *self._waiting(namespace)))
         used: set[str] = set()
-        versions = []
         for resource, used_by in self._users:
-            version = 0
-            async for page in self._client.list_all(resource, namespace):
-                version = resource_version_number(page.resource_version)
-                for each in page.items:
-                    used.update(used_by(each))
-            versions.append(version)
-        self._namespace, self._version = namespace, min(versions)
-        self._used = frozenset(used)
+            async for each in listed(self._context, resource, namespace):
+                used.update(used_by(each))
+        self._served, self._used = served, frozenset(used)
+        return key in used
+
+
+def uids_of(objects: Iterable[KubeObject]) -> frozenset[str]:
+    """Return the uids of objects."""
+    return frozenset(each.metadata.uid for each in objects)
+
+
+async def listed(
+    context: ControllerContext, resource: Resource[ObjectT], namespace: str
+) -> AsyncGenerator[ObjectT, None]:
+    """Yield the objects of a namespace, or of all (""), as the API server has them.
+
+    The controller watches the resource. Raises SyncError at the end if the list is
+    older than the cache, as one from a cache of a proxy may be.
+    """
+    cached = context.informers.informer(resource).resource_version
+    version = ""
+    async for page in context.client.list_all(resource, namespace):
+        version = page.resource_version
+        for each in page.items:
+            yield each
+    if resource_version_number(version) < resource_version_number(cached):
+        msg = f"the API server's {resource.plural} are older than those of the cache"
+        raise SyncError(msg)

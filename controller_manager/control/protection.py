@@ -12,6 +12,7 @@ from controller_manager.api.meta import CompleteObject, KubeObject, is_deleting
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound, is_about
+from controller_manager.informers.indexes import Index
 
 CompleteT = TypeVar("CompleteT", bound=CompleteObject)
 
@@ -30,6 +31,15 @@ class Protection:
     def holds(self, obj: KubeObject) -> bool:
         """Tell whether a deleted object has the finalizer (IsDeletionCandidate)."""
         return is_deleting(obj) and self.protects(obj)
+
+    @property
+    def waiting(self) -> Index:
+        """An index of the objects that wait for it, by their namespace."""
+        return Index(
+            f"deleted with {self.finalizer}",
+            lambda obj: (obj.metadata.namespace,) if self.holds(obj) else (),
+            lambda old, new: self.holds(old) == self.holds(new),
+        )
 
     def protects(self, obj: KubeObject) -> bool:
         """Tell whether an object has the finalizer."""

@@ -59,6 +59,19 @@ def test_a_deleted_object_with_the_finalizer_is_held(
     assert Protection(FINALIZER).holds(changed) is is_held
 
 
+def test_deleted_objects_with_the_finalizer_are_found_by_their_namespace() -> None:
+    """A cluster-scoped object has the namespace ""."""
+    waiting = Protection(FINALIZER).waiting
+    held = thing(namespace="shop", finalizers=(FINALIZER,), deletion_timestamp=DELETED)
+    present = thing(namespace="shop", finalizers=(FINALIZER,))
+    assert [*waiting.function(held)] == ["shop"]
+    assert [*waiting.function(present)] == []
+    unscoped = thing(finalizers=(FINALIZER,), deletion_timestamp=DELETED)
+    assert [*waiting.function(unscoped)] == [""]
+    assert waiting.has_same_values(present, thing(namespace="shop"))
+    assert not waiting.has_same_values(present, held)
+
+
 async def stored(cluster: Cluster, **metadata: Any) -> ConfigMap:
     """Create a config map; return it as stored."""
     cluster.add(

@@ -8,9 +8,9 @@ import asyncio
 from functools import partial
 from typing import Any, Final
 
-from tests.simulation.environment import Environment, Scenario
+from tests.simulation.environment import FAR_AHEAD, Environment, Scenario
 from tests.simulation.network import SlowCreates
-from tests.simulation.world import NAMESPACE
+from tests.simulation.world import DELETABLE_NAMESPACE, NAMESPACE
 
 JSON = dict[str, Any]
 
@@ -115,7 +115,41 @@ async def watches_stay_half_open(environment: Environment) -> None:
     await environment.until(environment.is_complete, within=200)
 
 
+async def each_resource_in_an_etcd_of_its_own(environment: Environment) -> None:
+    """No issue: ``--etcd-servers-overrides`` for every resource.
+
+    Versions say nothing about those of other resources. All controllers work on, and a
+    namespace with everything in it goes.
+    """
+    world = environment.world
+    kinds = [each for each in world.server.catalogue.all() if each.is_stored]
+    for number, plural in enumerate(sorted({each.plural for each in kinds})):
+        world.separate(plural, (number * 7919 % 101 + 1) * FAR_AHEAD)
+    environment.create(replicas=3)
+    world.create_shop()
+    await environment.until(environment.is_complete, within=60)
+    environment.set_image("app:v2")
+    await environment.until(environment.is_complete, within=60)
+    environment.manager.crash()
+    environment.edit(replicas=5)
+    await environment.until(environment.is_complete, within=60)
+    await asyncio.sleep(60)
+    for plural, namespace, name in (
+        ("deployments", NAMESPACE, "web"),
+        ("namespaces", "", DELETABLE_NAMESPACE),
+    ):
+        found = world.find(plural, namespace, name)
+        assert found is not None
+        world.delete(plural, found)
+    await environment.until(lambda: not world.stored("replicasets"), within=120)
+    await environment.until(
+        lambda: world.find("namespaces", "", DELETABLE_NAMESPACE) is None, within=300
+    )
+    assert world.stored("pods") == []
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
+    each_resource_in_an_etcd_of_its_own,
     webhook_outlasts_the_lease,
     list_is_refused,
     hundreds_are_settled_at_the_start,

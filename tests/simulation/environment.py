@@ -19,6 +19,9 @@ JSON = dict[str, Any]
 WEEK_OF_CHURN: Final = 10_000
 """Deployments that are created and deleted in a week."""
 
+FAR_AHEAD: Final = 1_000_000
+"""How far the versions of one etcd are ahead of those of another."""
+
 
 @dataclass
 class Environment:

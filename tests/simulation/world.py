@@ -123,6 +123,14 @@ class World:
         """Return the kind of objects with that plural name."""
         return self.state.kind(plural)
 
+    def separate(self, plural: str, ahead: int) -> None:
+        """Give a resource an etcd of its own, whose versions are ahead of the others.
+
+        As on an API server with ``--etcd-servers-overrides``.
+        """
+        resource = self.kind(plural).resource
+        self.server.storage.collection(resource).separate(ahead)
+
     def create_namespace(self, name: str) -> None:
         """Create a namespace."""
         kind = self.kind("namespaces")

@@ -93,7 +93,7 @@ class ServiceAccount(Plugin):
 
     async def _wait_for(self, submission: Submission, key: tuple[str, str]) -> None:
         accounts = self._storage.collection(_ACCOUNTS)
-        watcher = accounts.watch(self._storage.version)
+        watcher = accounts.watch(accounts.version)
         try:
             async with asyncio.timeout(_PATIENCE):
                 while accounts.get(key) is None:

@@ -113,7 +113,7 @@ class _Follower:
         options: LogOptions,
     ) -> None:
         self._pods = objects.storage.collection(POD.resource)
-        self._version = objects.storage.version
+        self._version = self._pods.version
         self._clock = objects.clock
         self._key = key
         self._container = container

@@ -177,7 +177,7 @@ class Nodes:
     def _list_and_watch(self, kind: Kind, react: Callable[[Change], None]) -> Watcher:
         """React to all objects of a kind; return a watcher of their changes."""
         collection = self._storage.collection(kind.resource)
-        watcher = collection.watch(self._storage.version)
+        watcher = collection.watch(collection.version)
         for stored in collection:
             metadata = stored.obj["metadata"]
             key = (metadata.get("namespace", ""), metadata["name"])

@@ -113,9 +113,10 @@ class Objects:
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
         whole = complete(kind, obj)
-        if dry_run:
-            return Stored(whole, self.storage.version)
-        return self.storage.collection(kind.resource).put(key, whole)
+        collection = self.storage.collection(kind.resource)
+        return (
+            Stored(whole, collection.version) if dry_run else collection.put(key, whole)
+        )
 
     # Creating
 

@@ -51,7 +51,12 @@ from controller_manager.devcluster.server.statuses import (
     not_implemented,
     too_large_version,
 )
-from controller_manager.devcluster.server.storage import Key, Stored, TooOldError
+from controller_manager.devcluster.server.storage import (
+    Collection,
+    Key,
+    Stored,
+    TooOldError,
+)
 from controller_manager.devcluster.server.watching import (
     WatchRequest,
     WatchResponse,
@@ -97,7 +102,7 @@ class Reader:
         if form is Form.METADATA_LIST:
             raise wrong_form(target, form, is_list=False)
         if least := target.query.get("resourceVersion"):
-            await self._reach(parse_version(least))
+            await self._reach(self._collection(target), parse_version(least))
         found = self._objects.find(kind, target.namespace, target.name)
         stored = in_version(kind, found)
         match target.subresource:
@@ -148,11 +153,14 @@ class Reader:
 
     def _ordered(self, target: Target, version: int | None) -> OrderedObjects[Stored]:
         """Return all objects of a kind in order; raises Refusal 410."""
-        collection = self._storage.collection(target.kind.stored.resource)
+        collection = self._collection(target)
         try:
             return collection.ordered(version)
         except TooOldError:
             raise _too_old(target) from None
+
+    def _collection(self, target: Target) -> Collection:
+        return self._storage.collection(target.kind.stored.resource)
 
     # Lists
 
@@ -182,6 +190,7 @@ class Reader:
         The last is `None` for a list of the present state. Raises Refusal.
         """
         query = target.query
+        collection = self._collection(target)
         wanted = query.get("resourceVersion", "")
         if token := query.get("continue"):
             exact, start = decode_continue(token)
@@ -190,24 +199,24 @@ class Reader:
                     "specifying resource version is not allowed when using continue"
                 )
             if exact == LATEST:
-                return start, self._storage.version, None
+                return start, collection.version, None
             return start, exact, exact
         if not wanted:
-            return "", self._storage.version, None
+            return "", collection.version, None
         number = parse_version(wanted)
-        await self._reach(number)
+        await self._reach(collection, number)
         match = query.get("resourceVersionMatch")
         # A limit has always meant the exact version, unless the query says otherwise.
         if match == "Exact" or (not match and number and _limit(target) > 0):
             return "", number, number
-        return "", self._storage.version, None
+        return "", collection.version, None
 
-    async def _reach(self, version: int) -> None:
+    async def _reach(self, collection: Collection, version: int) -> None:
         """Wait a moment for a version that is not reached yet; raises Refusal."""
         deadline = self._clock.monotonic() + _VERSION_PATIENCE
-        while version > self._storage.version:
+        while version > collection.version:
             if self._clock.monotonic() >= deadline:
-                raise too_large_version(version, self._storage.version)
+                raise too_large_version(version, collection.version)
             await asyncio.sleep(0.1)
 
     # Watches
@@ -220,10 +229,10 @@ class Reader:
         number = parse_version(wanted) if wanted else 0
         sends_initial = wants_initial_events(query)
         from_now = number == 0 or sends_initial
-        collection = self._storage.collection(target.kind.stored.resource)
+        collection = self._collection(target)
         initial = self.select(target, selection, None) if sends_initial else []
         try:
-            watcher = collection.watch(self._storage.version if from_now else number)
+            watcher = collection.watch(collection.version if from_now else number)
         except TooOldError as error:
             body = error_event(expired(str(error)).status())
             return Response(200, JSON_HEADERS, body)
@@ -242,9 +251,9 @@ class Reader:
             ),
             watcher,
             [stored for _, stored in initial],
-            self._storage.version,
+            collection.version,
             ends_initial=sends_initial and bookmarks,
-            version=lambda: self._storage.version,
+            version=lambda: collection.version,
             clock=self._clock,
         )
 

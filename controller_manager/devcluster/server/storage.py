@@ -123,12 +123,28 @@ class Watcher:
         self._collection.forget(self)
 
 
+class Versions:
+    """One sequence of versions, as one etcd counts them."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self, latest: int) -> None:
+        """Take the version from which on it counts."""
+        self.latest = latest
+
+    def next(self) -> int:
+        """Return a version higher than all before."""
+        self.latest += 1
+        return self.latest
+
+
 class Collection:
     """All objects of one resource."""
 
     def __init__(self, storage: "Storage", resource: str) -> None:
         """Take the storage, which counts the versions, and the ``plural.group``."""
         self._storage = storage
+        self._versions = storage.versions
         self._resource = resource
         self._objects: dict[Key, Stored] = {}
         self._ordered: OrderedKeys | None = None
@@ -141,6 +157,26 @@ class Collection:
     def __len__(self) -> int:
         """Return the number of objects."""
         return len(self._objects)
+
+    @property
+    def version(self) -> int:
+        """The version of the latest change, of this resource or of any other.
+
+        Only those of resources count that have the same sequence of versions.
+        """
+        return self._versions.latest
+
+    def separate(self, ahead: int) -> None:
+        """Count versions apart from now on, beginning `ahead` of the others.
+
+        So does an API server with ``--etcd-servers-overrides`` for this resource: its
+        versions say nothing about those of other resources. Raises ValueError if the
+        changes are kept in a file, which holds one sequence.
+        """
+        if self._storage.journal is not None:
+            msg = "a cluster with a data file has one sequence of versions"
+            raise ValueError(msg)
+        self._versions = Versions(self.version + ahead)
 
     def __iter__(self) -> Iterator[Stored]:
         """Iterate over a snapshot of all objects."""
@@ -171,7 +207,7 @@ class Collection:
         return stored
 
     def _stamped(self, obj: JSON) -> Stored:
-        version = self._storage.next_version()
+        version = self._versions.next()
         metadata = {**obj["metadata"], "resourceVersion": str(version)}
         return Stored({**obj, "metadata": metadata}, version)
 
@@ -226,7 +262,7 @@ class Collection:
         `None` stands for an object that was not there.
         """
         found: dict[Key, Stored | None] = {}
-        if version is not None and version < self._storage.version:
+        if version is not None and version < self.version:
             self._check_age(version)
             for change in reversed(self._history):
                 if change.version <= version:
@@ -253,7 +289,7 @@ class Collection:
     def compact(self) -> None:
         """Drop all history: watches of an earlier version now get 410."""
         self._history.clear()
-        self._compacted = self._storage.version
+        self._compacted = self.version
 
     def load(self, objects: Mapping[Key, Stored]) -> None:
         """Take objects that were stored before, with the versions that they have.
@@ -275,12 +311,12 @@ Journal = Callable[[str, Change], None]
 
 
 class Storage:
-    """Collections that share one sequence of versions."""
+    """Collections that share one sequence of versions, but for those on their own."""
 
     def __init__(self, history: int = HISTORY) -> None:
         """Take the number of changes that each resource keeps."""
         self.history = history
-        self.version = 1
+        self.versions = Versions(1)
         self.loaded_at = 0
         """The version of what was loaded; what happened before it is not known."""
         self.journal: Journal | None = None
@@ -304,7 +340,15 @@ class Storage:
         self.last_numbers[name] += 1
         return self.last_numbers[name]
 
+    @property
+    def version(self) -> int:
+        """The version of the latest change."""
+        return self.versions.latest
+
+    @version.setter
+    def version(self, version: int) -> None:
+        self.versions.latest = version
+
     def next_version(self) -> int:
         """Return a version higher than all before."""
-        self.version += 1
-        return self.version
+        return self.versions.next()

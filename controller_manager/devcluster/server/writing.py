@@ -313,7 +313,8 @@ class Writer:
         items = submission.once("items", lambda: self._select(target, selection, None))
         self._delete_each(target, items, options)
         page = [stored for _, stored in items]
-        metadata = {"resourceVersion": str(self._objects.storage.version)}
+        collection = self._objects.storage.collection(kind.stored.resource)
+        metadata = {"resourceVersion": str(collection.version)}
         answer = Response(200, JSON_HEADERS, encode_list(kind, page, metadata))
         return with_warnings(answer, kind.strategy.deletion_warnings(options))
 

@@ -99,7 +99,7 @@ async def create_namespace(running: RunningCluster, prefix: str) -> str:
 
 async def _wait_for(objects: Objects, kind: Kind, namespace: str, name: str) -> None:
     collection = objects.storage.collection(kind.resource)
-    watcher = collection.watch(objects.storage.version)
+    watcher = collection.watch(collection.version)
     try:
         async with asyncio.timeout(_PATIENCE):
             while not objects.has(kind, namespace, name):

@@ -443,3 +443,19 @@ async def test_a_selected_value_may_have_commas(cluster: Cluster) -> None:
         assert isinstance(answer, Response)
         found += [each["reason"] for each in json.loads(answer.body)["items"]]
     assert found == ["a,b", "a=b", "a\\b"]
+
+
+async def test_a_resource_on_its_own_has_its_own_versions(cluster: Cluster) -> None:
+    """In lists, pages and watches."""
+    cluster.server.storage.collection("configmaps").separate(1000)
+    before = await create(cluster, "a", "b")
+    body = await listed(cluster, "limit=1")
+    version = int(body["metadata"]["resourceVersion"])
+    assert version > before + 900
+    assert names(body) == ["a"]
+    rest = await listed(cluster, f"continue={body['metadata']['continue']}")
+    assert (names(rest), rest["metadata"]["resourceVersion"]) == (["b"], str(version))
+    at_least = f"resourceVersion={version}&{MATCH}=NotOlderThan"
+    assert names(await listed(cluster, at_least)) == ["a", "b"]
+    past = f"resourceVersion={version - 1}&{MATCH}=Exact"
+    assert names(await listed(cluster, past)) == ["a"]

@@ -49,3 +49,28 @@ def test_what_is_forgotten_cannot_be_watched() -> None:
         pods.snapshot(2)
     watcher = pods.watch(storage.version - 2)
     assert [change.after.obj["n"] for change in watcher.take()] == [8, 9]
+
+
+def test_a_resource_on_its_own_counts_its_own_versions() -> None:
+    """As with ``--etcd-servers-overrides``: the others do not advance it."""
+    storage = Storage()
+    pods, claims = storage.collection("pods"), storage.collection("claims")
+    pods.put(("n", "a"), {"metadata": {"name": "a"}})
+    pods.separate(1000)
+    watcher = pods.watch(pods.version)
+    claims.put(("n", "c"), {"metadata": {"name": "c"}})
+    stored = pods.put(("n", "b"), {"metadata": {"name": "b"}})
+    assert (storage.version, claims.version, pods.version) == (3, 3, 1003)
+    assert stored.obj["metadata"]["resourceVersion"] == "1003"
+    assert [change.version for change in watcher.take()] == [1003]
+    assert [*pods.snapshot(1002)] == [("n", "a")]
+    assert [*pods.snapshot(2)] == [("n", "a")]
+    assert [*pods.snapshot()] == [("n", "a"), ("n", "b")]
+
+
+def test_a_resource_whose_changes_are_kept_is_not_on_its_own() -> None:
+    """The file holds one sequence of versions."""
+    storage = Storage()
+    storage.journal = lambda _resource, _change: None
+    with pytest.raises(ValueError, match="a cluster with a data file"):
+        storage.collection("pods").separate(1000)

@@ -1,6 +1,7 @@
 """Removes the finalizer of groups of pods (podgroup_protection_controller.go)."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from controller_manager.api.core.v1 import PODS, Pod
@@ -21,6 +22,7 @@ from controller_manager.runtime.watches import For, Maps
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 
 PROTECTION: Final = Protection(FINALIZER)
+WAITING: Final = PROTECTION.waiting
 
 
 def is_held(group: PodGroup) -> bool:
@@ -49,7 +51,8 @@ class PodGroupProtectionReconciler(Reconciler[PodGroup]):
         """Take the context; index the pods by their groups."""
         super().__init__(context)
         self._users = context.lister(PODS, BY_GROUP)
-        self._live = LiveUse(context.client, USERS)
+        waiting = context.lister(POD_GROUPS, WAITING)
+        self._live = LiveUse(context, partial(waiting.by_index, WAITING), USERS)
 
     async def reconcile(self, group: PodGroup) -> Outcome:
         """Take the finalizer from a deleted group that no pod uses."""

@@ -1,6 +1,7 @@
 """Adds and removes the finalizer of classes (vac_protection_controller.go)."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
@@ -27,6 +28,7 @@ from controller_manager.runtime.watches import For, Maps
 FINALIZER: Final = "kubernetes.io/vac-protection"
 
 PROTECTION: Final = Protection(FINALIZER)
+WAITING: Final = PROTECTION.waiting
 
 
 def needs_work(attributes_class: VolumeAttributesClass) -> bool:
@@ -62,7 +64,8 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
         super().__init__(context)
         self._claims = context.lister(CLAIMS, CLAIMS_BY_CLASS)
         self._volumes = context.lister(PERSISTENT_VOLUMES, VOLUMES_BY_CLASS)
-        self._live = LiveUse(context.client, *USERS)
+        waiting = context.lister(VOLUME_ATTRIBUTES_CLASSES, WAITING)
+        self._live = LiveUse(context, partial(waiting.by_index, WAITING), *USERS)
 
     def _is_held(self, name: str) -> bool:
         found = self.objects.get("", name)

@@ -1,6 +1,7 @@
 """Adds and removes the finalizer of claims (pvc_protection_controller.go)."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
@@ -24,6 +25,7 @@ from controller_manager.runtime.watches import For, Maps
 FINALIZER: Final = "kubernetes.io/pvc-protection"
 
 _PROTECTION: Final = Protection(FINALIZER)
+WAITING: Final = _PROTECTION.waiting
 
 
 def is_settled(claim: KubeObject) -> bool:
@@ -65,7 +67,8 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         """Take the context; index the pods by their claims."""
         super().__init__(context)
         self._pods = context.lister(PODS, PODS_BY_CLAIM)
-        self._live_pods = LivePods(context.client)
+        waiting = context.lister(CLAIMS, WAITING)
+        self._live_pods = LivePods(context, partial(waiting.by_index, WAITING))
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
         """Give the claim its finalizer, or take it if no pod uses the claim."""

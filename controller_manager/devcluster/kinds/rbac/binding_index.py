@@ -53,7 +53,7 @@ class BindingIndex:
 
     def _read_all(self) -> None:
         collection = self._storage.collection(self._resource)
-        self._watcher = collection.watch(self._storage.version)
+        self._watcher = collection.watch(collection.version)
         self._by_subject.clear()
         for key, stored in collection.snapshot().items():
             self._add(key, stored.obj)

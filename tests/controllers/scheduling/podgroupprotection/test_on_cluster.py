@@ -177,6 +177,21 @@ async def test_an_old_list_of_pods_is_not_trusted() -> None:
         assert await finalizers(cluster) is None
 
 
+@pytest.mark.parametrize("ahead", ["podgroups.scheduling.k8s.io", "pods"])
+async def test_a_group_goes_whatever_counts_the_versions_of_pods(ahead: str) -> None:
+    """Groups and pods may each be in an etcd of their own."""
+    cluster = Cluster()
+    cluster.server.storage.collection(ahead).separate(1_000_000)
+    add_group(cluster)
+    add_pod(cluster, "a")
+    async with cluster.manager(ENABLED):
+        await delete(cluster)
+        assert await finalizers(cluster) == (PROTECTION,)
+        await end(cluster, "a", "Succeeded")
+        await asyncio.sleep(1)
+        assert await finalizers(cluster) is None
+
+
 async def test_many_groups_that_are_deleted_together_need_few_lists() -> None:
     """One list of the pods of their namespace serves them all."""
     cluster = Cluster()

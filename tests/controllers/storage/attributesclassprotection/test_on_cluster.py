@@ -183,7 +183,7 @@ async def test_classes_that_are_deleted_together_share_the_lists(
     assert transport.count <= 2
 
 
-async def test_lists_that_are_older_than_the_deletion_decide_nothing(
+async def test_lists_that_are_older_than_the_caches_decide_nothing(
     cluster: Cluster,
 ) -> None:
     """An API server behind a cache may answer so; the sync is tried again."""
@@ -193,6 +193,31 @@ async def test_lists_that_are_older_than_the_deletion_decide_nothing(
         await delete_class(cluster, "gold")
         assert await classes(cluster) == {}
     assert transport.count == 3
+
+
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        "volumeattributesclasses.storage.k8s.io",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+    ],
+)
+async def test_a_class_goes_whatever_counts_the_versions_of_its_users(
+    cluster: Cluster, ahead: str
+) -> None:
+    """Each resource may be in an etcd of its own."""
+    cluster.server.storage.collection(ahead).separate(1_000_000)
+    add_class(cluster, "gold")
+    add_claim(cluster, "data", "gold")
+    async with cluster.manager(CONFIG):
+        await delete_class(cluster, "gold")
+        kept = await classes(cluster)
+        await lose(cluster, CLAIMS, "default", "data")
+        assert (kept, await classes(cluster)) == (
+            {"gold": (reconciler.FINALIZER,)},
+            {},
+        )
 
 
 class Begins(RecordingTransport):

@@ -198,6 +198,21 @@ async def test_claims_that_are_deleted_together_share_a_list(cluster: Cluster) -
     assert transport.count == 2
 
 
+@pytest.mark.parametrize("ahead", ["persistentvolumeclaims", "pods"])
+async def test_a_claim_goes_whatever_counts_the_versions_of_pods(
+    cluster: Cluster, ahead: str
+) -> None:
+    """Claims and pods may each be in an etcd of their own."""
+    cluster.server.storage.collection(ahead).separate(1_000_000)
+    add_claim(cluster)
+    add_pod(cluster, nodeName="n")
+    async with cluster.manager(CONFIG):
+        await delete_claim(cluster)
+        kept = await claims(cluster)
+        await delete_pod(cluster)
+        assert (kept, await claims(cluster)) == ({"data": (FINALIZER,)}, {})
+
+
 async def test_a_pod_that_the_cache_does_not_show_keeps_its_claim(
     cluster: Cluster,
 ) -> None:
@@ -228,7 +243,7 @@ class Unseen(RecordingTransport):
 
 
 class Stale(RecordingTransport):
-    """Lists pods as they were before the claim was deleted, at first."""
+    """Lists pods as they were long ago, at first."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(InMemoryTransport(cluster.server, TOKEN))
@@ -243,7 +258,7 @@ class Stale(RecordingTransport):
         return answer
 
 
-async def test_a_list_that_is_older_than_the_deletion_decides_nothing(
+async def test_a_list_that_is_older_than_the_cache_decides_nothing(
     cluster: Cluster,
 ) -> None:
     """An API server behind a cache may answer so; the sync is tried again."""
