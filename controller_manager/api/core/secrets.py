@@ -20,6 +20,9 @@ ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 """The annotation with the uid of that account."""
 
 
+_KEPT: Final = "surrogateescape"
+
+
 class Secret(CompleteObject, frozen=True):
     """A secret; the values of `data` are in base64, as in JSON."""
 
@@ -42,8 +45,18 @@ def encoded(value: str) -> str:
 
 
 def decoded(secret: Secret, key: str) -> str:
-    """Return a value of a secret as text; "" if it is absent or no text."""
+    """Return a value of a secret as text; "" if it is absent.
+
+    Bytes that are no UTF-8 are kept as surrogates, so that such a value is not taken
+    for an absent one; `bytes_of` returns the bytes again.
+    """
     try:
-        return base64.b64decode((secret.data or {}).get(key, "")).decode()
-    except (binascii.Error, UnicodeDecodeError):
+        value = base64.b64decode((secret.data or {}).get(key, ""))
+    except binascii.Error:
         return ""
+    return value.decode(errors=_KEPT)
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes of a text that `decoded` has returned."""
+    return text.encode(errors=_KEPT)

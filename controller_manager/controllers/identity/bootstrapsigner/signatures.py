@@ -13,7 +13,7 @@ from controller_manager.api.core.bootstrap_tokens import (
     time_left,
     token_id_of_name,
 )
-from controller_manager.api.core.secrets import Secret, decoded
+from controller_manager.api.core.secrets import Secret, bytes_of, decoded
 
 CONTENT: Final = "kubeconfig"
 PREFIX: Final = "jws-kubeconfig-"
@@ -29,7 +29,7 @@ def detached_signature(content: str, token_id: str, token_secret: str) -> str:
     """
     header = msgspec.json.encode({"alg": "HS256", "kid": token_id})
     head, body = base64url_encode(header), base64url_encode(content.encode())
-    signature = base64url_encode(_HMAC.sign(head + b"." + body, token_secret.encode()))
+    signature = base64url_encode(_HMAC.sign(head + b"." + body, bytes_of(token_secret)))
     return f"{head.decode()}..{signature.decode()}"
 
 

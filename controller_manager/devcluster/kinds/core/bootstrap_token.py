@@ -13,7 +13,7 @@ from controller_manager.api.core.bootstrap_tokens import (
     is_bootstrap_token,
     time_left,
 )
-from controller_manager.api.core.secrets import Secret, decoded
+from controller_manager.api.core.secrets import Secret, bytes_of, decoded
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
 from controller_manager.devcluster.server.storage import Storage
@@ -49,7 +49,7 @@ def user_of_bootstrap_token(storage: Storage, token: str, now: datetime) -> User
 
 def _proves(secret: Secret, identity: str, proof: str) -> bool:
     """Tell whether the secret has this id and this token."""
-    known = decoded(secret, "token-secret").encode()
+    known = bytes_of(decoded(secret, "token-secret"))
     return (
         is_bootstrap_token(secret)
         and decoded(secret, "token-id") == identity

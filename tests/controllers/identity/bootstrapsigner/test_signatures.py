@@ -1,8 +1,11 @@
 """Signatures are those that upstream's manager was recorded with."""
 
+import base64
+import hmac
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from controller_manager.api.core.secrets import BOOTSTRAP_TOKEN, Secret, encoded
 from controller_manager.api.meta import ObjectMeta
@@ -110,3 +113,20 @@ def test_without_a_text_old_signatures_stay() -> None:
     assert signed({"kubeconfig": "", "jws-kubeconfig-abc123": "y"}, {}) == {
         "kubeconfig": ""
     }
+
+
+def test_a_secret_of_any_bytes_signs() -> None:
+    """Upstream takes the bytes as they are, whether they are UTF-8 or not."""
+    key = bytes(range(0xF0, 0x100))
+    data = {
+        "token-id": encoded("abc123"),
+        "token-secret": base64.b64encode(key).decode(),
+        "usage-bootstrap-signing": encoded("true"),
+    }
+    secret = _token()
+    (token,) = signing_tokens([replace(secret, data=data)], NOW).values()
+    signature = detached_signature("text", "abc123", token)
+    head, _, mac = signature.split(".")
+    signed_text = f"{head}.dGV4dA".encode()
+    expected = hmac.digest(key, signed_text, "sha256")
+    assert mac == base64.urlsafe_b64encode(expected).rstrip(b"=").decode()

@@ -40,6 +40,12 @@ def test_a_time_that_cannot_be_read_has_passed(expiration: str, seconds: float) 
     assert time_left(secret, NOW) == timedelta(seconds=seconds)
 
 
+@pytest.mark.parametrize("expiration", ["/w==", "MjA5OS0wMS0wMVQwMDowMDowMFr/"])
+def test_an_expiration_that_is_no_text_has_passed(expiration: str) -> None:
+    """Its bytes are no UTF-8; the token must not be valid for ever."""
+    assert time_left(Secret(data={"expiration": expiration}), NOW) == timedelta()
+
+
 def test_a_token_of_the_last_year_is_valid_until_then() -> None:
     """An offset may lead to a year that Python does not have."""
     secret = Secret(data={"expiration": encoded("9999-12-31T23:59:59-24:00")})
