@@ -29,21 +29,40 @@ async def _begin(environment: Environment) -> None:
     await environment.until(lambda: is_filled(_secret(environment)), within=60)
 
 
+def _replace_account(environment: Environment) -> None:
+    world = environment.world
+    world.delete("serviceaccounts", _account(environment))
+    kind = world.kind("serviceaccounts")
+    world.server.objects.create(kind, NAMESPACE, {"metadata": {"name": _NAME}})
+
+
 async def token_of_a_replaced_account(environment: Environment) -> None:
-    """No issue: an account is replaced at once, and its token names no uid.
+    """No issue: an account is replaced at once.
 
     As upstream: the token goes with its account, the new account gets none.
     """
     await _begin(environment)
-    world = environment.world
+    _replace_account(environment)
+    await environment.until(lambda: _secret(environment) is None, within=60)
+
+
+async def token_that_names_no_account(environment: Environment) -> None:
+    """No issue: an account is replaced, and the secret has no annotation of its uid.
+
+    The uid in the token is not verified: the secret stays for the new account.
+    """
+    await _begin(environment)
     secret = _secret(environment)
     assert secret is not None
-    world.change(
+    environment.world.change(
         "secrets", secret, lambda obj: obj["metadata"]["annotations"].pop(ACCOUNT_UID)
     )
-    world.delete("serviceaccounts", _account(environment))
-    kind = world.kind("serviceaccounts")
-    world.server.objects.create(kind, NAMESPACE, {"metadata": {"name": _NAME}})
+    _replace_account(environment)
+    await asyncio.sleep(60)
+    environment.manager.crash()
+    await asyncio.sleep(60)
+    assert is_filled(_secret(environment))
+    environment.world.delete("serviceaccounts", _account(environment))
     await environment.until(lambda: _secret(environment) is None, within=60)
 
 
@@ -91,6 +110,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     token_of_a_gone_account,
     token_of_a_replaced_account,
     token_of_an_unseen_account,
+    token_that_names_no_account,
     token_that_is_deleted,
     token_that_is_spoiled,
 )
