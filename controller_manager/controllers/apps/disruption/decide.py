@@ -37,9 +37,19 @@ class Health(Struct, frozen=True):
         """How many pods may be evicted now.
 
         No pod may be while none is expected: when the first pods of a budget appear,
-        its status does not count them yet.
+        its status does not count them yet, and a budget without limits expects none.
         """
         return max(0, self.current - self.desired) if self.expected > 0 else 0
+
+
+def is_limited(budget: PodDisruptionBudget) -> bool:
+    """Tell whether a budget has a limit, which may be 0.
+
+    A budget without one expects no pods (getExpectedPodCount), so it allows no eviction
+    of those that it selects.
+    """
+    spec = budget.spec
+    return spec.max_unavailable is not None or spec.min_available is not None
 
 
 def needs_scales(budget: PodDisruptionBudget) -> bool:

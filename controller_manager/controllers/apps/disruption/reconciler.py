@@ -33,6 +33,7 @@ from controller_manager.controllers.apps.disruption.changes import Changes
 from controller_manager.controllers.apps.disruption.decide import (
     Health,
     assess,
+    is_limited,
     needs_scales,
 )
 from controller_manager.controllers.apps.disruption.messages import (
@@ -162,6 +163,8 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         return pods
 
     async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[Pod]) -> int:
+        if not is_limited(budget):
+            return 0
         if not needs_scales(budget):
             return len(pods)
         found = await self._owners.expected(pods)

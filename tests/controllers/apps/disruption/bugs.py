@@ -43,6 +43,10 @@ def _round_down(value: IntOrString, total: int, *, round_up: bool) -> int:
     return scaled_value(value, total, round_up=False)
 
 
+def _take_no_limit_for_a_limit_of_zero(_: PodDisruptionBudget) -> bool:
+    return True
+
+
 def _count_only_new_pods(*_: Any) -> bool:
     return True
 
@@ -75,6 +79,13 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "round percentages down": Bug(
         0, decide, "scaled_value", _round_down, "evictions-that-a-status-does-not-know"
+    ),
+    "take no limit for a limit of zero": Bug(
+        0,
+        reconciler,
+        "is_limited",
+        _take_no_limit_for_a_limit_of_zero,
+        "a-limit-that-is-taken-away",
     ),
     "miss that a pod is not ready": Bug(
         0,

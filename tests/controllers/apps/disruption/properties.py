@@ -129,7 +129,9 @@ class DisruptionProperties(Properties):
             if selects(spec.get("selector"), each["metadata"].get("labels", {}))
         ]
         expected: int | None = len(pods)
-        if not isinstance(spec.get("minAvailable"), int):
+        if "minAvailable" not in spec and "maxUnavailable" not in spec:
+            expected = 0
+        elif not isinstance(spec.get("minAvailable"), int):
             expected = self._scale(namespace, pods)
         if expected is None:
             return None

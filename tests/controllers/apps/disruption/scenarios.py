@@ -131,10 +131,29 @@ async def a_deployment_that_cannot_grow(environment: Environment) -> None:
     )
 
 
+async def a_limit_that_is_taken_away(environment: Environment) -> None:
+    """No issue: a user removes the only limit of a budget.
+
+    As upstream: the budget then expects no pods, and none may be evicted.
+    """
+    await _start(environment, minAvailable=1)
+
+    def edit(obj: JSON) -> None:
+        del obj["spec"]["minAvailable"]
+
+    environment.world.change("poddisruptionbudgets", _budget(environment), edit)
+    await environment.until(
+        _says(environment, observedGeneration=2, expectedPods=0), within=5
+    )
+    first = _pods(environment)[0]["metadata"]["name"]
+    assert await evict(environment.world, NAMESPACE, first) == 429
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     evictions_that_no_cache_shows,
     evictions_that_a_status_does_not_know,
     evictions_that_never_come,
     a_container_that_crashes,
     a_deployment_that_cannot_grow,
+    a_limit_that_is_taken_away,
 )

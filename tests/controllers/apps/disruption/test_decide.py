@@ -15,6 +15,7 @@ from controller_manager.controllers.apps.disruption.decide import (
     Health,
     assess,
     desired_healthy,
+    is_limited,
     needs_scales,
 )
 from controller_manager.controllers.apps.disruption.messages import selector_text
@@ -64,6 +65,22 @@ def test_only_a_number_of_available_pods_needs_no_scale(
 ) -> None:
     """All other limits relate to how many pods there should be."""
     assert needs_scales(budget(**spec)) == needs
+
+
+@pytest.mark.parametrize(
+    ("spec", "limited"),
+    [
+        ({"minAvailable": 0}, True),
+        ({"minAvailable": "0%"}, True),
+        ({"maxUnavailable": 0}, True),
+        ({"maxUnavailable": None}, False),
+        ({"minAvailable": None, "maxUnavailable": None}, False),
+        ({}, False),
+    ],
+)
+def test_zero_is_a_limit_and_null_is_none(spec: JSON, limited: bool) -> None:
+    """A budget with neither limit expects no pods."""
+    assert is_limited(budget(**spec)) == limited
 
 
 def test_a_text_that_is_no_percentage_is_named() -> None:

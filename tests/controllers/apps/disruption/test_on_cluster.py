@@ -118,6 +118,27 @@ async def test_a_pod_that_leaves_a_budget_counts_no_more(cluster: Cluster) -> No
         assert await guard.numbers() == (1, 1, 1, 0)
 
 
+async def test_a_budget_without_limits_allows_no_eviction(cluster: Cluster) -> None:
+    """It expects no pods, whoever owns those that there are; a limit changes that."""
+    async with running(cluster) as (guard, _):
+        await guard.add_pods("a", "b", owner=await guard.own())
+        await guard.add_pods("bare")
+        await guard.guard()
+        assert await guard.numbers() == (0, 0, 3, 0)
+        assert await guard.reason() == ("False", "InsufficientPods", "")
+        assert await guard.told("UnmanagedPods") == []
+        code, answer = await guard.evict("a")
+        why = "The disruption budget pdb does not allow evicting pods currently"
+        cause = {"reason": "DisruptionBudget", "message": why}
+        assert (code, answer["details"]["causes"]) == (429, [cause])
+        await guard.patch(BUDGETS, "pdb", {"spec": {"minAvailable": 2}})
+        await settle(1)
+        assert await guard.numbers() == (3, 2, 3, 1)
+        await guard.patch(BUDGETS, "pdb", {"spec": {"minAvailable": None}})
+        await settle(1)
+        assert await guard.numbers() == (0, 0, 3, 0)
+
+
 async def test_an_empty_selector_guards_pods_without_labels(cluster: Cluster) -> None:
     """Also those that come later."""
     async with running(cluster) as (guard, _):

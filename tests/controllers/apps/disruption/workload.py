@@ -29,6 +29,7 @@ _LIMITS: Final[tuple[JSON, ...]] = (
     {"maxUnavailable": 1},
     {"maxUnavailable": "34%"},
     {"maxUnavailable": 0},
+    {},
 )
 _MOST_DELAY: Final = 200.0
 """Seconds within which a pod is deleted whose eviction was allowed, or never."""
