@@ -10,6 +10,7 @@ from controller_manager.devcluster.kinds.core.pod_columns import (
     pod_cells,
 )
 from controller_manager.devcluster.kinds.core.pod_eviction import eviction
+from controller_manager.devcluster.kinds.core.pod_qos import qos_class
 from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_status_update,
     validate_pod_update,
@@ -121,23 +122,6 @@ class PodStrategy(Strategy):
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         return pod_cells(obj, now)
-
-
-def qos_class(spec: JSON) -> str:
-    """Return the quality-of-service class of a pod."""
-    containers = (*spec.get("containers", ()), *spec.get("initContainers", ()))
-    resources = [each.get("resources", {}) for each in containers]
-    if not any(each.get("requests") or each.get("limits") for each in resources):
-        return "BestEffort"
-    guaranteed = all(
-        {"cpu", "memory"} <= each.get("limits", {}).keys()
-        and all(
-            each.get("requests", {}).get(name) == limit
-            for name, limit in each["limits"].items()
-        )
-        for each in resources
-    )
-    return "Guaranteed" if guaranteed else "Burstable"
 
 
 _GATED: Final = {

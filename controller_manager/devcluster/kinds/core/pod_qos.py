@@ -1,0 +1,40 @@
+"""The quality of service of pods (pkg/apis/core/helper/qos/qos.go)."""
+
+from typing import Any, Final
+
+from controller_manager.api.core.compute import CPU, MEMORY
+from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
+
+JSON = dict[str, Any]
+
+_BEST_EFFORT: Final = "BestEffort"
+_BURSTABLE: Final = "Burstable"
+_GUARANTEED: Final = "Guaranteed"
+
+
+def qos_class(spec: JSON) -> str:
+    """Return the quality-of-service class of a pod (ComputePodQOS).
+
+    The resources that the pod states for itself as a whole decide, if it states any.
+    Amounts are compared, not texts: ``1000m`` is ``1``. Only cpu and memory count.
+    """
+    if isinstance(spec.get("resources"), dict):
+        return _class_of(spec["resources"])
+    containers = (*spec.get("containers", ()), *spec.get("initContainers", ()))
+    classes = {_class_of(each.get("resources") or {}) for each in containers}
+    return classes.pop() if len(classes) == 1 else _BURSTABLE
+
+
+def _class_of(resources: JSON) -> str:
+    requests, limits = resources.get("requests"), resources.get("limits")
+    requested = [_amount(requests, name) for name in (CPU, MEMORY)]
+    limited = [_amount(limits, name) for name in (CPU, MEMORY)]
+    if not any(each > ZERO for each in (*requested, *limited)):
+        return _BEST_EFFORT
+    is_full = all(each > ZERO for each in limited) and requested == limited
+    return _GUARANTEED if is_full else _BURSTABLE
+
+
+def _amount(stated: JSON | None, name: str) -> Quantity:
+    text = (stated or {}).get(name)
+    return ZERO if text is None else parse_quantity(str(text))
