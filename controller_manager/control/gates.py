@@ -16,6 +16,15 @@ LOGARITHMIC_SCALE_DOWN: Final = Gate("LogarithmicScaleDown", locked=True)
 OBSERVED_GENERATION: Final = Gate("PodObservedGenerationTracking", locked=True)
 """Conditions of pods have an observedGeneration."""
 
+POD_LEVEL_RESOURCES: Final = Gate("PodLevelResources")
+"""The resources that the spec of a pod states for the pod as a whole count."""
+
+POD_LEVEL_RESIZE: Final = Gate(
+    "InPlacePodLevelResourcesVerticalScaling", depends_on=(POD_LEVEL_RESOURCES.name,)
+)
+"""Those resources may change while the pod runs. Kubelets, schedulers and API servers
+do that: as upstream's quotas and autoscalers, ours count what the spec says by now."""
+
 COMPARISON_OPERATORS: Final = Gate(
     "TaintTolerationComparisonOperators", stage="ALPHA", default=False
 )

@@ -102,7 +102,7 @@ class APIServer(GenericAPIServer):
         gates = features or FeatureGates()
         self._bound_tokens = BoundTokens(storage, clock, rng)
         authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
-        parts = Parts(storage, clock, rng, authorizer, self._kinds)
+        parts = Parts(storage, clock, rng, authorizer, self._kinds, gates)
         super().__init__(
             [kind.with_features(gates) for kind in find_kinds()],
             storage,

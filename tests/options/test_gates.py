@@ -115,6 +115,18 @@ def test_a_gate_needs_those_that_it_depends_on(text: str, enabled: list[str]) ->
     )
 
 
+def test_resizing_pods_as_a_whole_needs_their_resources() -> None:
+    """So both have to be disabled, as upstream asks for."""
+    (problem,) = problems("--feature-gates=PodLevelResources=false")
+    assert problem == (
+        "--feature-gates: InPlacePodLevelResourcesVerticalScaling is enabled, but "
+        "depends on PodLevelResources, which is disabled; set "
+        "InPlacePodLevelResourcesVerticalScaling=false as well"
+    )
+    both = "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false"
+    assert features(both)[1] == ()
+
+
 def test_the_help_names_every_gate() -> None:
     """With its stage and default; locked gates are left out."""
     shown = " ".join(run("--help").output.split())

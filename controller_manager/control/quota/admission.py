@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from controller_manager.api.core.quotas import ResourceQuota
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.quantity import ZERO, Quantity
 from controller_manager.control.quota.amounts import (
     Amounts,
@@ -17,17 +18,13 @@ from controller_manager.control.quota.amounts import (
     growth,
     masked,
 )
-from controller_manager.control.quota.evaluators import (
-    POD_EVALUATOR,
-    Evaluator,
-)
-from controller_manager.control.quota.pods import missing_statements
+from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.control.quota.scopes import has_deadline, requirements_of
 
 
 def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -> bool:  # noqa: ANN401 - an object of the evaluator's kind
     """Tell whether a write may be charged: an `old` object is replaced (Handles)."""
-    if evaluator == POD_EVALUATOR:
+    if (evaluator.group, evaluator.plural) == (PODS.group, PODS.plural):
         if subresource == "resize":
             return old is not None
         changes = old is None or has_deadline(old) != has_deadline(new)
@@ -54,8 +51,7 @@ def check(
     if not limited or not _selects(quota, evaluator, new):
         return None, ""
     name = quota.metadata.name
-    missing = missing_statements(new, limited) if evaluator == POD_EVALUATOR else ""
-    if missing:
+    if missing := evaluator.missing(new, limited):
         return None, f"failed quota: {name}: {missing}"
     used = amounts(quota.status.used)
     if any(each not in used for each in limited):

@@ -1,6 +1,6 @@
 """Evaluators: how objects of one resource are charged (apiserver pkg/quota/v1)."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,6 +19,10 @@ from controller_manager.control.quota import (
 )
 from controller_manager.control.quota.amounts import Amounts
 from controller_manager.control.quota.counts import names_of_count
+from controller_manager.control.quota.pod_resources import (
+    is_resize_infeasible,
+    resized_statuses,
+)
 from controller_manager.control.quota.scopes import (
     Requirement,
     attributes_classes,
@@ -29,6 +33,10 @@ from controller_manager.control.quota.scopes import (
 
 def _meets_none(_requirement: Requirement, _obj: object) -> bool:
     return False
+
+
+def _nothing_is_missing(_obj: object, _limited: Iterable[str]) -> str:
+    return ""
 
 
 def _no_shape(_obj: object, _now: datetime) -> Hashable | None:
@@ -43,6 +51,8 @@ class Evaluator(Struct, frozen=True):
     - `meets`: whether an object meets a requirement of a quota's scopes.
     - `footprint`: all that `usage` and `meets` depend on; if two versions of an object
       have equal ones, no quota needs a recount.
+    - `missing`: the statements about limited resources that an object lacks, in the
+      words of the API server, or nothing.
     - `charges_updates`: whether the API server charges for changes of objects, too.
     - `shape`: objects with the same one, not `None`, are charged for the same, as long
       as all of them are in memory.
@@ -54,6 +64,7 @@ class Evaluator(Struct, frozen=True):
     usage: Callable[[Any, datetime], Amounts]
     footprint: Callable[[Any, datetime], Any]
     meets: Callable[[Requirement, Any], bool] = _meets_none
+    missing: Callable[[Any, Iterable[str]], str] = _nothing_is_missing
     charges_updates: bool = False
     shape: Callable[[Any, datetime], Hashable | None] = _no_shape
 
@@ -68,24 +79,31 @@ def _shape_of_pod(pod: Pod, now: datetime) -> Hashable | None:
 
     A cache shares the containers of the pods of one owner.
     """
-    spec, status = pod.spec, pod.status
+    spec = pod.spec
     if spec.resources is not None or spec.overhead is not None:
         return None
-    for statuses in (status.container_statuses, status.init_container_statuses):
-        if any(each.resources is not None for each in statuses or ()):
-            return None
+    if is_resize_infeasible(pod) or any(resized_statuses(pod)):
+        return None
     return pods.is_charged(pod, now), id(spec.containers), id(spec.init_containers)
 
 
-POD_EVALUATOR: Final = Evaluator(
-    PODS.group,
-    PODS.plural,
-    pods.tracks,
-    pods.pod_usage,
-    pods.footprint,
-    pod_meets,
-    shape=_shape_of_pod,
-)
+def pod_evaluator(*, pod_level: bool) -> Evaluator:
+    """Return the evaluator of pods.
+
+    With `pod_level` the resources that a pod states for itself as a whole count: the
+    gate PodLevelResources.
+    """
+    return Evaluator(
+        PODS.group,
+        PODS.plural,
+        pods.tracks,
+        lambda pod, now: pods.pod_usage(pod, now, pod_level=pod_level),
+        pods.footprint,
+        lambda requirement, pod: pod_meets(requirement, pod, pod_level=pod_level),
+        lambda pod, limited: pods.missing_statements(pod, limited, pod_level=pod_level),
+        shape=_shape_of_pod,
+    )
+
 
 SERVICE_EVALUATOR: Final = Evaluator(
     SERVICES.group,

@@ -1,6 +1,11 @@
-"""What a pod requests and may use (k8s.io/component-helpers/resource/helpers.go)."""
+"""What a pod requests and may use (k8s.io/component-helpers/resource/helpers.go).
 
-from collections.abc import Callable, Iterable, Mapping
+The options are those of the quota evaluator: the resources that the status says for
+each container count (UseStatusResources), those that it says for the pod as a whole do
+not. A kubelet adds the overhead to the latter, so it would be charged twice.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.core.compute import (
@@ -27,55 +32,51 @@ from controller_manager.control.quota.amounts import (
 _RESIZE_PENDING: Final = "PodResizePending"
 _INFEASIBLE: Final = "Infeasible"
 _ALWAYS: Final = "Always"
-_NO_REQUIREMENTS: Final = ResourceRequirements()
 
+_Texts = Mapping[str, str] | None
 _AnyContainer = Container | InitContainer
+_Of = Callable[[_AnyContainer], _Texts]
+"""Which resources of a container are added up."""
 
 
 def has_pod_level_resources(pod: Pod) -> bool:
     """Tell whether a pod states cpu, memory or huge pages for itself as a whole."""
     resources = pod.spec.resources
-    return resources is not None and (
-        _is_pod_level(resources.requests) or _is_pod_level(resources.limits)
+    return resources is not None and any(
+        map(_fits_a_pod, (*(resources.requests or ()), *(resources.limits or ())))
     )
-
-
-def _is_pod_level(stated: Mapping[str, str] | None) -> bool:
-    return any(_fits_a_pod(name) for name in stated or ())
 
 
 def _fits_a_pod(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
-def pod_requests(pod: Pod) -> dict[str, Quantity]:
+def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     """Return what a pod requests, with its overhead (PodRequests).
 
     Init containers run one after the other before the containers, so the largest of
-    them counts; a sidecar, which goes on, is added to everything after it. What the
-    pod states for itself as a whole replaces the sum of its containers. During a
-    resize the largest of what is wanted, allocated and in use counts.
+    them counts; a sidecar, which goes on, is added to everything after it. During a
+    resize the largest of what is wanted, allocated and in use counts, each added up
+    for all containers. With `pod_level` the amounts that the spec states for the pod
+    as a whole replace the sums.
 
     Raises QuantityError for a text that is no quantity.
     """
-    total = _containers_together(pod, _requests_of)
-    stated = pod.spec.resources
-    if stated is not None and _is_pod_level(stated.requests):
-        total |= _pod_level(pod, stated.requests, _status_requests(pod))
+    total = _most(pod, _Containers(pod).requests())
+    if pod_level and pod.spec.resources is not None:
+        total |= _pod_level(pod.spec.resources.requests)
     return added(total, amounts(pod.spec.overhead))
 
 
-def pod_limits(pod: Pod) -> dict[str, Quantity]:
+def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     """Return what a pod may use (PodLimits).
 
-    Overhead is added to the limits that there are. Raises QuantityError for a text
-    that is no quantity.
+    Overhead is added to the limits that there are. `pod_level` is that of
+    `pod_requests`. Raises QuantityError for a text that is no quantity.
     """
-    total = _containers_together(pod, _limits_of)
-    if has_pod_level_resources(pod):
-        in_use = pod.status.resources
-        stated = (pod.spec.resources or _NO_REQUIREMENTS).limits
-        total |= _pod_level(pod, stated, [in_use.limits] if in_use is not None else [])
+    total = _most(pod, _Containers(pod).limits())
+    if pod_level and pod.spec.resources is not None:
+        total |= _pod_level(pod.spec.resources.limits)
     overhead = amounts(pod.spec.overhead)
     return {
         name: limit + overhead[name] if name in overhead and limit.nanos else limit
@@ -83,88 +84,108 @@ def pod_limits(pod: Pod) -> dict[str, Quantity]:
     }
 
 
-def _pod_level(
-    pod: Pod,
-    stated: Mapping[str, str] | None,
-    in_status: Iterable[Mapping[str, str] | None],
-) -> dict[str, Quantity]:
+def _pod_level(stated: _Texts) -> dict[str, Quantity]:
     """Return what counts of the resources that a pod states for itself."""
-    wanted = amounts(stated)
-    actual = [amounts(each) for each in in_status]
-    if actual:
-        effective = larger(actual if _is_infeasible(pod) else [wanted, *actual])
-    else:
-        effective = wanted
-    return {name: each for name, each in effective.items() if _fits_a_pod(name)}
+    return {name: each for name, each in amounts(stated).items() if _fits_a_pod(name)}
 
 
-def _status_requests(pod: Pod) -> list[Mapping[str, str] | None]:
-    status = pod.status
-    if status.resources is None:
-        return []
-    return [status.resources.requests, status.allocated_resources]
-
-
-def _is_infeasible(pod: Pod) -> bool:
-    """Tell whether the node has refused to resize the pod."""
+def is_resize_infeasible(pod: Pod) -> bool:
+    """Tell whether the node has refused to resize the pod (IsPodResizeInfeasible)."""
     for condition in pod.status.conditions or ():
         if condition.type == _RESIZE_PENDING:
             return condition.reason == _INFEASIBLE
     return False
 
 
-class _Resizing:
-    """The statuses of a pod's containers, which may differ from its spec."""
+def resized_statuses(pod: Pod) -> Iterator[ContainerStatus]:
+    """Yield the statuses of containers that say what is allocated or in use.
+
+    Those of init containers come last.
+    """
+    status = pod.status
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for each in statuses or ():
+            if each.resources is not None or each.allocated_resources:
+                yield each
+
+
+class _Containers:
+    """The resources of a pod's containers by spec and by status.
+
+    A refused resize leaves what is allocated and in use; a container whose status does
+    not say so counts for nothing then.
+    """
 
     def __init__(self, pod: Pod) -> None:
-        status = pod.status
-        statuses = (
-            *(status.container_statuses or ()),
-            *(status.init_container_statuses or ()),
+        self._statuses: dict[str, ContainerStatus] = {}
+        for each in resized_statuses(pod):
+            self._statuses.setdefault(each.name, each)
+        self._is_infeasible = is_resize_infeasible(pod)
+
+    def requests(self) -> list[_Of]:
+        """Return what is added up; the largest sum of each resource counts."""
+        if self._is_infeasible:
+            return [self._used_requests, self._allocated]
+        if not self._statuses:
+            return [_wanted_requests]
+        return [_wanted_requests, self._used_requests, self._allocated]
+
+    def limits(self) -> list[_Of]:
+        """Return the same for limits, which are not allocated."""
+        if self._is_infeasible:
+            return [self._used_limits]
+        return (
+            [_wanted_limits, self._used_limits] if self._statuses else [_wanted_limits]
         )
-        self.statuses: dict[str, ContainerStatus] = {
-            each.name: each for each in statuses if each.resources is not None
-        }
-        self.is_infeasible = bool(self.statuses) and _is_infeasible(pod)
+
+    def _allocated(self, container: _AnyContainer) -> _Texts:
+        status = self._statuses.get(container.name)
+        if status is not None and status.allocated_resources:
+            return status.allocated_resources
+        return None if self._is_infeasible else _wanted_requests(container)
+
+    def _used_requests(self, container: _AnyContainer) -> _Texts:
+        in_use = self._in_use(container)
+        if in_use is not None and in_use.requests:
+            return in_use.requests
+        return self._allocated(container)
+
+    def _used_limits(self, container: _AnyContainer) -> _Texts:
+        in_use = self._in_use(container)
+        if in_use is not None and in_use.limits:
+            return in_use.limits
+        return None if self._is_infeasible else _wanted_limits(container)
+
+    def _in_use(self, container: _AnyContainer) -> ResourceRequirements | None:
+        status = self._statuses.get(container.name)
+        return None if status is None else status.resources
 
 
-def _requests_of(container: _AnyContainer, resizing: _Resizing | None) -> Amounts:
-    wanted = amounts(container.resources.requests)
-    status = resizing.statuses.get(container.name) if resizing is not None else None
-    if status is None or resizing is None:
-        return wanted
-    in_use = (status.resources or _NO_REQUIREMENTS).requests
-    actual = [amounts(in_use), amounts(status.allocated_resources)]
-    return larger(actual if resizing.is_infeasible else [wanted, *actual])
+def _wanted_requests(container: _AnyContainer) -> _Texts:
+    return container.resources.requests
 
 
-def _limits_of(container: _AnyContainer, resizing: _Resizing | None) -> Amounts:
-    wanted = amounts(container.resources.limits)
-    status = resizing.statuses.get(container.name) if resizing is not None else None
-    if status is None or resizing is None:
-        return wanted
-    actual = amounts((status.resources or _NO_REQUIREMENTS).limits)
-    return actual if resizing.is_infeasible else larger([wanted, actual])
+def _wanted_limits(container: _AnyContainer) -> _Texts:
+    return container.resources.limits
 
 
-def _containers_together(
-    pod: Pod, resources_of: Callable[[_AnyContainer, _Resizing | None], Amounts]
-) -> dict[str, Quantity]:
+def _most(pod: Pod, counted: list[_Of]) -> dict[str, Quantity]:
+    return larger(_together(pod, resources_of) for resources_of in counted)
+
+
+def _together(pod: Pod, resources_of: _Of) -> dict[str, Quantity]:
     """Return what all containers of a pod need at most at one time."""
-    resizing = _Resizing(pod)
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers or ():
-        total = added(total, resources_of(container, resizing))
+        total = added(total, amounts(resources_of(container)))
     sidecars: Amounts = NOTHING
     starting: Amounts = NOTHING
     for init in pod.spec.init_containers or ():
+        needed = amounts(resources_of(init))
         if init.restart_policy == _ALWAYS:
-            needed = resources_of(init, resizing)
             total = added(total, needed)
             sidecars = added(sidecars, needed)
             starting = larger([starting, sidecars])
         else:
-            # An init container that ends is not resized.
-            needed = added(resources_of(init, None), sidecars)
-            starting = larger([starting, needed])
+            starting = larger([starting, added(needed, sidecars)])
     return larger([total, starting])

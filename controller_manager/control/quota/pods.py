@@ -25,8 +25,10 @@ from controller_manager.control.quota.names import (
 )
 from controller_manager.control.quota.pod_resources import (
     has_pod_level_resources,
+    is_resize_infeasible,
     pod_limits,
     pod_requests,
+    resized_statuses,
 )
 from controller_manager.control.quota.scopes import has_deadline
 
@@ -68,17 +70,17 @@ def is_charged(pod: Pod, now: datetime) -> bool:
     return now <= seconds_after(parse_time(deleted), grace)
 
 
-def pod_usage(pod: Pod, now: datetime) -> Amounts:
+def pod_usage(pod: Pod, now: datetime, *, pod_level: bool) -> Amounts:
     """Return what a pod is charged for at a time (PodUsageFunc).
 
-    Raises QuantityError for a text that is no quantity.
+    With `pod_level` the resources that a pod states for itself as a whole count: the
+    gate PodLevelResources. Raises QuantityError for a text that is no quantity.
     """
-    return charged_usage(pod) if is_charged(pod, now) else _OBJECT_ONLY
-
-
-def charged_usage(pod: Pod) -> Amounts:
-    """Return what a pod is charged for that has not ended."""
-    return {_COUNT: _ONE, **_compute(pod_requests(pod), pod_limits(pod))}
+    if not is_charged(pod, now):
+        return _OBJECT_ONLY
+    requests = pod_requests(pod, pod_level=pod_level)
+    limits = pod_limits(pod, pod_level=pod_level)
+    return {_COUNT: _ONE, **_compute(requests, limits)}
 
 
 def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
@@ -97,11 +99,7 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
 
 def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
     """Return everything that says what a pod is charged for, to compare versions."""
-    spec, status = pod.spec, pod.status
-    statuses = (
-        *(status.container_statuses or ()),
-        *(status.init_container_statuses or ()),
-    )
+    spec = pod.spec
     return (
         is_charged(pod, now),
         has_deadline(pod),
@@ -111,23 +109,22 @@ def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
             for each in spec.init_containers or ()
         ],
         *(spec.overhead, spec.resources),
-        *(status.resources, status.allocated_resources),
+        is_resize_infeasible(pod),
         [
             (each.name, each.resources, each.allocated_resources)
-            for each in statuses
-            if each.resources is not None
+            for each in resized_statuses(pod)
         ],
     )
 
 
-def missing_statements(pod: Pod, limited: Iterable[str]) -> str:
+def missing_statements(pod: Pod, limited: Iterable[str], *, pod_level: bool) -> str:
     """Return which containers do not state what a quota limits (Constraints).
 
-    The result is empty, or in the words of the API server. A pod that states
-    resources for itself as a whole need not state them for its containers.
+    The result is empty, or in the words of the API server. With `pod_level` a pod that
+    states resources for itself as a whole need not state them for its containers.
     """
     required = _REQUIRED.intersection(limited)
-    if has_pod_level_resources(pod) or not required:
+    if not required or (pod_level and has_pod_level_resources(pod)):
         return ""
     missing: dict[str, set[str]] = {}
     containers: tuple[Container | InitContainer, ...] = (

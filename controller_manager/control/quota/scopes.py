@@ -10,7 +10,7 @@ from controller_manager.api.core.quotas import (
     ScopedResourceSelectorRequirement,
 )
 from controller_manager.api.core.scheduling import crosses_namespaces
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import Container, InitContainer, Pod
 from controller_manager.api.quantity import ZERO, parse_quantity
 
 TERMINATING: Final = "Terminating"
@@ -48,21 +48,25 @@ def has_deadline(pod: Pod) -> bool:
     return deadline is not None and deadline >= 0
 
 
-def is_best_effort(pod: Pod) -> bool:
-    """Tell whether the quality of service of a pod is BestEffort (GetPodQOS)."""
+def is_best_effort(pod: Pod, *, pod_level: bool) -> bool:
+    """Tell whether the quality of service of a pod is BestEffort (GetPodQOS).
+
+    With `pod_level` the resources that the pod states for itself as a whole decide, if
+    it states any.
+    """
     if pod.status.qos_class:
         return pod.status.qos_class == BEST_EFFORT
-    stated = [
-        pod.spec.resources,
-        *(each.resources for each in pod.spec.containers or ()),
-        *(each.resources for each in pod.spec.init_containers or ()),
-    ]
-    return not any(_asks_for_something(each) for each in stated)
+    spec = pod.spec
+    if pod_level and spec.resources is not None:
+        return not _asks_for_something(spec.resources)
+    containers: tuple[Container | InitContainer, ...] = (
+        *(spec.containers or ()),
+        *(spec.init_containers or ()),
+    )
+    return not any(_asks_for_something(each.resources) for each in containers)
 
 
-def _asks_for_something(resources: ResourceRequirements | None) -> bool:
-    if resources is None:
-        return False
+def _asks_for_something(resources: ResourceRequirements) -> bool:
     return any(
         name in (CPU, MEMORY) and parse_quantity(amount) > ZERO
         for each in (resources.requests, resources.limits)
@@ -70,17 +74,20 @@ def _asks_for_something(resources: ResourceRequirements | None) -> bool:
     )
 
 
-def pod_meets(requirement: Requirement, pod: Pod) -> bool:
-    """Tell whether a pod meets a requirement (podMatchesScopeFunc)."""
+def pod_meets(requirement: Requirement, pod: Pod, *, pod_level: bool) -> bool:
+    """Tell whether a pod meets a requirement (podMatchesScopeFunc).
+
+    `pod_level` is that of `is_best_effort`.
+    """
     match requirement.scope_name:
         case "Terminating":
             return has_deadline(pod)
         case "NotTerminating":
             return not has_deadline(pod)
         case "BestEffort":
-            return is_best_effort(pod)
+            return is_best_effort(pod, pod_level=pod_level)
         case "NotBestEffort":
-            return not is_best_effort(pod)
+            return not is_best_effort(pod, pod_level=pod_level)
         case "PriorityClass":
             name = pod.spec.priority_class_name
             return _has_class(requirement, {name} if name else ())

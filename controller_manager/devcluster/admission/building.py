@@ -66,6 +66,7 @@ from controller_manager.devcluster.admission.taint_nodes_by_condition import (
 from controller_manager.devcluster.server.admission import Chain, Plugin
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.storage import Storage
+from controller_manager.options.gates import FeatureGates
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Parts:
     rng: random.Random
     authorizer: Authorizer
     kinds: Kinds
+    features: FeatureGates
 
 
 _Make = Callable[[Parts], Plugin]
@@ -114,7 +116,9 @@ _MAKERS: Final[Mapping[str, _Make]] = {
     "CertificateSubjectRestriction": lambda _: CertificateSubjectRestriction(),
     "DefaultIngressClass": lambda parts: DefaultIngressClass(parts.storage),
     "PodTopologyLabels": lambda parts: PodTopologyLabels(parts.storage),
-    "ResourceQuota": lambda parts: ResourceQuota(parts.storage, parts.clock),
+    "ResourceQuota": lambda parts: ResourceQuota(
+        parts.storage, parts.clock, parts.features
+    ),
 }
 
 

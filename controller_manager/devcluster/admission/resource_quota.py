@@ -15,30 +15,27 @@ from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_CLAIMS
 from controller_manager.clock import Clock
+from controller_manager.control.gates import POD_LEVEL_RESOURCES
 from controller_manager.control.quota.admission import check, handles
 from controller_manager.control.quota.amounts import printed
 from controller_manager.control.quota.counts import is_counted
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
-    POD_EVALUATOR,
     SERVICE_EVALUATOR,
     Evaluator,
     count_evaluator,
     device_claim_evaluator,
+    pod_evaluator,
 )
 from controller_manager.devcluster.admission.writes import refused
 from controller_manager.devcluster.server.admission import Plugin, Write
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.storage import Storage
+from controller_manager.options.gates import FeatureGates
 
 JSON = dict[str, Any]
 
 _QUOTAS: Final = "resourcequotas"
-_TYPED: Final = {
-    (PODS.group, PODS.plural): (POD_EVALUATOR, PODS.type),
-    (SERVICES.group, SERVICES.plural): (SERVICE_EVALUATOR, SERVICES.type),
-    (CLAIMS.group, CLAIMS.plural): (CLAIM_EVALUATOR, CLAIMS.type),
-}
 
 
 class ResourceQuota(Plugin):
@@ -47,10 +44,16 @@ class ResourceQuota(Plugin):
     name: ClassVar = "ResourceQuota"
     covers_own_writes: ClassVar = True
 
-    def __init__(self, storage: Storage, clock: Clock) -> None:
-        """Take the storage, which has the quotas, and the clock."""
+    def __init__(self, storage: Storage, clock: Clock, features: FeatureGates) -> None:
+        """Take the storage, which has the quotas, the clock and the feature gates."""
         self._storage = storage
         self._clock = clock
+        pods = pod_evaluator(pod_level=features.is_enabled(POD_LEVEL_RESOURCES))
+        self._evaluators = {
+            (PODS.group, PODS.plural): (pods, PODS.type),
+            (SERVICES.group, SERVICES.plural): (SERVICE_EVALUATOR, SERVICES.type),
+            (CLAIMS.group, CLAIMS.plural): (CLAIM_EVALUATOR, CLAIMS.type),
+        }
 
     def charge(self, write: Write) -> None:
         """Charge for an object that is to be stored, unless it is a dry run.
@@ -99,8 +102,8 @@ class ResourceQuota(Plugin):
                 self._extended_resources, lambda _, __: {}
             )
             form: Any = RESOURCE_CLAIMS.type
-        elif name in _TYPED:
-            evaluator, form = _TYPED[name]
+        elif name in self._evaluators:
+            evaluator, form = self._evaluators[name]
         else:
             return count_evaluator(*name), new, old
         before = None if old is None else _decoded(old, form)

@@ -251,7 +251,7 @@ SIZED: JSON = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1
 def test_a_scope_chooses_pods(scope: str, subject: Pod, is_met: bool) -> None:
     """The scopes of a quota, and a selector that says Exists, mean the same."""
     (requirement,) = requirements_of(ResourceQuotaSpec(scopes=(scope,)))
-    assert pod_meets(requirement, subject) is is_met
+    assert pod_meets(requirement, subject, pod_level=True) is is_met
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,9 @@ def test_a_selector_chooses_by_the_class_of_an_object(
         )
 
     of_pods = requirement("PriorityClass")
-    assert pod_meets(of_pods, pod(priorityClassName="high")) is of_high
-    assert pod_meets(of_pods, pod()) is of_none
+    prioritised = pod(priorityClassName="high")
+    assert pod_meets(of_pods, prioritised, pod_level=True) is of_high
+    assert pod_meets(of_pods, pod(), pod_level=True) is of_none
     of_claims = requirement("VolumeAttributesClass")
     named = claim("1", volumeAttributesClassName="high")
     assert claim_meets(of_claims, named) is of_high

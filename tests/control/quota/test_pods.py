@@ -1,16 +1,17 @@
 """What pods are charged for."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.control.quota.amounts import printed
-from controller_manager.control.quota.evaluators import POD_EVALUATOR
+from controller_manager.control.quota.evaluators import pod_evaluator
 from controller_manager.control.quota.names import is_extended
 from controller_manager.control.quota.pods import missing_statements, pod_usage, tracks
+from controller_manager.control.quota.scopes import BEST_EFFORT, EXISTS, Requirement
 
 JSON = dict[str, Any]
 
@@ -39,8 +40,8 @@ def pod(*containers: JSON, status: JSON | None = None, **spec: Any) -> Pod:
     return msgspec.convert(body, Pod)
 
 
-def usage(subject: Pod) -> dict[str, str]:
-    return printed(pod_usage(subject, NOW))
+def usage(subject: Pod, *, pod_level: bool = True) -> dict[str, str]:
+    return printed(pod_usage(subject, NOW, pod_level=pod_level))
 
 
 def cpu(amount: str) -> dict[str, str]:
@@ -173,12 +174,145 @@ def test_a_pod_that_is_resized_is_charged_for_the_most(
     assert usage(pod(container(cpu="2"), status=whole)) == cpu(expected)
 
 
-def test_a_pod_that_is_resized_as_a_whole_is_charged_for_the_most() -> None:
-    """The status of the pod says what is in use."""
-    status = {"resources": {"requests": {"cpu": "7"}, "limits": {"cpu": "9"}}}
+def resized(
+    name: str,
+    in_use: JSON | None = None,
+    allocated: JSON | None = None,
+    limits: JSON | None = None,
+) -> JSON:
+    """Return the status of a container."""
+    given = {"requests": in_use, "limits": limits}
+    resources = {key: value for key, value in given.items() if value is not None}
+    status: JSON = {"name": name, "allocatedResources": allocated}
+    return {**status, "resources": resources} if resources else status
+
+
+INFEASIBLE: Final = {
+    "conditions": [
+        {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    ]
+}
+
+
+RESIZES: Final = {
+    "the largest of three sums counts, not the sum of the largest amounts": (
+        pod(
+            container("a", cpu="1"),
+            container("b", cpu="3"),
+            status={
+                "containerStatuses": [
+                    resized("a", {"cpu": "2"}, {"cpu": "2"}),
+                    resized("b", {"cpu": "2"}, {"cpu": "2"}),
+                ]
+            },
+        ),
+        cpu("4"),
+    ),
+    "what is allocated counts as in use until the node says what is": (
+        pod(
+            container("a", cpu="1"),
+            status={"containerStatuses": [resized("a", None, {"cpu": "3"})]},
+        ),
+        cpu("3"),
+    ),
+    "a container without a status counts as its spec says": (
+        pod(
+            container("a", cpu="1"),
+            container("b", cpu="2"),
+            status={"containerStatuses": [resized("a", {"cpu": "4"}, {"cpu": "4"})]},
+        ),
+        cpu("6"),
+    ),
+    "unless the node has refused the resize": (
+        pod(
+            container("a", cpu="1"),
+            container("b", cpu="2"),
+            status={
+                "containerStatuses": [resized("a", {"cpu": "4"}, {"cpu": "4"})],
+                **INFEASIBLE,
+            },
+        ),
+        cpu("4"),
+    ),
+    "a refused resize leaves the limits that are in use": (
+        pod(
+            container("a", cpu="1", limits={"cpu": "8", "memory": "1Gi"}),
+            status={
+                "containerStatuses": [
+                    resized("a", {"cpu": "1"}, {"cpu": "1"}, {"cpu": "2"})
+                ],
+                **INFEASIBLE,
+            },
+        ),
+        {**cpu("1"), "limits.cpu": "2"},
+    ),
+    "init containers are resized, too": (
+        pod(
+            container("main", cpu="1"),
+            initContainers=[container("setup", cpu="2")],
+            status={"initContainerStatuses": [resized("setup", {"cpu": "5"})]},
+        ),
+        cpu("5"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("subject", "expected"), RESIZES.values(), ids=RESIZES)
+def test_a_pending_resize_is_charged_as_the_api_server_charges_it(
+    subject: Pod, expected: dict[str, str]
+) -> None:
+    """Spec, allocated and used resources are each added up for the whole pod."""
+    assert usage(subject) == expected
+
+
+def test_the_status_of_the_pod_as_a_whole_does_not_count() -> None:
+    """A kubelet's numbers contain the overhead, which would be added twice."""
+    status = {
+        "resources": {"requests": {"cpu": "5250m"}, "limits": {"cpu": "9"}},
+        "allocatedResources": {"cpu": "5250m"},
+    }
     whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
-    subject = pod(container(cpu="1"), resources=whole, status=status)
-    assert usage(subject) == {**cpu("7"), "limits.cpu": "9"}
+    overhead = {"cpu": "250m"}
+    bare = pod(container(cpu="1"), resources=whole, overhead=overhead)
+    subject = pod(container(cpu="1"), resources=whole, overhead=overhead, status=status)
+    assert usage(subject) == usage(bare) == {**cpu("5250m"), "limits.cpu": "6250m"}
+
+
+def test_without_its_gate_the_resources_of_the_pod_as_a_whole_do_not_count() -> None:
+    """Those of its containers do, and each container has to state them."""
+    whole = {"requests": {"cpu": "5"}, "limits": {"cpu": "6"}}
+    subject = pod(container("a"), container("b", cpu="1"), resources=whole)
+    off, on = pod_evaluator(pod_level=False), pod_evaluator(pod_level=True)
+    assert printed(off.usage(subject, NOW)) == cpu("1")
+    assert printed(on.usage(subject, NOW)) == {**cpu("5"), "limits.cpu": "6"}
+    assert off.missing(subject, ["cpu"]) == "must specify cpu for: a"
+    assert on.missing(subject, ["cpu"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("whole", "in_container", "with_gate", "without"),
+    [
+        (None, {}, True, True),
+        (None, {"cpu": "0"}, True, True),
+        (None, {"ephemeral-storage": "1Gi"}, True, True),
+        (None, {"cpu": "1"}, False, False),
+        ({"requests": {"cpu": "1"}}, {}, False, True),
+        ({"limits": {"memory": "1Gi"}}, {}, False, True),
+        ({"requests": {"cpu": "0"}}, {"memory": "1Gi"}, True, False),
+        ({}, {"memory": "1Gi"}, True, False),
+    ],
+)
+def test_the_pod_as_a_whole_decides_whether_it_is_best_effort(
+    whole: JSON | None, in_container: JSON, with_gate: bool, without: bool
+) -> None:
+    """With its gate; else the containers do. The status says it, if it has a class."""
+    spec = {} if whole is None else {"resources": whole}
+    subject = pod(container("c", in_container), **spec)
+    scope = Requirement(scope_name=BEST_EFFORT, operator=EXISTS)
+    assert pod_evaluator(pod_level=True).meets(scope, subject) is with_gate
+    assert pod_evaluator(pod_level=False).meets(scope, subject) is without
+    said = pod(container(cpu="1"), status={"qosClass": "BestEffort"})
+    assert pod_evaluator(pod_level=True).meets(scope, said)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +363,7 @@ def test_each_container_must_state_the_cpu_and_memory_that_is_limited(
 ) -> None:
     """Unless its pod states them as a whole."""
     expected = f"must specify {missing}" if missing else ""
-    assert missing_statements(subject, limited) == expected
+    assert missing_statements(subject, limited, pod_level=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -261,7 +395,7 @@ def test_an_extended_resource_has_the_prefix_of_somebody_else() -> None:
 
 def test_the_footprint_changes_with_what_a_pod_is_charged_for_only() -> None:
     """A heartbeat or a condition calls for no recount."""
-    footprint = POD_EVALUATOR.footprint
+    footprint = pod_evaluator(pod_level=True).footprint
     before = footprint(pod(container(cpu="1"), status={"phase": "Pending"}), NOW)
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     assert footprint(pod(container(cpu="1"), status=ready), NOW) == before
@@ -269,5 +403,10 @@ def test_the_footprint_changes_with_what_a_pod_is_charged_for_only() -> None:
         pod(container(cpu="2")),
         pod(container(cpu="1"), activeDeadlineSeconds=1),
         pod(container(cpu="1"), status={"phase": "Failed"}),
+        pod(container(cpu="1"), status=INFEASIBLE),
+        pod(
+            container(cpu="1"),
+            status={"containerStatuses": [resized("c", None, {"cpu": "1"})]},
+        ),
     ):
         assert footprint(other, NOW) != before

@@ -12,6 +12,7 @@ from controller_manager.devcluster.admission.plugins import (
     PluginError,
     chosen_plugins,
 )
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, patch, pod, post
 from tests.devcluster.requests import call
@@ -72,6 +73,7 @@ async def test_plugins_see_a_write_in_the_order_of_upstream(cluster: Cluster) ->
         cluster.rng,
         server.authorizer,
         server.catalogue.all,
+        FeatureGates(),
     )
     chain = build_chain(sorted(ON_BY_DEFAULT), parts)
     names = [each.name for each in chain.plugins]

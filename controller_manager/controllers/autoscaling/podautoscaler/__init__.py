@@ -12,6 +12,7 @@ policies leave of it).
 
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.core.v1 import PODS
+from controller_manager.control.gates import POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES
 from controller_manager.controllers.autoscaling.podautoscaler.gates import (
     CONFIGURABLE_TOLERANCE,
     SCALE_TO_ZERO,
@@ -41,7 +42,12 @@ CONTROLLER = Descriptor(
         ),
     ),
     options=AutoscalerOptions,
-    gates=(SCALE_TO_ZERO, CONFIGURABLE_TOLERANCE),
+    gates=(
+        SCALE_TO_ZERO,
+        CONFIGURABLE_TOLERANCE,
+        POD_LEVEL_RESOURCES,
+        POD_LEVEL_RESIZE,
+    ),
     permissions=(
         allow(HORIZONTAL_POD_AUTOSCALERS, "get", "list", "watch"),
         allow(HORIZONTAL_POD_AUTOSCALERS, "update", subresource="status"),

@@ -9,6 +9,7 @@ from controller_manager.api.autoscaling.v2 import (
     HPAScalingRules,
 )
 from controller_manager.api.quantity import parse_quantity
+from controller_manager.control.gates import POD_LEVEL_RESOURCES
 from controller_manager.controllers.autoscaling.podautoscaler.gates import (
     CONFIGURABLE_TOLERANCE,
     SCALE_TO_ZERO,
@@ -32,6 +33,7 @@ class Settings(Struct, frozen=True):
     downscale_stabilization: timedelta
     scales_to_zero: bool
     reads_tolerances: bool
+    pod_level: bool
 
     @classmethod
     def of(cls, config: Config) -> "Settings":
@@ -47,6 +49,7 @@ class Settings(Struct, frozen=True):
             timedelta(seconds=options.downscale_stabilization),
             features.is_enabled(SCALE_TO_ZERO),
             features.is_enabled(CONFIGURABLE_TOLERANCE),
+            features.is_enabled(POD_LEVEL_RESOURCES),
         )
 
     def judgement(self, behavior: HorizontalPodAutoscalerBehavior | None) -> Judgement:

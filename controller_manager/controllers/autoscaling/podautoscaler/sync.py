@@ -240,7 +240,8 @@ class Sync:
                 lambda: tools.selection.pods(namespace, selector),
             )
             judgement = tools.settings.judgement(self._autoscaler.spec.behavior)
-            question = Question(tools.sources, of, judgement, self._now)
+            pod_level = tools.settings.pod_level
+            question = Question(tools.sources, of, judgement, self._now, pod_level)
             measurement = await tools.measuring.measure(
                 self._autoscaler, question, self._draft, self._writer
             )

@@ -15,6 +15,7 @@ from controller_manager.api.dynamicresources.v1 import (
     EXTENDED_RESOURCE_CLAIM,
     RESOURCE_CLAIMS,
 )
+from controller_manager.control.gates import POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES
 from controller_manager.controllers.cluster.resourcequota.options import (
     ResourceQuotaOptions,
 )
@@ -68,7 +69,7 @@ CONTROLLER = Descriptor(
         Reads(DEVICE_CLASSES, "spec"),
     ),
     options=ResourceQuotaOptions,
-    gates=(EXTENDED_RESOURCES,),
+    gates=(EXTENDED_RESOURCES, POD_LEVEL_RESOURCES, POD_LEVEL_RESIZE),
     permissions=(
         allow_everywhere("list", "watch"),
         allow(RESOURCE_QUOTAS, "update", subresource="status"),

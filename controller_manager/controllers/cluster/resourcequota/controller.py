@@ -14,11 +14,12 @@ from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.errors import Conflict
+from controller_manager.control.gates import POD_LEVEL_RESOURCES
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
-    POD_EVALUATOR,
     SERVICE_EVALUATOR,
     Evaluator,
+    pod_evaluator,
 )
 from controller_manager.controllers.cluster.resourcequota import EXTENDED_RESOURCES
 from controller_manager.controllers.cluster.resourcequota.decide import (
@@ -58,11 +59,8 @@ _BUSY_RECHECK: Final = 0.05
 
 _EVERYTHING: Final = "everything"
 
-_TYPED: Final[tuple[tuple[AnyResource, Evaluator], ...]] = (
-    (PODS, POD_EVALUATOR),
-    (SERVICES, SERVICE_EVALUATOR),
-    (CLAIMS, CLAIM_EVALUATOR),
-)
+_TYPED: Final[tuple[AnyResource, ...]] = (PODS, SERVICES, CLAIMS)
+"""The resources that every API server has, and of which more than objects count."""
 
 
 def init_resource_quota_controller(context: ControllerContext) -> Controller:
@@ -115,6 +113,9 @@ class QuotaController:
         """Keys that wait until the cache shows what was written."""
         self._written: dict[str, float] = {}
         """When a quota was written last, by its key, on the monotonic clock."""
+        self._pods = pod_evaluator(
+            pod_level=context.config.features.is_enabled(POD_LEVEL_RESOURCES)
+        )
         self._typed = self._watch_typed(context)
         self._monitors = Monitors(
             context.informers,
@@ -122,7 +123,7 @@ class QuotaController:
             context.turns,
             self._devices(context),
             context.logger,
-            frozenset((each.group, each.plural) for each, _ in _TYPED),
+            frozenset((each.group, each.plural) for each in _TYPED),
         )
         self.resources = Resources(
             context.resources,
@@ -138,7 +139,8 @@ class QuotaController:
 
     def _watch_typed(self, context: ControllerContext) -> list[Source]:
         sources: list[Source] = []
-        for resource, evaluator in _TYPED:
+        evaluators = (self._pods, SERVICE_EVALUATOR, CLAIM_EVALUATOR)
+        for resource, evaluator in zip(_TYPED, evaluators, strict=True):
             informer = context.informers.informer(resource)
             source = CachedObjects(evaluator, informer.store, context.turns)
             informer.add_handler(handler_of(source, self))
@@ -148,7 +150,7 @@ class QuotaController:
     def _devices(self, context: ControllerContext) -> Devices | None:
         if not context.config.features.is_enabled(EXTENDED_RESOURCES):
             return None
-        return Devices(context.lister(PODS))
+        return Devices(context.lister(PODS), self._pods)
 
     def _sources(self) -> Iterator[Source]:
         yield from self._typed

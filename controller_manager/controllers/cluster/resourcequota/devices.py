@@ -12,7 +12,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.dynamicresources.v1 import DeviceClass, ResourceClaim
 from controller_manager.api.owners import controller_of
 from controller_manager.control.quota.amounts import NOTHING, Amounts
-from controller_manager.control.quota.pods import pod_usage
+from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
@@ -48,11 +48,12 @@ _BY_POD: Final = Index(
 class Devices:
     """The extended resources of device classes, and the pods that claims are for."""
 
-    def __init__(self, pods: Lister[Pod]) -> None:
-        """Take the pods; no device class is known yet."""
+    def __init__(self, pods: Lister[Pod], evaluator: Evaluator) -> None:
+        """Take the pods, and what they are charged for; no class is known yet."""
         self.extended_resources: dict[str, str] = {}
         """The extended resource of each device class that has one."""
         self._pods = pods
+        self._evaluator = evaluator
         self._claims: Store[ResourceClaim] | None = None
 
     def use_claims(self, claims: Store[ResourceClaim]) -> None:
@@ -90,7 +91,7 @@ class Devices:
             is_meant = self._is_first(claim, uid)
         else:
             is_meant = stated.resource_claim_name == claim.metadata.name
-        return pod_usage(pod, now) if is_meant else NOTHING
+        return self._evaluator.usage(pod, now) if is_meant else NOTHING
 
     def _is_first(self, claim: ResourceClaim, uid: str) -> bool:
         """Tell whether no other claim of the pod is older, or as old by name."""

@@ -252,7 +252,29 @@ ZERO: Final = (
     ),
 )
 
+WHOLE: Final = (PodOf(cpu="500m", request="1", whole="2"),) * 3
+
 EDGES: Final = (
+    Case(
+        "the pods request something as a whole",
+        3,
+        2,
+        (cpu(50),),
+        WHOLE,
+        stabilization=0,
+    ),
+    Case(
+        "the gate of pods as a whole is off",
+        3,
+        3,
+        (cpu(50),),
+        WHOLE,
+        gates={
+            "PodLevelResources": False,
+            "InPlacePodLevelResourcesVerticalScaling": False,
+        },
+        conditions=STAYS,
+    ),
     Case(
         "some pods have no metrics",
         4,

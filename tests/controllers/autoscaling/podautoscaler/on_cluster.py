@@ -50,10 +50,14 @@ def config_of(
 
 
 class PodOf(Struct, frozen=True):
-    """A pod of the target: its CPU, and how long ago it started, in seconds."""
+    """A pod of the target: its CPU, and how long ago it started, in seconds.
+
+    `request` is that of its container, `whole` that of the pod as a whole.
+    """
 
     cpu: str | None = None
     request: str | None = "1"
+    whole: str | None = None
     is_ready: bool = True
     age: float = 180.0
     phase: str = "Running"
@@ -116,7 +120,9 @@ class Stage:
         metadata: JSON = {"name": name, "labels": {"name": PODS}}
         if pod.is_deleting:
             metadata["finalizers"] = ["example.com/stays"]
-        spec = {"containers": [container]}
+        spec: JSON = {"containers": [container]}
+        if pod.whole is not None:
+            spec["resources"] = {"requests": {"cpu": pod.whole}}
         self.cluster.add("Pod", name, metadata=metadata, spec=spec, status=status)
         if pod.is_deleting:
             self.delete("Pod", name)

@@ -82,7 +82,7 @@ SUMS: Final = {
 @pytest.mark.parametrize(("made", "name", "expected"), SUMS.values(), ids=SUMS)
 def test_requests_are_added_up(made: Pod, name: str, expected: int) -> None:
     """In thousandths."""
-    assert requested([made], "cpu", name) == {"p": expected}
+    assert requested([made], "cpu", name, pod_level=True) == {"p": expected}
 
 
 MISSING: Final = {
@@ -114,5 +114,18 @@ MISSING: Final = {
 def test_a_request_that_is_missing_is_named(made: Pod, name: str, message: str) -> None:
     """In upstream's words."""
     with pytest.raises(ComputationError) as raised:
-        requested([made], "cpu", name)
+        requested([made], "cpu", name, pod_level=True)
+    assert str(raised.value) == message
+
+
+def test_without_its_gate_the_pod_as_a_whole_requests_nothing() -> None:
+    """Its containers do, and each of them has to."""
+    whole = {"cpu": "700m"}
+    complete = pod(APP, container("log", cpu="10m"), requests=whole)
+    assert requested([complete], "cpu", pod_level=False) == {"p": 110}
+    lacking = pod(APP, container("log"), requests=whole)
+    assert requested([lacking], "cpu", pod_level=True) == {"p": 700}
+    with pytest.raises(ComputationError) as raised:
+        requested([lacking], "cpu", pod_level=False)
+    message = "missing request for cpu in container log of Pod p"
     assert str(raised.value) == message

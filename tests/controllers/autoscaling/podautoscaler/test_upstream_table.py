@@ -125,7 +125,7 @@ def utilization(row: Row) -> Proposal:
     pods = [pod_of(each) for each in row.get("pods", ())]
     return replicas_for_utilization(
         sample_of(row),
-        lambda: requested(pods, "cpu", row.get("container", "")),
+        lambda: requested(pods, "cpu", row.get("container", ""), pod_level=True),
         row["currentReplicas"],
         row["target"],
         Judgement(tolerances_of(row), READINESS),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.control.quota.amounts import Amounts, printed
-from controller_manager.control.quota.evaluators import POD_EVALUATOR
+from controller_manager.control.quota.evaluators import pod_evaluator
 from controller_manager.control.quota.pods import pod_usage
 from controller_manager.controllers.cluster.resourcequota.sources import CachedObjects
 from controller_manager.informers.store import Store
@@ -53,7 +53,7 @@ class Counted:
     def __init__(self, *pods: Pod, turns: Turns | None = None) -> None:
         self.computed = 0
         store: Store[Pod] = Store()
-        evaluator = replace(POD_EVALUATOR, usage=self._usage)
+        evaluator = replace(pod_evaluator(pod_level=True), usage=self._usage)
         self.source = CachedObjects(evaluator, store, turns or Turns())
         transform = PodTransform()
         for each in pods:
@@ -62,7 +62,7 @@ class Counted:
 
     def _usage(self, subject: Pod, now: datetime) -> Amounts:
         self.computed += 1
-        return pod_usage(subject, now)
+        return pod_usage(subject, now, pod_level=True)
 
     async def total(self, namespace: str = "a") -> dict[str, str]:
         return printed(await self.source.total(namespace, (), NOW))

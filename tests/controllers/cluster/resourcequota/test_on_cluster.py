@@ -1,7 +1,7 @@
 """Quotas are counted on a cluster in memory, on virtual time."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from controller_manager.controllers.cluster.resourcequota.options import (
     ResourceQuotaOptions,
 )
 from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.cluster.resourcequota.counting import (
     User,
@@ -93,6 +94,35 @@ async def test_a_pod_that_does_not_state_what_is_limited_is_refused(
         'pods "p" is forbidden: failed quota: q: must specify limits.memory for: c; '
         "requests.cpu for: c"
     )
+
+
+@pytest.mark.parametrize(("is_on", "charged"), [(True, "2250m"), (False, "350m")])
+async def test_api_server_and_controller_read_the_same_gate(
+    is_on: bool, charged: str
+) -> None:
+    """Of resources that a pod states as a whole; the overhead is added once."""
+    names = ("PodLevelResources", "InPlacePodLevelResourcesVerticalScaling")
+    features = FeatureGates({} if is_on else dict.fromkeys(names, False))
+    user = User(Cluster(features=features))
+    user.add_quota({"requests.cpu": "9"})
+    settings = replace(config(), features=features)
+    async with counting(user.cluster, settings=settings) as recording:
+        await asyncio.sleep(1)
+        whole = {"requests": {"cpu": "2"}}
+        user.add_pod("a", overhead={"cpu": "250m"}, resources=whole)
+        assert user.used() == {"requests.cpu": charged}
+        in_use = {"requests": {"cpu": "2250m"}}
+        status = {"resources": in_use, "allocatedResources": in_use["requests"]}
+        await user.patch("pods", "a", {"status": status}, "status")
+        user.add_pod("b")
+        await asyncio.sleep(1)
+        user.add_pod("c")
+        await user.delete("pods", "b")
+        await asyncio.sleep(1)
+        await user.delete("pods", "c")
+        await asyncio.sleep(1)
+        assert user.used() == {"requests.cpu": charged}
+    assert len(recording.writes) == 3
 
 
 async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None:

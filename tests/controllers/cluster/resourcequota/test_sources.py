@@ -12,7 +12,7 @@ from controller_manager.api.core.quotas import ResourceQuotaSpec
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import PartialMetadata, PartialObject
 from controller_manager.control.quota.amounts import NOTHING, Amounts, added
-from controller_manager.control.quota.evaluators import POD_EVALUATOR, count_evaluator
+from controller_manager.control.quota.evaluators import count_evaluator, pod_evaluator
 from controller_manager.control.quota.pods import pod_usage
 from controller_manager.control.quota.scopes import pod_meets, requirements_of
 from controller_manager.controllers.cluster.resourcequota.sources import (
@@ -73,8 +73,8 @@ def test_pods_are_added_up_in_groups(
     requirements = requirements_of(ResourceQuotaSpec(scopes=scopes))
     expected: Amounts = NOTHING
     for pod in _made(bodies):
-        if all(pod_meets(each, pod) for each in requirements):
-            expected = added(expected, pod_usage(pod, NOW))
+        if all(pod_meets(each, pod, pod_level=True) for each in requirements):
+            expected = added(expected, pod_usage(pod, NOW, pod_level=True))
     store: Store[Pod] = Store()
     transform = PodTransform()
     for pod in _made(bodies):
@@ -82,7 +82,7 @@ def test_pods_are_added_up_in_groups(
         store.put(pod)
 
     async def total() -> Amounts:
-        source = CachedObjects(POD_EVALUATOR, store, Turns())
+        source = CachedObjects(pod_evaluator(pod_level=True), store, Turns())
         return await source.total("n", requirements, NOW)
 
     assert asyncio.run(total()) == expected

@@ -115,7 +115,7 @@ async def _computed(
         return replicas_for_average(sample, of.desired, wanted, judgement)
     return replicas_for_utilization(
         sample,
-        lambda: requested(found, name, container),
+        lambda: requested(found, name, container, pod_level=question.pod_level),
         of.desired,
         target.average_utilization or 0,
         judgement,

@@ -31,12 +31,16 @@ class Target(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """For which target metrics are evaluated, and how."""
+    """For which target metrics are evaluated, and how.
+
+    With `pod_level` the requests that a pod states for itself as a whole count.
+    """
 
     sources: apis.Sources
     target: Target
     judgement: Judgement
     now: datetime
+    pod_level: bool
 
 
 class Evaluation(Struct, frozen=True):

@@ -16,22 +16,31 @@ _HUGE_PAGES: Final = "hugepages-"
 
 
 def requested(
-    pods: Iterable[Pod], resource: str, container: str = ""
+    pods: Iterable[Pod], resource: str, container: str = "", *, pod_level: bool
 ) -> dict[str, int]:
     """Return what each pod requests of a resource, in thousandths, by its name.
 
     With a container it is the request of the container of that name. Otherwise it is
-    the request of the pod as a whole, if it has requests as a whole, or the sum of
-    its containers and sidecars. Raises ComputationError if a request is missing.
+    the request of the pod as a whole, if it has requests as a whole and `pod_level` is
+    set (the gate PodLevelResources), or the sum of its containers and sidecars. Raises
+    ComputationError if a request is missing.
 
     Upstream: calculateRequests in pkg/controller/podautoscaler/replica_calculator.go.
     """
-    return {pod.metadata.name: _request(pod, resource, container) for pod in pods}
+    return {
+        pod.metadata.name: _request_as_a_whole(pod, resource)
+        if pod_level and not container and _states_requests(pod)
+        else _request(pod, resource, container)
+        for pod in pods
+    }
+
+
+def _states_requests(pod: Pod) -> bool:
+    """Tell whether a pod has requests as a whole (IsPodLevelRequestsSet)."""
+    return any(map(_is_pod_level, _pod_requests(pod)))
 
 
 def _request(pod: Pod, resource: str, container: str) -> int:
-    if not container and any(map(_is_pod_level, _pod_requests(pod))):
-        return _request_as_a_whole(pod, resource)
     found = [
         each for each in _long_running(pod) if not container or each.name == container
     ]
