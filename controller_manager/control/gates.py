@@ -25,6 +25,9 @@ POD_LEVEL_RESIZE: Final = Gate(
 """Those resources may change while the pod runs. Kubelets, schedulers and API servers
 do that: as upstream's quotas and autoscalers, ours count what the spec says by now."""
 
+EXTENDED_RESOURCES: Final = Gate("DRAExtendedResource")
+"""Device classes may stand for extended resources."""
+
 COMPARISON_OPERATORS: Final = Gate(
     "TaintTolerationComparisonOperators", stage="ALPHA", default=False
 )

@@ -29,15 +29,19 @@ _MOST_DEVICES: Final = 32
 """What a request for all devices counts as: a claim cannot get more."""
 
 
-def tracks(name: str, extended_resources: Mapping[str, str]) -> bool:
+def tracks(name: str, extended_resources: Mapping[str, str] | None) -> bool:
     """Tell whether claims are charged for a resource.
 
-    `extended_resources` has the extended resource of each device class that has one.
+    `extended_resources` has the extended resource that each device class names, "" if
+    it names none; each class stands for the one that has the name of the class, too.
+    While it is `None` any class may exist, so claims may be charged for any.
     """
     if name == _COUNT or name.endswith(_BY_CLASS):
         return True
     if not limits_extended(name):
         return False
+    if extended_resources is None:
+        return True
     resource = name.removeprefix(REQUESTS)
     if resource.startswith(DEVICE_CLASS_PREFIX):
         return resource.removeprefix(DEVICE_CLASS_PREFIX) in extended_resources

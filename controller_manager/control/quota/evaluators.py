@@ -126,18 +126,19 @@ CLAIM_EVALUATOR: Final = Evaluator(
 
 
 def device_claim_evaluator(
-    extended_resources: Callable[[], Mapping[str, str]],
+    extended_resources: Callable[[], Mapping[str, str] | None],
     charged_to_pod: Callable[[ResourceClaim, datetime], Amounts],
 ) -> Evaluator:
     """Return the evaluator of claims to devices.
 
-    `extended_resources` returns the extended resource of each device class that has
-    one, `charged_to_pod` what the pod is charged for that a claim was made for.
+    `extended_resources` returns the extended resource that each device class names,
+    "" if it names none, and `None` while the classes are not known. `charged_to_pod`
+    returns what the pod is charged for that a claim was made for.
     """
 
     def usage(claim: ResourceClaim, now: datetime) -> Amounts:
         return device_claims.resource_claim_usage(
-            claim, extended_resources(), charged_to_pod(claim, now)
+            claim, extended_resources() or {}, charged_to_pod(claim, now)
         )
 
     return Evaluator(

@@ -4,8 +4,9 @@ Upstream: k8s.io/apiserver/pkg/admission/plugin/resourcequota. The server handle
 request at a time, so no quota changes between its check and its update.
 """
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -13,11 +14,17 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.quotas import ResourceQuota as Quota
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
-from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_CLAIMS
+from controller_manager.api.dynamicresources.v1 import (
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    ResourceClaim,
+)
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.resource import Resource
 from controller_manager.clock import Clock
-from controller_manager.control.gates import POD_LEVEL_RESOURCES
+from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
 from controller_manager.control.quota.admission import check, handles
-from controller_manager.control.quota.amounts import printed
+from controller_manager.control.quota.amounts import NOTHING, Amounts, printed
 from controller_manager.control.quota.counts import is_counted
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
@@ -27,6 +34,7 @@ from controller_manager.control.quota.evaluators import (
     device_claim_evaluator,
     pod_evaluator,
 )
+from controller_manager.control.quota.extended_claims import pod_of, stands_for
 from controller_manager.devcluster.admission.writes import refused
 from controller_manager.devcluster.server.admission import Plugin, Write
 from controller_manager.devcluster.server.kind import Kind
@@ -34,6 +42,7 @@ from controller_manager.devcluster.server.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 JSON = dict[str, Any]
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 _QUOTAS: Final = "resourcequotas"
 
@@ -54,6 +63,13 @@ class ResourceQuota(Plugin):
             (SERVICES.group, SERVICES.plural): (SERVICE_EVALUATOR, SERVICES.type),
             (CLAIMS.group, CLAIMS.plural): (CLAIM_EVALUATOR, CLAIMS.type),
         }
+        self._pods = pods
+        if features.is_enabled(EXTENDED_RESOURCES):
+            self._claim_evaluator = device_claim_evaluator(
+                self._extended_resources, self._charged_to_pod
+            )
+        else:
+            self._claim_evaluator = device_claim_evaluator(dict, lambda _, __: {})
 
     def charge(self, write: Write) -> None:
         """Charge for an object that is to be stored, unless it is a dry run.
@@ -98,9 +114,7 @@ class ResourceQuota(Plugin):
         """Return the evaluator of a kind, and the objects in the form that it reads."""
         name = (kind.group, kind.plural)
         if name == (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural):
-            evaluator = device_claim_evaluator(
-                self._extended_resources, lambda _, __: {}
-            )
+            evaluator = self._claim_evaluator
             form: Any = RESOURCE_CLAIMS.type
         elif name in self._evaluators:
             evaluator, form = self._evaluators[name]
@@ -110,19 +124,31 @@ class ResourceQuota(Plugin):
         return evaluator, _decoded(new, form), before
 
     def _extended_resources(self) -> dict[str, str]:
-        """Return the extended resource of each device class that has one."""
-        stored: Iterable[JSON] = (
-            each.obj
-            for each in self._storage.collection(
-                f"{DEVICE_CLASSES.plural}.{DEVICE_CLASSES.group}"
-            )
-        )
-        classes = [msgspec.convert(each, DEVICE_CLASSES.type) for each in stored]
+        """Return the extended resource that each device class names, "" for none."""
         return {
-            each.metadata.name: each.spec.extended_resource_name
-            for each in classes
-            if each.spec.extended_resource_name
+            each.metadata.name: each.spec.extended_resource_name or ""
+            for each in self._stored(DEVICE_CLASSES)
         }
+
+    def _charged_to_pod(self, claim: ResourceClaim, now: datetime) -> Amounts:
+        """Return what the pod is charged for that a claim was made for."""
+        name, uid = pod_of(claim)
+        namespace = claim.metadata.namespace
+        found = self._storage.collection(PODS.plural).get((namespace, name))
+        pod = None if found is None else _decoded(found.obj, PODS.type)
+        if pod is None or pod.metadata.uid != uid:
+            return NOTHING
+        claims = (
+            each
+            for each in self._stored(RESOURCE_CLAIMS)
+            if each.metadata.namespace == namespace and pod_of(each) == (name, uid)
+        )
+        return self._pods.usage(pod, now) if stands_for(claim, pod, claims) else NOTHING
+
+    def _stored(self, resource: Resource[ObjectT]) -> Iterator[ObjectT]:
+        for each in self._storage.collection(f"{resource.plural}.{resource.group}"):
+            found: ObjectT = _decoded(each.obj, resource.type)
+            yield found
 
     def _store(self, quota: Quota, used: dict[str, str]) -> None:
         collection = self._storage.collection(_QUOTAS)

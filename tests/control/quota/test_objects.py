@@ -179,18 +179,37 @@ def test_a_claim_for_extended_resources_is_charged_for_more_than_its_pod_is() ->
 
 
 def test_claims_are_charged_for_extended_resources_that_classes_stand_for() -> None:
-    """Others are only the pods'."""
-    known = {"gpu": "example.com/gpu"}
+    """Others are only the pods'. Each class stands for one that has its name."""
+    known = {"gpu": "example.com/gpu", "nic": ""}
     names = [
         "count/resourceclaims.resource.k8s.io",
         "disk.deviceclass.resource.k8s.io/devices",
         "requests.example.com/gpu",
         "requests.deviceclass.resource.kubernetes.io/gpu",
+        "requests.deviceclass.resource.kubernetes.io/nic",
         "requests.deviceclass.resource.kubernetes.io/disk",
         "requests.example.com/fpga",
+        "requests.",
         "pods",
     ]
     tracked = [each for each in names if device_claims.tracks(each, known)]
+    assert tracked == names[:5]
+
+
+def test_claims_may_be_charged_for_any_extended_resource_while_no_class_is_known() -> (
+    None
+):
+    """A class that is not listed yet is no class that does not exist."""
+    names = [
+        "count/resourceclaims.resource.k8s.io",
+        "disk.deviceclass.resource.k8s.io/devices",
+        "requests.example.com/gpu",
+        "requests.deviceclass.resource.kubernetes.io/gpu",
+        "example.com/gpu",
+        "requests.cpu",
+        "pods",
+    ]
+    tracked = [each for each in names if device_claims.tracks(each, None)]
     assert tracked == names[:4]
 
 

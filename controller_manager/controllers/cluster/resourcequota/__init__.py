@@ -15,21 +15,21 @@ from controller_manager.api.dynamicresources.v1 import (
     EXTENDED_RESOURCE_CLAIM,
     RESOURCE_CLAIMS,
 )
-from controller_manager.control.gates import POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES
+from controller_manager.control.gates import (
+    EXTENDED_RESOURCES,
+    POD_LEVEL_RESIZE,
+    POD_LEVEL_RESOURCES,
+)
 from controller_manager.controllers.cluster.resourcequota.options import (
     ResourceQuotaOptions,
 )
 from controller_manager.informers.reads import Reads
-from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import (
     RECORD_EVENTS,
     allow,
     allow_everywhere,
 )
-
-EXTENDED_RESOURCES = Gate("DRAExtendedResource")
-"""Device classes may stand for extended resources."""
 
 CONTROLLER = Descriptor(
     name="resourcequota-controller",

@@ -14,14 +14,13 @@ from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.errors import Conflict
-from controller_manager.control.gates import POD_LEVEL_RESOURCES
+from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
     SERVICE_EVALUATOR,
     Evaluator,
     pod_evaluator,
 )
-from controller_manager.controllers.cluster.resourcequota import EXTENDED_RESOURCES
 from controller_manager.controllers.cluster.resourcequota.decide import (
     is_settled,
     limits_differ,
@@ -286,8 +285,9 @@ class QuotaController:
         return Done(self._period)
 
     def enqueue_recount(self) -> Iterator[None]:
-        """Have all quotas counted after the first period."""
-        self.recounts.add_after(_EVERYTHING, self._period)
+        """Have all quotas counted after the first period; 0 stands for never."""
+        if self._period:
+            self.recounts.add_after(_EVERYTHING, self._period)
         yield
 
     def _count_what_lacks_usage(self) -> None:

@@ -27,7 +27,12 @@ def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus
 
 
 def limits_differ(old: ResourceQuota, new: ResourceQuota) -> bool:
-    """Tell whether two versions of a quota limit different amounts."""
+    """Tell whether two versions of a quota limit different amounts, or other objects.
+
+    The scopes cannot change, but their selector can.
+    """
+    if old.spec.scope_selector != new.spec.scope_selector:
+        return True
     before, after = old.spec.hard, new.spec.hard
     return before != after and amounts(before) != amounts(after)
 

@@ -4,43 +4,29 @@ Upstream: addExtendedResourceQuota and getVerifiedPodUsage of
 pkg/quota/v1/evaluator/core/resource_claims.go.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.dynamicresources.v1 import DeviceClass, ResourceClaim
-from controller_manager.api.owners import controller_of
 from controller_manager.control.quota.amounts import NOTHING, Amounts
 from controller_manager.control.quota.evaluators import Evaluator
+from controller_manager.control.quota.extended_claims import pod_of, stands_for
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
 
 
-def _pod_of(claim: ResourceClaim) -> tuple[str, str]:
-    """Return name and uid of the pod that an extended resource claim was made for."""
-    annotations = claim.metadata.annotations
-    owner = controller_of(claim)
-    if (
-        annotations is None
-        or annotations.extended_resource_claim != "true"
-        or owner is None
-        or (owner.api_version, owner.kind) != ("v1", "Pod")
-    ):
-        return "", ""
-    return owner.name, owner.uid
-
-
 def _uid_of_pod(claim: ResourceClaim) -> Iterable[str]:
-    uid = _pod_of(claim)[1]
+    uid = pod_of(claim)[1]
     return (uid,) if uid else ()
 
 
 _BY_POD: Final = Index(
     "extendedResourceClaimPod",
     _uid_of_pod,
-    lambda old, new: _pod_of(old) == _pod_of(new),
+    lambda old, new: pod_of(old) == pod_of(new),
 )
 """Claims for the extended resources of pods, by the uid of the pod."""
 
@@ -51,7 +37,7 @@ class Devices:
     def __init__(self, pods: Lister[Pod], evaluator: Evaluator) -> None:
         """Take the pods, and what they are charged for; no class is known yet."""
         self.extended_resources: dict[str, str] = {}
-        """The extended resource of each device class that has one."""
+        """The extended resource that each device class names, "" for none."""
         self._pods = pods
         self._evaluator = evaluator
         self._claims: Store[ResourceClaim] | None = None
@@ -63,41 +49,23 @@ class Devices:
 
     def class_seen(self, device_class: DeviceClass) -> None:
         """Note a device class that is new or has changed."""
-        name = device_class.metadata.name
-        if resource := device_class.spec.extended_resource_name:
-            self.extended_resources[name] = resource
-        else:
-            self.extended_resources.pop(name, None)
+        resource = device_class.spec.extended_resource_name or ""
+        self.extended_resources[device_class.metadata.name] = resource
 
     def class_gone(self, device_class: DeviceClass) -> None:
         """Forget a device class."""
         self.extended_resources.pop(device_class.metadata.name, None)
-
-    def known(self) -> Mapping[str, str]:
-        """Return the extended resource of each device class that has one."""
-        return self.extended_resources
 
     def charged_to_pod(self, claim: ResourceClaim, now: datetime) -> Amounts:
         """Return what the pod is charged for that a claim was made for.
 
         A pod has one such claim, so that of several only the first is not charged.
         """
-        name, uid = _pod_of(claim)
+        name, uid = pod_of(claim)
         pod = self._pods.get(claim.metadata.namespace, name) if name else None
         if pod is None or pod.metadata.uid != uid:
             return NOTHING
-        stated = pod.status.extended_resource_claim_status
-        if stated is None:
-            is_meant = self._is_first(claim, uid)
-        else:
-            is_meant = stated.resource_claim_name == claim.metadata.name
-        return self._evaluator.usage(pod, now) if is_meant else NOTHING
-
-    def _is_first(self, claim: ResourceClaim, uid: str) -> bool:
-        """Tell whether no other claim of the pod is older, or as old by name."""
         claims = self._claims.by_index(_BY_POD, uid) if self._claims is not None else ()
-        return all(_age(claim) <= _age(other) for other in claims)
-
-
-def _age(claim: ResourceClaim) -> tuple[str, str]:
-    return claim.metadata.creation_timestamp or "", claim.metadata.name
+        if not stands_for(claim, pod, claims):
+            return NOTHING
+        return self._evaluator.usage(pod, now)

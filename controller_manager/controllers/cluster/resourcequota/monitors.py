@@ -1,6 +1,6 @@
 """Monitors: watch every resource that quotas may count (resource_quota_monitor.go)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from controller_manager.controllers.cluster.resourcequota.sources import (
     CachedObjects,
     Source,
     Tally,
+    Unlisted,
 )
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import (
@@ -31,6 +32,9 @@ from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
+
+_CLAIMS: Final = (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural)
+_CLASSES: Final = (DEVICE_CLASSES.group, DEVICE_CLASSES.plural)
 
 VERBS: Final = ("create", "list", "watch", "delete")
 """What the API server must allow for a resource that quotas count."""
@@ -70,6 +74,15 @@ class _Monitor(Struct, frozen=True):
     registration: Registration[Any]
     source: Source | None
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether all objects are known, and what they are charged for."""
+        return (
+            self.registration.is_synced
+            if self.source is None
+            else self.source.is_synced
+        )
+
 
 class Monitors:
     """Watches each resource that discovery lists, by metadata.
@@ -102,21 +115,34 @@ class Monitors:
         self._monitors: dict[Name, _Monitor] = {}
         self._reported: set[Name] = set()
         self._versions = SupersededVersions()
+        self._unlisted = self._unlisted_claims()
         informers.read_monitored(RESOURCE_CLAIMS)
         informers.read_monitored(DEVICE_CLASSES)
 
     def sources(self) -> Iterator[Source]:
-        """Yield the sources of the watched resources."""
+        """Yield the sources of the watched resources, and of those not found yet."""
         for each in self._monitors.values():
             if each.source is not None:
                 yield each.source
+        if self._unlisted is not None:
+            yield self._unlisted
+
+    def _unlisted_claims(self) -> Source | None:
+        """Return the claims to devices as they are before discovery has found them.
+
+        Pods may be charged for the same extended resources: without the claims their
+        usage would be too small.
+        """
+        if self._devices is None:
+            return None
+        return Unlisted(device_claim_evaluator(lambda: None, lambda _, __: {}))
 
     def unsynced(self) -> list[str]:
         """Return the resources that are not synced yet."""
         return [
             each.resource.group_resource
             for each in self._monitors.values()
-            if not each.registration.is_synced
+            if not each.is_synced
         ]
 
     def newly_synced(self) -> list[Source]:
@@ -124,7 +150,7 @@ class Monitors:
         found = [
             (name, each.source)
             for name, each in self._monitors.items()
-            if name not in self._reported and each.registration.is_synced
+            if name not in self._reported and each.is_synced
         ]
         self._reported.update(name for name, _ in found)
         return [source for _, source in found if source is not None]
@@ -155,12 +181,16 @@ class Monitors:
         for name, served in preferred.items():
             if name not in self._monitors and self._is_wanted(served):
                 self._start(name, served)
+        if _CLAIMS in self._monitors or RESOURCE_CLAIMS.api_version not in (
+            discovery.failures
+        ):
+            self._unlisted = None
 
     def _is_wanted(self, served: ServedResource) -> bool:
         name = (served.group, served.plural)
         if name == _DEFINITIONS:
             return True
-        if name == (DEVICE_CLASSES.group, DEVICE_CLASSES.plural):
+        if name == _CLASSES:
             return self._devices is not None
         return served.namespaced and name not in self._others and is_counted(*name)
 
@@ -194,13 +224,24 @@ class Monitors:
         devices = self._devices
         if devices is not None:
             devices.use_claims(informer.store)
-            evaluator = device_claim_evaluator(devices.known, devices.charged_to_pod)
+            known, charged = self._known_classes, devices.charged_to_pod
+            evaluator = device_claim_evaluator(known, charged)
         else:
             evaluator = device_claim_evaluator(dict, lambda _, __: {})
-        synced: Callable[[], bool] = lambda: registration.is_synced  # noqa: E731
+
+        def synced() -> bool:
+            return registration.is_synced and self._known_classes() is not None
+
         source = CachedObjects(evaluator, informer.store, self._turns, synced)
         registration = informer.add_handler(handler_of(source, self._changes))
         return source, registration
+
+    def _known_classes(self) -> Mapping[str, str] | None:
+        """Return the extended resource of each class, `None` if they are not listed."""
+        monitor = self._monitors.get(_CLASSES)
+        if monitor is not None and not monitor.is_synced:
+            return None
+        return self._devices.extended_resources if self._devices is not None else {}
 
     def _stop(self, name: Name, monitor: _Monitor) -> None:
         del self._monitors[name]

@@ -99,6 +99,23 @@ class CachedObjects:
         groups[number if shape is None else shape] = (usage, [1])
 
 
+class Unlisted:
+    """Objects that are charged for something, and that are not listed yet."""
+
+    is_synced = False
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        """Take what the objects may be charged for."""
+        self.evaluator = evaluator
+
+    async def total(
+        self, namespace: str, requirements: Sequence[Requirement], now: datetime
+    ) -> Amounts:
+        """Return nothing: no object is known."""
+        del namespace, requirements, now
+        return NOTHING
+
+
 def _sum(groups: Iterable[tuple[Amounts, list[int]]]) -> Amounts:
     total: Amounts = NOTHING
     for usage, (number,) in groups:

@@ -125,6 +125,39 @@ async def test_api_server_and_controller_read_the_same_gate(
     assert len(recording.writes) == 3
 
 
+async def test_without_a_period_nothing_is_recounted_by_itself(user: User) -> None:
+    """As upstream's: 0 disables the recounts, and costs nothing."""
+    user.add_quota({"pods": "5"})
+    settings = config(ResourceQuotaOptions(sync_period=0.0))
+    async with counting(user.cluster, settings=settings) as recording:
+        await asyncio.sleep(1)
+        status = {"hard": {"pods": "5"}, "used": {"pods": "3"}}
+        await user.patch("resourcequotas", "q", {"status": status}, "status")
+        await asyncio.sleep(3000)
+        assert user.used() == {"pods": "3"}
+    assert len(recording.writes) == 1
+
+
+async def test_another_scope_selector_calls_for_a_recount(user: User) -> None:
+    """Upstream notices it at the next recount of all quotas."""
+    user.cluster.add("PriorityClass", "high", "scheduling.k8s.io/v1", value=1)
+    user.add_pod("a", priorityClassName="high")
+    user.add_pod("b")
+    user.add_quota({"pods": "5"}, **_of_class("high"))
+    async with counting(user.cluster) as recording:
+        await asyncio.sleep(1)
+        assert user.used() == {"pods": "1"}
+        await user.patch("resourcequotas", "q", {"spec": _of_class("low")})
+        await asyncio.sleep(1)
+        assert user.used() == {"pods": "0"}
+    assert len(recording.writes) == 2
+
+
+def _of_class(name: str) -> JSON:
+    requirement = {"scopeName": "PriorityClass", "operator": "In", "values": [name]}
+    return {"scopeSelector": {"matchExpressions": [requirement]}}
+
+
 async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None:
     """A limit without usage refuses; one that the status does not show does not."""
     user.add_quota({"pods": "2"})

@@ -1,6 +1,7 @@
 """Resources that come and go, or cannot be listed; claims to devices."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,11 +12,14 @@ from controller_manager.client.errors import Forbidden
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
+from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.cluster.resourcequota.counting import (
     Failing,
     User,
     Watching,
+    config,
     controller_of,
     counting,
 )
@@ -218,6 +222,74 @@ async def test_claims_to_devices_are_counted_by_class(
         assert user.used() == dict(zip(names, ("1", "32", "32"), strict=True))
 
 
+def _claim(name: str, count: int, **metadata: Any) -> JSON:
+    """Return what a claim for GPUs is made of."""
+    exactly = {
+        "deviceClassName": "gpu",
+        "count": count,
+        "allocationMode": "ExactCount",
+    }
+    return {
+        "kind": "ResourceClaim",
+        "name": name,
+        "api": "resource.k8s.io/v1",
+        "metadata": {"name": name, **metadata},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+    }
+
+
+async def test_a_class_stands_for_an_extended_resource_of_its_name(user: User) -> None:
+    """Also if it names no other one."""
+    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec={})
+    name = "requests.deviceclass.resource.kubernetes.io/gpu"
+    user.add_quota({name: "5"})
+    user.cluster.add(**_claim("a", 2))
+    async with counting(user.cluster):
+        await asyncio.sleep(2)
+        assert user.used() == {name: "2"}
+        user.cluster.add(**_claim("b", 3))
+        assert user.used() == {name: "5"}
+        with pytest.raises(Refusal, match="exceeded quota: q"):
+            user.cluster.add(**_claim("c", 1))
+
+
+@pytest.mark.parametrize("broken", ["/deviceclasses", "/resourceclaims", "/apis"])
+async def test_devices_keep_their_usage_until_claims_and_classes_are_known(
+    user: User, broken: str
+) -> None:
+    """Pods may be charged for the same resource, and are not all."""
+    spec = {"extendedResourceName": "example.com/gpu"}
+    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
+    user.cluster.add(**_claim("a", 2))
+    user.add_quota({"requests.example.com/gpu": "9", "pods": "9"})
+    used = {"requests.example.com/gpu": "3", "pods": "1"}
+    status = {"hard": {"requests.example.com/gpu": "9", "pods": "9"}, "used": used}
+    await user.patch("resourcequotas", "q", {"status": status}, "status")
+    transport = Failing(user.cluster.transport, broken=broken)
+    async with counting(user.cluster, transport):
+        await asyncio.sleep(100)
+        assert user.used() == {"requests.example.com/gpu": "3", "pods": "0"}
+        transport.broken = ""
+        await asyncio.sleep(200)
+        assert user.used() == {"requests.example.com/gpu": "2", "pods": "0"}
+
+
+async def test_without_its_gate_no_class_stands_for_an_extended_resource() -> None:
+    """Neither for the API server nor for the controller."""
+    features = FeatureGates({"DRAExtendedResource": False})
+    user = User(Cluster(features=features))
+    spec = {"extendedResourceName": "example.com/gpu"}
+    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
+    user.add_quota({"requests.example.com/gpu": "9"})
+    settings = replace(config(), features=features)
+    async with counting(user.cluster, settings=settings):
+        await asyncio.sleep(2)
+        user.cluster.add(**_claim("a", 2))
+        assert user.used() == {"requests.example.com/gpu": "0"}
+        await asyncio.sleep(2)
+        assert user.used() == {"requests.example.com/gpu": "0"}
+
+
 async def test_a_claim_for_the_extended_resources_of_a_pod_is_charged_once(
     user: User,
 ) -> None:
@@ -237,19 +309,42 @@ async def test_a_claim_for_the_extended_resources_of_a_pod_is_charged_once(
         "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
         "ownerReferences": [{**owner, "controller": True}],
     }
-    exactly = {"deviceClassName": "gpu", "count": 2, "allocationMode": "ExactCount"}
-    devices = {"requests": [{"name": "r", "exactly": exactly}]}
     for name, expected in (("a", "2"), ("b", "4")):
-        user.cluster.add(
-            "ResourceClaim",
-            name,
-            "resource.k8s.io/v1",
-            metadata={"name": name, **metadata},
-            spec={"devices": devices},
-        )
+        user.cluster.add(**_claim(name, 2, **metadata))
         async with counting(user.cluster):
             await asyncio.sleep(2)
         assert user.used() == {"requests.example.com/gpu": expected}
+    user.cluster.add(**_claim("c", 2, **metadata))
+    assert user.used() == {"requests.example.com/gpu": "6"}
+
+
+async def test_the_api_server_charges_a_pods_extended_resources_once(
+    user: User,
+) -> None:
+    """The claim that is made for them adds nothing, whether the pod names it or not."""
+    spec = {"extendedResourceName": "example.com/gpu"}
+    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
+    user.add_quota({"requests.example.com/gpu": "50"})
+    amounts = {"example.com/gpu": "2"}
+    resources = {"requests": amounts, "limits": amounts}
+    container = {"name": "c", "image": "app:v1", "resources": resources}
+    async with counting(user.cluster) as recording:
+        await asyncio.sleep(2)
+        user.cluster.add("Pod", "p", spec={"containers": [container]})
+        uid = user.stored("p", "Pod")["metadata"]["uid"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid}
+        metadata = {
+            "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+            "ownerReferences": [{**owner, "controller": True}],
+        }
+        user.cluster.add(**_claim("a", 3, **metadata))
+        assert user.used() == {"requests.example.com/gpu": "3"}
+        await asyncio.sleep(2)
+        user.cluster.add(**_claim("b", 2, **metadata))
+        assert user.used() == {"requests.example.com/gpu": "5"}
+        await asyncio.sleep(40)
+        assert user.used() == {"requests.example.com/gpu": "5"}
+    assert len(recording.writes) == 1
 
 
 async def test_the_counts_of_a_namespace_that_is_empty_again_are_forgotten(
