@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from controller_manager.api.core.quotas import ResourceQuota
-from controller_manager.api.core.v1 import PODS
 from controller_manager.api.quantity import ZERO, Quantity
 from controller_manager.control.quota.amounts import (
     Amounts,
@@ -19,19 +18,14 @@ from controller_manager.control.quota.amounts import (
     masked,
 )
 from controller_manager.control.quota.evaluators import Evaluator
-from controller_manager.control.quota.scopes import has_deadline, requirements_of
+from controller_manager.control.quota.scopes import requirements_of
 
 
 def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -> bool:  # noqa: ANN401 - an object of the evaluator's kind
     """Tell whether a write may be charged: an `old` object is replaced (Handles)."""
-    if (evaluator.group, evaluator.plural) == (PODS.group, PODS.plural):
-        if subresource == "resize":
-            return old is not None
-        changes = old is None or has_deadline(old) != has_deadline(new)
-        return not subresource and changes
     if subresource:
-        return False
-    return old is None or evaluator.charges_updates
+        return old is not None and subresource in evaluator.charged_subresources
+    return old is None or evaluator.charges_update(old, new)
 
 
 def check(

@@ -27,6 +27,7 @@ from controller_manager.control.quota.scopes import (
     Requirement,
     attributes_classes,
     claim_meets,
+    has_deadline,
     pod_meets,
 )
 
@@ -37,6 +38,18 @@ def _meets_none(_requirement: Requirement, _obj: object) -> bool:
 
 def _nothing_is_missing(_obj: object, _limited: Iterable[str]) -> str:
     return ""
+
+
+def _never(_old: object, _new: object) -> bool:
+    return False
+
+
+def _always(_old: object, _new: object) -> bool:
+    return True
+
+
+def _changes_deadline(old: Pod, new: Pod) -> bool:
+    return has_deadline(old) != has_deadline(new)
 
 
 def _no_shape(_obj: object, _now: datetime) -> Hashable | None:
@@ -53,7 +66,9 @@ class Evaluator(Struct, frozen=True):
       have equal ones, no quota needs a recount.
     - `missing`: the statements about limited resources that an object lacks, in the
       words of the API server, or nothing.
-    - `charges_updates`: whether the API server charges for changes of objects, too.
+    - `charges_update`: whether the API server charges for a change of an object, too;
+      it takes the old and the new one.
+    - `charged_subresources`: the subresources whose updates it charges for.
     - `shape`: objects with the same one, not `None`, are charged for the same, as long
       as all of them are in memory.
     """
@@ -65,7 +80,8 @@ class Evaluator(Struct, frozen=True):
     footprint: Callable[[Any, datetime], Any]
     meets: Callable[[Requirement, Any], bool] = _meets_none
     missing: Callable[[Any, Iterable[str]], str] = _nothing_is_missing
-    charges_updates: bool = False
+    charges_update: Callable[[Any, Any], bool] = _never
+    charged_subresources: tuple[str, ...] = ()
     shape: Callable[[Any, datetime], Hashable | None] = _no_shape
 
     @property
@@ -101,6 +117,8 @@ def pod_evaluator(*, pod_level: bool) -> Evaluator:
         pods.footprint,
         lambda requirement, pod: pod_meets(requirement, pod, pod_level=pod_level),
         lambda pod, limited: pods.missing_statements(pod, limited, pod_level=pod_level),
+        charges_update=_changes_deadline,
+        charged_subresources=("resize",),
         shape=_shape_of_pod,
     )
 
@@ -111,7 +129,7 @@ SERVICE_EVALUATOR: Final = Evaluator(
     services.tracks,
     lambda service, _: services.service_usage(service),
     lambda service, _: services.service_usage(service),
-    charges_updates=True,
+    charges_update=_always,
 )
 
 CLAIM_EVALUATOR: Final = Evaluator(
@@ -121,7 +139,8 @@ CLAIM_EVALUATOR: Final = Evaluator(
     lambda claim, _: volume_claims.claim_usage(claim),
     lambda claim, _: (volume_claims.claim_usage(claim), attributes_classes(claim)),
     claim_meets,
-    charges_updates=True,
+    charges_update=_always,
+    charged_subresources=("status",),
 )
 
 
@@ -147,7 +166,7 @@ def device_claim_evaluator(
         lambda name: device_claims.tracks(name, extended_resources()),
         usage,
         lambda claim, _: claim.spec,
-        charges_updates=True,
+        charges_update=_always,
     )
 
 

@@ -158,6 +158,29 @@ def _of_class(name: str) -> JSON:
     return {"scopeSelector": {"matchExpressions": [requirement]}}
 
 
+async def test_what_is_allocated_to_a_claim_is_charged_with_its_status(
+    user: User,
+) -> None:
+    """Another status of the claim costs nothing."""
+    user.add_quota({"requests.storage": "10Gi"})
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        resources = {"requests": {"storage": "4Gi"}}
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": resources}
+        user.cluster.add("PersistentVolumeClaim", "c", spec=spec)
+        claims = "persistentvolumeclaims"
+        await user.patch(claims, "c", {"status": {"phase": "Bound"}}, "status")
+        assert user.used() == {"requests.storage": "4Gi"}
+        allocated = {"status": {"allocatedResources": {"storage": "6Gi"}}}
+        await user.patch(claims, "c", allocated, "status")
+        assert user.used() == {"requests.storage": "6Gi"}
+        larger = {"status": {"allocatedResources": {"storage": "11Gi"}}}
+        with pytest.raises(Forbidden, match=r"requests\.storage=5Gi, used: "):
+            await user.patch(claims, "c", larger, "status")
+        await asyncio.sleep(2)
+        assert user.used() == {"requests.storage": "6Gi"}
+
+
 async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None:
     """A limit without usage refuses; one that the status does not show does not."""
     user.add_quota({"pods": "2"})
