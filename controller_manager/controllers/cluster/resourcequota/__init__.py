@@ -45,7 +45,6 @@ CONTROLLER = Descriptor(
             *("spec.resources", "spec.containers.name", "spec.containers.resources"),
             *("spec.initContainers.name", "spec.initContainers.resources"),
             *("spec.initContainers.restartPolicy", "status.phase", "status.qosClass"),
-            *("status.resources", "status.allocatedResources"),
             *(
                 "status.extendedResourceClaimStatus",
                 "status.conditions[PodResizePending]",
