@@ -122,6 +122,7 @@ async def test_a_pod_gets_a_claim_for_each_ephemeral_volume() -> None:
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": "1Gi"}},
+            "volumeMode": "Filesystem",  # a default of the API server
         },
     }
 
