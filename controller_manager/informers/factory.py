@@ -148,7 +148,8 @@ class InformerFactory:
 
     def _keep(self, key: str, declared: Iterable[Reads]) -> None:
         """Have the cache of a resource keep what these declarations read."""
-        self._reads.setdefault(key, []).extend(declared)
+        kept = self._reads.setdefault(key, [])
+        kept.extend(each for each in declared if each not in kept)
 
     async def read(
         self, resource: Resource[ObjectT], namespace: str, name: str

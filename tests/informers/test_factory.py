@@ -250,3 +250,17 @@ async def test_a_cache_keeps_what_a_held_controller_reads(cluster: Cluster) -> N
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert list(pods.store) == [stored]
+
+
+async def test_an_informer_that_is_asked_for_again_remembers_nothing_more(
+    cluster: Cluster,
+) -> None:
+    """Some controllers ask for it in each sync."""
+    subject = factory(cluster)
+    for _ in range(3):
+        subject.informer(PODS, [Reads(PODS, "spec")])
+        subject.informer(NODES)
+    assert subject._reads == {
+        "v1/pods": [Reads(PODS, "spec")],
+        "v1/nodes": [Reads(NODES)],
+    }
