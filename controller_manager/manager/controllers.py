@@ -134,7 +134,7 @@ class ControllerGroup(Runnable):
         await member.controller.run()
 
     async def stop(self) -> None:
-        """Accept no more keys, and finish the syncs that are in progress.
+        """Drop the keys that wait, and finish the syncs that are in progress.
 
         Syncs that take longer than the shut-down timeout are cancelled.
         """

@@ -140,6 +140,10 @@ class PrometheusQueueMetrics:
         """Count a retry."""
         self._retries.inc()
 
+    def dropped(self) -> None:
+        """Set the depth to zero."""
+        self._depth.set(0)
+
     def running(self, unfinished: float, longest: float) -> None:
         """Set the age of work in progress."""
         self._unfinished.set(unfinished)

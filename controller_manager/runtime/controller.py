@@ -33,10 +33,10 @@ class Controller(Protocol):
         """Update the metrics of work in progress."""
 
     async def run(self) -> None:
-        """Run until `stop` is called and all waiting keys are processed."""
+        """Run until `stop` is called and the syncs in progress have ended."""
 
     def stop(self) -> None:
-        """Accept no more keys."""
+        """Accept no more keys, and drop those that wait."""
 
 
 class WorkerGroup:
@@ -69,12 +69,12 @@ class WorkerGroup:
             pool.report_running()
 
     async def run(self) -> None:
-        """Run all pools until each is stopped and its queue is empty."""
+        """Run all pools until each is stopped and its syncs have ended."""
         async with asyncio.TaskGroup() as group:
             for pool in self._pools:
                 group.create_task(pool.run(), name=f"{self.name}-pool")
 
     def stop(self) -> None:
-        """Accept no more keys in any pool."""
+        """Accept no more keys in any pool, and drop those that wait."""
         for pool in self._pools:
             pool.stop()

@@ -122,7 +122,7 @@ class Workers:
         self._queue.report_running()
 
     async def run(self) -> None:
-        """Run the workers until the queue is shut down and drained."""
+        """Run the workers until the queue is shut down and no key is in process."""
         self._queue.open()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._begin(), name=f"{self.name}-begin")
@@ -134,7 +134,7 @@ class Workers:
                 group.create_task(self._work(), name=f"{self.name}-worker-{number}")
 
     def stop(self) -> None:
-        """Accept no more keys; `run` ends once all waiting keys are processed."""
+        """Drop the keys that wait; `run` ends once the syncs in progress end."""
         self._stop.set()
         self._queue.shut_down()
 

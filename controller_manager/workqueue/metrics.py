@@ -18,6 +18,9 @@ class QueueMetrics(Protocol):
     def retried(self) -> None:
         """Count a delayed add."""
 
+    def dropped(self) -> None:
+        """Record that no item waits any more: the queue was shut down."""
+
     def running(self, unfinished: float, longest: float) -> None:
         """Set the total and the longest age of the items in progress."""
 
@@ -35,6 +38,9 @@ class NoMetrics:
         """Ignore."""
 
     def retried(self) -> None:
+        """Ignore."""
+
+    def dropped(self) -> None:
         """Ignore."""
 
     def running(self, unfinished: float, longest: float) -> None:

@@ -25,7 +25,7 @@ _TIMER_TOLERANCE: Final = 1e-5
 
 
 class ShutDown(Exception):  # noqa: N818 - an event, not an error
-    """The queue is shut down and empty: the worker should end."""
+    """The queue is shut down: the worker should end."""
 
 
 class _Deadlines:
@@ -83,8 +83,10 @@ class WorkQueue:
       is added several times before it is taken is processed once.
     - Multiple consumers and producers: if a key is added while it is processed, it is
       processed again afterwards.
-    - Shutdown: further adds are ignored, waiting keys are still processed, and then
-      every consumer gets `ShutDown`.
+    - Shutdown: further adds are ignored, and every consumer gets `ShutDown`.
+
+    One promise differs: a shut-down drops the keys that wait. client-go's ShutDown
+    still hands them out, but the context of their syncs has ended by then.
 
     Of several delayed adds of a key, the earliest deadline wins. An immediate add does
     not cancel a delayed one. A key that failed waits for its own backoff, then for the
@@ -162,7 +164,7 @@ class WorkQueue:
     async def get(self) -> str:
         """Wait for the next key and return it; the caller must call `done` for it.
 
-        Raises ShutDown once the queue is shut down and empty.
+        Raises ShutDown once the queue is shut down.
         """
         while True:
             await self.wait()
@@ -172,7 +174,7 @@ class WorkQueue:
     async def wait(self) -> None:
         """Wait until a key can be taken.
 
-        Raises ShutDown once the queue is shut down and empty.
+        Raises ShutDown once the queue is shut down.
         """
         while not self._queue and not self._retries.is_ready:
             if self._shutting_down:
@@ -297,8 +299,18 @@ class WorkQueue:
         self._is_open = True
 
     def shut_down(self) -> None:
-        """Accept no more keys, and drop the keys that wait for a deadline."""
+        """Accept no more keys, and drop all keys that wait.
+
+        Keys that are being processed are not processed again afterwards. The next
+        leader begins with all objects, so no key is lost.
+        """
         self._shutting_down = True
+        self._queue.clear()
+        self._dirty.clear()
+        self._added_at.clear()
+        self._metrics.dropped()
+        if not self._processing:
+            self._idle.set()
         self._delayed.clear()
         self._backing_off.clear()
         self._retries.clear()

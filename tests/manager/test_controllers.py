@@ -42,6 +42,32 @@ async def test_stopping_finishes_what_is_in_progress(cluster: Cluster) -> None:
     assert len(await user.events("SuccessfulCreate")) >= 1
 
 
+async def test_stopping_drops_the_keys_that_wait(cluster: Cluster) -> None:
+    """Only syncs that have begun end; the next leader sees the other objects."""
+    handle = cluster.server.handle
+    loop = asyncio.get_running_loop()
+    posts: list[float] = []
+
+    async def slow(request: Request) -> Any:
+        if request.method == "POST" and request.path.endswith("/pods"):
+            posts.append(loop.time())
+            await asyncio.sleep(2)
+        return await handle(request)
+
+    cluster.server.handle = slow  # type: ignore[method-assign]
+    user = User(cluster)
+    async with cluster.manager(make_config(controllers=("replicaset",))):
+        for number in range(30):
+            await user.create(
+                REPLICASETS, replica_set_json(f"web-{number}", replicas=1)
+            )
+        await asyncio.sleep(1)
+        stopped_at = loop.time()
+    assert loop.time() - stopped_at < 2
+    assert len(posts) == len(await user.pods()) == 5
+    assert max(posts) < stopped_at
+
+
 async def test_a_sync_that_hangs_does_not_stop_the_shutdown(cluster: Cluster) -> None:
     """After the shut-down timeout the sync is cancelled."""
     handle = cluster.server.handle

@@ -31,6 +31,9 @@ class Metrics:
     def retried(self) -> None:
         self.calls.append(("retried",))
 
+    def dropped(self) -> None:
+        self.calls.append(("dropped",))
+
     def running(self, unfinished: float, longest: float) -> None:
         self.calls.append(("running", round(unfinished, 6), round(longest, 6)))
 
@@ -78,23 +81,37 @@ async def test_a_key_added_while_it_is_processed_comes_again_afterwards(
     assert await queue.get() == "a"
 
 
-async def test_shutting_down_processes_what_waits_and_takes_nothing_new(
-    queue: WorkQueue,
+async def test_shutting_down_drops_what_waits_and_takes_nothing_new(
+    clock: LoopClock,
 ) -> None:
     """Every consumer gets ShutDown, including those that already wait."""
-    queue.add("a")
+    metrics = Metrics()
+    queue = WorkQueue(clock, metrics=metrics)
+    for key in "abc":
+        queue.add(key)
     assert await queue.get() == "a"
-    waiting = asyncio.create_task(queue.get())
-    await asyncio.sleep(0)
-    queue.add("b")
+    queue.add("a")
+    del metrics.calls[:]
     queue.shut_down()
-    queue.add("c")
-    queue.add_after("d", 1)
-    assert await waiting == "b"
-    queue.done("a")
-    queue.done("b")
+    queue.add("d")
+    queue.add_after("e", 1)
+    assert (len(queue), queue.is_idle, metrics.calls) == (0, False, [("dropped",)])
     with pytest.raises(ShutDown):
         await queue.get()
+    queue.done("a")
+    await queue.drained()
+    with pytest.raises(ShutDown):
+        await queue.get()
+
+
+async def test_shutting_down_ends_the_consumers_that_wait(queue: WorkQueue) -> None:
+    """At once, also if a key has just been added for one of them."""
+    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+    queue.add("a")
+    queue.shut_down()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(each) for each in results] == [ShutDown] * 3
     await queue.drained()
 
 
