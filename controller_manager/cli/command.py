@@ -3,6 +3,7 @@
 import difflib
 import sys
 from collections.abc import Collection
+from typing import Final
 
 import click
 from click.shell_completion import get_completion_class
@@ -20,11 +21,15 @@ from controller_manager.cli.flags import (
 )
 from controller_manager.cli.help import NAME, config_help_text, help_text
 from controller_manager.cli.roles import roles_command
-from controller_manager.observability.logs import drop_unwritten_output, make_logger
+from controller_manager.observability.log_output import drop_unwritten_output
+from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
 from controller_manager.registry import RegistryError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
+
+_LAST_LINES: Final = 2.0
+"""Seconds in which the last lines of the log are written."""
 
 
 class DaemonGroup(click.Group):
@@ -119,8 +124,12 @@ def _run_with(config: Config) -> None:
         verbosity=logging.verbosity,
         vmodule=logging.vmodule,
         info_stream=sys.stdout if logging.split_stream else None,
+        queued=True,
     )
-    run(run_daemon(config, logger))
+    try:
+        run(run_daemon(config, logger))
+    finally:
+        logger.close(_LAST_LINES)
 
 
 def _show_config(**given: tuple[str, ...]) -> None:

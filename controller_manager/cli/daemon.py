@@ -30,6 +30,7 @@ from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
+from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.observability.metrics import LogCollectors
@@ -42,6 +43,9 @@ ResultT = TypeVar("ResultT")
 _RESERVE: Final = 4
 """Files reserved for the lease: for its watch and its requests, each twice."""
 
+_LAST_LINE: Final = 0.2
+"""Seconds in which the log of a process that exits at once is written."""
+
 _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 
 
@@ -51,10 +55,11 @@ async def run_daemon(config: Config, logger: Logger) -> None:
     open_files = raise_open_files_limit(logger)
     log_loop_errors(logger)
     async with AsyncExitStack() as stack:
+        stack.enter_context(library_logs(logger))
         connections = await _connect(config, clock, logger, stack)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
         registry = CollectorRegistry()
-        LogCollectors(registry, logger.write_failures)
+        LogCollectors(registry, logger.lost)
         manager = ControllerManager(
             config,
             connections,
@@ -74,6 +79,7 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
     def received(name: str) -> None:
         if stop.is_set():
             logger.warning("Second signal, exiting at once", signal=name)
+            logger.flush(_LAST_LINE)
             os._exit(1)
         # Set this first: a failure of the log must not prevent it.
         stop.set()

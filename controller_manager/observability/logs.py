@@ -8,7 +8,8 @@ component-base/logs/json): `logger` is the component, `caller` the line.
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,7 +18,16 @@ from typing import Any, Final, Literal, TextIO
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
+from controller_manager.observability.log_output import (
+    DirectOutput,
+    LostLines,
+    Output,
+    QueuedOutput,
+)
+
 Format = Literal["text", "json"]
+
+_Render = Callable[[WrappedLogger, str, EventDict], str]
 
 _SEVERITY: Final = {
     "debug": "I",
@@ -64,48 +74,40 @@ class Verbosity:
         return self._level
 
 
-class WriteFailures:
-    """The number of lines that could not be written.
-
-    A logger shares it with the loggers that are derived from it.
-    """
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        """Start at zero."""
-        self.count = 0
-
-
 class Logger:
     """A logger bound to a component and a verbosity.
 
     Logging never raises an error if a line cannot be written (a broken pipe, a full
-    disk, a closed file): the line is lost, and counted in `write_failures`.
+    disk, a closed file): the line is lost, and counted in `lost`.
     """
 
-    __slots__ = ("_inner", "_verbosity", "write_failures")
+    __slots__ = ("_inner", "_verbosity", "_writer", "lost")
 
     def __init__(
         self,
         inner: FilteringBoundLogger,
         verbosity: Verbosity | None = None,
-        write_failures: WriteFailures | None = None,
+        lost: LostLines | None = None,
+        writer: "_Writer | None" = None,
     ) -> None:
-        """Wrap a structlog logger."""
+        """Wrap a structlog logger, which writes to `writer`."""
         self._inner = inner
         self._verbosity = verbosity or Verbosity()
-        self.write_failures = write_failures or WriteFailures()
+        self._writer = writer
+        self.lost = lost or LostLines()
 
     def bind(self, **fields: Any) -> "Logger":  # noqa: ANN401 - any value is logged
         """Return a logger that adds `fields` to every line."""
-        return Logger(self._inner.bind(**fields), self._verbosity, self.write_failures)
+        return self._with(self._inner.bind(**fields))
 
     def v(self, level: int) -> "Logger":
         """Return this logger if `level` is enabled, else a silent logger."""
         if not self._verbosity.allows(level, 1):
             return _SILENT
-        return Logger(self._inner.bind(_v=level), self._verbosity, self.write_failures)
+        return self._with(self._inner.bind(_v=level))
+
+    def _with(self, inner: FilteringBoundLogger) -> "Logger":
+        return Logger(inner, self._verbosity, self.lost, self._writer)
 
     def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log information."""
@@ -118,6 +120,19 @@ class Logger:
     def error(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         """Log an error; give the cause as `err`."""
         self._inner.error(message, _caller=_caller(), **fields)
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until all lines so far are written; tell whether they were, in time."""
+        return self._writer is None or self._writer.flush(seconds)
+
+    def close(self, seconds: float) -> None:
+        """Write the lines that wait for that many seconds at most; log no more then.
+
+        If the reader of the log does not read in this time, the lines are lost, and
+        so is all that the process writes to the same file afterwards.
+        """
+        if self._writer is not None:
+            self._writer.close(seconds)
 
 
 def _caller() -> str:
@@ -159,20 +174,30 @@ def make_logger(
     vmodule: Sequence[tuple[str, int]] = (),
     stream: TextIO | None = None,
     info_stream: TextIO | None = None,
+    queued: bool = False,
 ) -> Logger:
     """Return the root logger.
 
     `output` is ``text`` (klog's header, then ``key="value"``) or ``json`` (one object
     a line). `verbosity` is the value of ``-v``, `vmodule` that of ``--vmodule``.
     `stream` defaults to standard error. If `info_stream` is given, all lines but
-    errors go there.
+    errors go there. With `queued`, a thread writes the lines, and a reader that does
+    not read blocks nothing (see `QueuedOutput`); the caller must call `close` at the
+    end. Without it, each line is written when the call returns.
     """
     render = _render_json if output == "json" else _render_text
+    lost = LostLines()
+
+    def output_to(stream: TextIO | None) -> Output:
+        if not queued or stream is None or not _has_file(stream):
+            return DirectOutput(stream, lost)
+        return QueuedOutput(stream, lost, lambda lines: _dropped(render, lines))
+
     # If the process was started without standard error, sys.stderr is `None`.
-    errors: TextIO | None = stream or sys.stderr
-    failures = WriteFailures()
+    errors = output_to(stream or sys.stderr)
+    writer = _Writer(errors, errors if info_stream is None else output_to(info_stream))
     inner = structlog.wrap_logger(
-        _Writer(errors, info_stream or errors, failures),
+        writer,
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.format_exc_info,
@@ -182,53 +207,50 @@ def make_logger(
         wrapper_class=structlog.make_filtering_bound_logger("info"),
         cache_logger_on_first_use=True,
     )
-    return Logger(inner, Verbosity(verbosity, vmodule), failures)
+    return Logger(inner, Verbosity(verbosity, vmodule), lost, writer)
 
 
-def drop_unwritten_output() -> None:
-    """Drop output that standard output and standard error cannot write.
+def _has_file(stream: TextIO) -> bool:
+    try:
+        stream.fileno()
+    except (OSError, ValueError):  # in memory, or closed
+        return False
+    return True
 
-    Python flushes both when it exits, and exits with 120 if that fails. Call this
-    last: a stream that cannot be flushed now is redirected to the null device.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if stream is None or stream.closed:
-            continue
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, stream.fileno())
-            os.close(null)
+
+def _dropped(render: _Render, lines: int) -> str:
+    """Return a line that stands in the place of dropped ones."""
+    event: EventDict = {
+        "event": "Log lines dropped, because the log was not read",
+        "lines": lines,
+        "_caller": "observability/logs.py",
+    }
+    return render(None, "warning", _stamp(None, "warning", event))
 
 
 class _Writer:
-    """Writes each line at once: errors to one stream, other lines to another."""
+    """Passes errors to one output, and other lines to another."""
 
-    def __init__(
-        self, errors: TextIO | None, others: TextIO | None, failures: WriteFailures
-    ) -> None:
-        self._errors = errors
-        self._others = others
-        self._failures = failures
+    def __init__(self, errors: Output, others: Output) -> None:
+        self._outputs = (errors,) if others is errors else (errors, others)
+        self.error = errors.write
+        self.info = self.warning = others.write
 
-    def info(self, line: str) -> None:
-        self._write(self._others, line)
+    def flush(self, seconds: float) -> bool:
+        """Wait until all lines are written; tell whether they were, in time."""
+        deadline = time.monotonic() + seconds
+        in_time = [each.flush(_left(deadline)) for each in self._outputs]
+        return all(in_time)
 
-    warning = info
+    def close(self, seconds: float) -> None:
+        """Write the lines that wait, for that many seconds at most."""
+        deadline = time.monotonic() + seconds
+        for each in self._outputs:
+            each.close(_left(deadline))
 
-    def error(self, line: str) -> None:
-        self._write(self._errors, line)
 
-    def _write(self, stream: TextIO | None, line: str) -> None:
-        if stream is None:
-            self._failures.count += 1
-            return
-        try:
-            stream.write(line + "\n")
-            stream.flush()
-        except (OSError, ValueError):  # ValueError: the file is closed
-            self._failures.count += 1
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())
 
 
 def _stamp(_: WrappedLogger, method: str, event: EventDict) -> EventDict:

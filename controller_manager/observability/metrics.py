@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_manager.observability.logs import WriteFailures
+from controller_manager.observability.log_output import LostLines
 
 CollectorsT = TypeVar("CollectorsT")
 
@@ -485,19 +485,24 @@ class ServingCollectors:
 
 
 class LogCollectors(Collector):
-    """The number of lost log lines, as counted by the logger."""
+    """The numbers of lost log lines, as counted by the logger."""
 
-    def __init__(self, registry: CollectorRegistry, failures: WriteFailures) -> None:
-        """Register the collector; `failures` is a logger's."""
-        self._failures = failures
+    def __init__(self, registry: CollectorRegistry, lost: LostLines) -> None:
+        """Register the collector; `lost` is a logger's."""
+        self._lost = lost
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """Read the logger's count."""
+        """Read the logger's counts."""
         yield CounterMetricFamily(
             "log_write_failures_total",
             "Log lines that could not be written",
-            value=self._failures.count,
+            value=self._lost.failed,
+        )
+        yield CounterMetricFamily(
+            "log_lines_dropped_total",
+            "Log lines that were dropped because the log was not read",
+            value=self._lost.dropped,
         )
 
 

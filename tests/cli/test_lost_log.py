@@ -1,5 +1,6 @@
-"""The daemon as a process whose log is not read any more."""
+"""The daemon as a process whose log has no reader, or one that does not read."""
 
+import fcntl
 import json
 import signal
 import socket
@@ -71,25 +72,38 @@ class Daemon:
             assert stream is not None
             stream.close()
 
-    def write_lines(self) -> None:
+    def fill_log(self) -> None:
+        """Cause more lines than the pipes of the log hold, and read none of them."""
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, 4096)
+        self.write_lines(100)
+
+    def read_log(self) -> list[str]:
+        """Return the rest of the log of a process that has ended."""
+        output, errors = self.process.communicate(timeout=10)
+        return [*output.splitlines(), *errors.splitlines()]
+
+    def write_lines(self, count: int = 20) -> None:
         """Cause log lines, by connections without TLS."""
-        for _ in range(20):
+        for _ in range(count):
             with socket.create_connection(("127.0.0.1", self._port), 10) as peer:
                 peer.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 while peer.recv(65536):
                     continue
 
-    def lost_lines(self) -> float:
-        """Return ``log_write_failures_total``."""
+    def lost_lines(self, name: str = "log_write_failures_total") -> float:
+        """Return the value of a metric without labels."""
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         url = f"https://127.0.0.1:{self._port}/metrics"
         with urllib.request.urlopen(url, context=context, timeout=10) as answer:
             lines = answer.read().decode().splitlines()
-        name = "log_write_failures_total "
         return next(
-            float(line.removeprefix(name)) for line in lines if line.startswith(name)
+            float(line.removeprefix(f"{name} "))
+            for line in lines
+            if line.startswith(f"{name} ")
         )
 
 
@@ -123,3 +137,23 @@ def test_a_signal_ends_a_daemon_whose_log_nobody_reads(
     assert daemon.lost_lines() >= 20
     daemon.process.send_signal(number)
     assert daemon.process.wait(10) == 0
+
+
+def test_a_reader_that_does_not_read_stops_neither_the_daemon_nor_its_end(
+    daemon: Daemon,
+) -> None:
+    """It answers requests, and a signal ends it with exit code 0."""
+    daemon.fill_log()
+    assert daemon.lost_lines() == daemon.lost_lines("log_lines_dropped_total") == 0
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.process.wait(10) == 0
+
+
+def test_a_reader_that_reads_again_gets_all_lines(daemon: Daemon) -> None:
+    """Up to the last one, which was written when the process ended."""
+    daemon.fill_log()
+    daemon.process.send_signal(signal.SIGTERM)
+    lines = daemon.read_log()
+    assert daemon.process.returncode == 0
+    assert len([line for line in lines if "HTTP_REQUEST" in line]) == 100
+    assert "Stopping" in lines[-1]

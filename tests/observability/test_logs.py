@@ -135,7 +135,7 @@ def test_a_line_that_cannot_be_written_is_counted(
     bound.info("lost")
     logger.warning("lost")
     logger.error("lost", exc_info=ValueError("why"))
-    assert (logger.write_failures.count, bound.write_failures.count) == (3, 3)
+    assert (logger.lost.failed, bound.lost.failed) == (3, 3)
 
 
 def test_a_process_without_standard_error_logs_nothing(
@@ -145,14 +145,14 @@ def test_a_process_without_standard_error_logs_nothing(
     monkeypatch.setattr(sys, "stderr", None)
     logger = make_logger()
     logger.info("lost")
-    assert logger.write_failures.count == 1
+    assert logger.lost.failed == 1
 
 
 def test_lines_that_were_lost_are_exposed() -> None:
     """As a counter."""
     registry = CollectorRegistry()
     logger = make_logger(stream=_Broken())
-    LogCollectors(registry, logger.write_failures)
+    LogCollectors(registry, logger.lost)
     before = registry.get_sample_value("log_write_failures_total")
     logger.info("lost")
     after = registry.get_sample_value("log_write_failures_total")

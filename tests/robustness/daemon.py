@@ -79,15 +79,18 @@ async def run_daemon(
     directory: Path,
     *flags: str,
     files: tuple[int, int] | None = None,
+    log_to: int | None = None,
 ) -> AsyncGenerator[Daemon, None]:
     """Run the daemon while entered; its log is shown if the test fails.
 
-    `files` are the soft and the hard limit of open files.
+    `files` are the soft and the hard limit of open files. `log_to` is a file descriptor
+    that gets the log instead.
     """
     path, log = directory / "kubeconfig", directory / "daemon.log"
     path.write_text(yaml.safe_dump(kubeconfig))
     port = _free_port()
-    process = _start(_command(path, port, flags, files), log)
+    log.touch()
+    process = _start(_command(path, port, flags, files), log, log_to)
     token = str(kubeconfig["users"][0]["user"]["token"])
     try:
         yield Daemon(process, port, log, token)
@@ -103,9 +106,10 @@ def manager_of(
     directory: Path,
     *flags: str,
     files: tuple[int, int] | None = None,
+    log_to: int | None = None,
 ) -> AbstractAsyncContextManager[Daemon]:
     """Run the daemon beside a cluster while entered (see `run_daemon`)."""
-    return run_daemon(cluster.kubeconfig, directory, *flags, files=files)
+    return run_daemon(cluster.kubeconfig, directory, *flags, files=files, log_to=log_to)
 
 
 def _command(
@@ -130,11 +134,13 @@ def _command(
     return ["sh", "-c", limited, *program]
 
 
-def _start(command: list[str], log: Path) -> "subprocess.Popen[bytes]":
+def _start(
+    command: list[str], log: Path, log_to: int | None
+) -> "subprocess.Popen[bytes]":
     with log.open("wb") as output:
         return subprocess.Popen(
             command,
-            stdout=output,
+            stdout=output if log_to is None else log_to,
             stderr=subprocess.STDOUT,
             cwd=_ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},

@@ -1,0 +1,216 @@
+"""Log lines that wait for a reader in a bounded queue."""
+
+import json
+import os
+import re
+import select
+import signal
+import threading
+from collections.abc import Iterator
+from typing import TextIO
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller_manager.observability.log_output import LostLines, QueuedOutput
+from controller_manager.observability.logs import Format, make_logger
+from controller_manager.observability.metrics import LogCollectors
+
+PIPE = 65536
+"""What a pipe holds: enough to block a writer that writes as much again."""
+
+LINE = "x" * 99
+"""With its end, 100 bytes."""
+
+
+class Pipe:
+    """The two ends of a pipe whose reader is the test."""
+
+    def __init__(self) -> None:
+        self.reader, writer = os.pipe()
+        self.writer: TextIO = os.fdopen(writer, "w")
+        self._seen: list[str] = []
+        self._reading = threading.Thread(target=self._read_to_end)
+
+    def read(self, size: int = 1 << 20) -> str:
+        """Return a part of what is in the pipe; wait if there is nothing."""
+        return os.read(self.reader, size).decode()
+
+    def start_reading(self) -> None:
+        """Read from now on, until the other end is closed."""
+        self._reading.start()
+
+    def seen(self) -> list[str]:
+        """Close the other end; return all lines that came."""
+        self.writer.close()
+        self._reading.join(20)
+        return self._seen
+
+    def _read_to_end(self) -> None:
+        self._seen += "".join(iter(self.read, "")).splitlines()
+
+    def wait_until_full(self) -> None:
+        """Wait until the thread of an output has begun to write."""
+        select.select([self.reader], [], [])
+
+    def close(self) -> None:
+        for end in (self.reader, self.writer):
+            try:
+                os.close(end) if isinstance(end, int) else end.close()
+            except OSError:
+                continue
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    made.close()
+
+
+def notice(lines: int) -> str:
+    return f"{lines} lines dropped"
+
+
+def test_a_reader_that_does_not_read_blocks_nothing(pipe: Pipe) -> None:
+    """Lines wait up to the limit, then they are dropped and counted; order is kept."""
+    lost = LostLines()
+    output = QueuedOutput(pipe.writer, lost, notice, most_bytes=1000)
+    output.write("a" * (2 * PIPE))
+    pipe.wait_until_full()
+    for number in range(15):
+        output.write(f"{number:>99}")
+    assert (output.flush(0.01), lost.dropped, lost.failed) == (False, 5, 0)
+
+    pipe.start_reading()
+    assert output.flush(10)
+    output.write("again")
+    output.close(10)
+    assert pipe.seen() == [
+        "a" * (2 * PIPE),
+        *(f"{number:>99}" for number in range(10)),
+        "5 lines dropped",
+        "again",
+    ]
+    assert (lost.dropped, lost.failed) == (5, 0)
+
+
+def test_a_short_line_does_not_overtake_the_notice_of_dropped_ones(pipe: Pipe) -> None:
+    """All lines after a dropped one are dropped until the thread has taken all."""
+    lost = LostLines()
+    output = QueuedOutput(pipe.writer, lost, notice, most_bytes=150)
+    output.write("a" * (2 * PIPE))
+    pipe.wait_until_full()
+    for line in (LINE, LINE, LINE, "short"):
+        output.write(line)
+    assert lost.dropped == 2
+    pipe.start_reading()
+    assert output.flush(10)
+    output.write("last")
+    output.close(10)
+    assert pipe.seen()[1:] == [LINE, LINE, "2 lines dropped", "last"]
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_the_notice_has_the_format_of_the_log(pipe: Pipe, output: Format) -> None:
+    """A warning that says how many lines were dropped, and a metric."""
+    registry = CollectorRegistry()
+    logger = make_logger(output=output, stream=pipe.writer, queued=True)
+    LogCollectors(registry, logger.lost)
+    # Two lines that are longer than the queue: the third one is dropped.
+    logger.info("a" * (5 * 1024 * 1024))
+    pipe.wait_until_full()
+    logger.info("b" * (5 * 1024 * 1024))
+    logger.bind(component="c").info("dropped")
+    assert registry.get_sample_value("log_lines_dropped_total") == 1
+    assert registry.get_sample_value("log_write_failures_total") == 0
+    pipe.start_reading()
+    logger.close(20)
+    seen = pipe.seen()
+    text = "Log lines dropped, because the log was not read"
+    if output == "json":
+        line = json.loads(seen[2])
+        assert line.pop("ts") > 1e12
+        assert line == {
+            "caller": "observability/logs.py",
+            "msg": text,
+            "v": 0,
+            "lines": 1,
+        }
+    else:
+        header = r"W\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ logs.py\]"
+        assert re.fullmatch(f'{header} "{text}" lines=1', seen[2])
+    assert len(seen) == 3
+
+
+def test_closing_does_not_wait_for_a_reader_that_does_not_read(pipe: Pipe) -> None:
+    """Nor does a crash message afterwards: it goes to the null device."""
+    output = QueuedOutput(pipe.writer, LostLines(), notice)
+    output.write("a" * (2 * PIPE))
+    output.close(0.05)
+    pipe.writer.write("crash" * PIPE)
+    pipe.writer.flush()
+    assert set(pipe.read(PIPE)) == {"a"}
+
+
+def test_closing_writes_what_waits_and_leaves_the_file_to_others(pipe: Pipe) -> None:
+    """A crash message comes after the last line."""
+    output = QueuedOutput(pipe.writer, LostLines(), notice)
+    for number in range(100):
+        output.write(str(number))
+    output.close(10)
+    pipe.writer.write("crash\n")
+    pipe.start_reading()
+    assert pipe.seen() == [*map(str, range(100)), "crash"]
+
+
+def test_a_reader_that_is_gone_costs_lines_that_are_counted(pipe: Pipe) -> None:
+    """As failures, not as dropped ones."""
+    lost = LostLines()
+    output = QueuedOutput(pipe.writer, lost, notice)
+    os.close(pipe.reader)
+    output.write("one")
+    assert output.flush(10)
+    output.write("two\nin two parts")
+    assert output.flush(10)
+    output.close(10)
+    assert (lost.failed, lost.dropped) == (2, 0)
+
+
+def test_a_file_that_does_not_block_loses_nothing(pipe: Pipe) -> None:
+    """Another process that shares it may have made it so."""
+    os.set_blocking(pipe.writer.fileno(), False)
+    lost = LostLines()
+    output = QueuedOutput(pipe.writer, lost, notice)
+    output.write("a" * (4 * PIPE))
+    output.write("b")
+    pipe.start_reading()
+    output.close(10)
+    assert pipe.seen() == ["a" * (4 * PIPE), "b"]
+    assert (lost.failed, lost.dropped) == (0, 0)
+
+
+def test_lines_of_several_threads_and_of_a_finalizer_all_come(pipe: Pipe) -> None:
+    """A signal's handler and a finalizer may log in the middle of another line."""
+    output = QueuedOutput(pipe.writer, LostLines(), notice)
+    pipe.start_reading()
+    before = signal.signal(signal.SIGALRM, lambda *_: output.write("signal 0"))
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+
+    def write(name: int) -> None:
+        for number in range(2000):
+            output.write(f"{name} {number}")
+
+    threads = [threading.Thread(target=write, args=[name]) for name in (1, 2)]
+    for each in threads:
+        each.start()
+    write(0)
+    for each in threads:
+        each.join()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    output.close(10)
+    seen = pipe.seen()
+    for name in range(3):
+        own = [line for line in seen if line.startswith(f"{name} ")]
+        assert own == [f"{name} {number}" for number in range(2000)]
