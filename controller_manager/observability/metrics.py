@@ -460,7 +460,7 @@ class LoopCollectors:
 
 
 class ServingCollectors:
-    """Connections that the HTTPS server closed because there were too many."""
+    """Connections that the HTTPS server closed because they were too many."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
@@ -474,6 +474,17 @@ class ServingCollectors:
             "New connections that were closed because all others were in use",
             registry=registry,
         )
+
+        self._handshakes_refused = Counter(
+            "serving_handshakes_refused_total",
+            "New connections that were closed because their peer, or all peers, began "
+            "too many TLS handshakes",
+            registry=registry,
+        )
+
+    def handshake_refused(self) -> None:
+        """Count a connection that was closed before its handshake."""
+        self._handshakes_refused.inc()
 
     def evicted(self) -> None:
         """Count a connection that was closed for a new one."""

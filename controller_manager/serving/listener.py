@@ -14,6 +14,7 @@ from typing import Final
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import ServingCollectors
 from controller_manager.serving.connection import Connection
+from controller_manager.serving.handshakes import HandshakeLimiter, TooManyHandshakes
 from controller_manager.serving.limits import ConnectionLimits
 
 _BACKLOG: Final = 128
@@ -43,7 +44,8 @@ class Listener:
 
     At the limit, the connection that has waited longest for its peer is closed in
     favour of the new one, so half-open and idle connections do not block new clients.
-    The new connection is closed only if all others are answering a request.
+    The new connection is closed only if all others are answering a request, or if its
+    peer would wait too long for its handshake (see `HandshakeLimiter`).
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Listener:
         tls: Callable[[], ssl.SSLContext],
         connect: Callable[[_Closed], Connection],
         limits: ConnectionLimits,
+        handshakes: HandshakeLimiter,
         metrics: ServingCollectors,
         logger: Logger,
     ) -> None:
@@ -65,6 +68,7 @@ class Listener:
         self._tls = tls
         self._connect = connect
         self._limits = limits
+        self._handshakes = handshakes
         self._metrics = metrics
         self._logger = logger
         self._loop = asyncio.get_running_loop()
@@ -102,13 +106,20 @@ class Listener:
         gone before the next one is accepted.
         """
         try:
-            sock, _ = self._sock.accept()
+            sock, peer = self._sock.accept()
         except (BlockingIOError, InterruptedError, ConnectionError):
             return  # the peer has disconnected meanwhile
         except OSError as error:
             self._pause(error)
             return
         self._is_out_of_files = False
+        try:
+            # First: a connection that is refused must close no other one.
+            wait = self._handshakes.admit(peer[0])
+        except TooManyHandshakes:
+            self._metrics.handshake_refused()
+            sock.close()
+            return
         if len(self._open) >= self._limits.connections and not self._evict():
             self._metrics.refused()
             sock.close()
@@ -116,7 +127,7 @@ class Listener:
         sock.settimeout(0)
         connection = self._connect(self._remove)
         task = self._loop.create_task(
-            self._shake_hands(sock, connection), name="tls-handshake"
+            self._shake_hands(sock, connection, wait), name="tls-handshake"
         )
         self._open[connection] = task
         task.add_done_callback(lambda task: self._close_failed(task, sock, connection))
@@ -150,7 +161,12 @@ class Listener:
             task.cancel()
         return True
 
-    async def _shake_hands(self, sock: socket.socket, connection: Connection) -> None:
+    async def _shake_hands(
+        self, sock: socket.socket, connection: Connection, wait: float
+    ) -> None:
+        await _sleep(wait)
+        # Only now: the connections of a peer that wait for each other delay no others.
+        await _sleep(self._handshakes.admit_to_all())
         await self._loop.connect_accepted_socket(
             lambda: connection,
             sock,
@@ -168,10 +184,18 @@ class Listener:
             return
         self._remove(connection)
         sock.close()
-        if isinstance(error, OSError):
+        if isinstance(error, TooManyHandshakes):
+            self._metrics.handshake_refused()
+        elif isinstance(error, OSError):
             self._logger.v(4).info("TLS handshake failed", err=str(error))
         elif error is not None:
             self._logger.error("TLS handshake failed", exc_info=error)
 
     def _remove(self, connection: Connection) -> None:
         self._open.pop(connection, None)
+
+
+async def _sleep(seconds: float) -> None:
+    """Sleep, but do not even yield for zero seconds."""
+    if seconds > 0:
+        await asyncio.sleep(seconds)

@@ -27,6 +27,7 @@ from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.authorization import Authorizer, ReviewError
 from controller_manager.serving.certificates import Certificates, ServingError
 from controller_manager.serving.connection import Connection, QuietLogger
+from controller_manager.serving.handshakes import HandshakeLimiter
 from controller_manager.serving.health import HealthCheck, probe
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
@@ -182,6 +183,7 @@ class Server:
             self._certificates.for_connection,
             self._connection,
             self._limits,
+            HandshakeLimiter(self._limits, self._clock),
             self._counters,
             self._logger,
         )

@@ -66,7 +66,10 @@ class ExponentialBackoff:
 
 
 class TokenBucket:
-    """A bucket of `burst` tokens, refilled at `qps` a second."""
+    """A bucket of `burst` tokens, refilled at `qps` a second.
+
+    `reserve` may take tokens that the bucket does not have yet.
+    """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
         """Take the rate, the size of the bucket, and a clock; the bucket is full."""
@@ -75,6 +78,12 @@ class TokenBucket:
         self._clock = clock
         self._tokens = float(burst)
         self._refilled_at: float | None = None
+
+    def reserve(self) -> float:
+        """Take a token; return the seconds until it may be used."""
+        self._refill()
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._qps)
 
     def try_take(self) -> bool:
         """Take a token if the bucket has a whole one; tell whether it had."""

@@ -107,6 +107,7 @@ async def test_metrics_are_refreshed_before_each_scrape() -> None:
             "scrapes": 2.0,
             "serving_connections_evicted_total": 0.0,
             "serving_connections_refused_total": 0.0,
+            "serving_handshakes_refused_total": 0.0,
         },
     )
 
@@ -474,6 +475,7 @@ async def test_the_connection_that_waits_longest_is_closed_for_a_new_one() -> No
         assert await counted(url) == {
             "serving_connections_evicted": 3,
             "serving_connections_refused": 0,
+            "serving_handshakes_refused": 0,
         }
         for writer in (to_half_open, to_idle):
             writer.close()
@@ -505,6 +507,7 @@ async def test_a_connection_is_refused_when_all_are_in_use(
         assert await counted(url) == {
             "serving_connections_evicted": 0,
             "serving_connections_refused": 1,
+            "serving_handshakes_refused": 0,
         }
 
 
