@@ -343,10 +343,13 @@ class Server:
     async def _debug_index(self, _: web.Request) -> web.Response:
         return web.Response(text=debug.INDEX, content_type="text/html")
 
-    async def _debug_tasks(self, _: web.Request) -> web.Response:
-        return web.Response(text=debug.tasks())
+    async def _debug_tasks(self, request: web.Request) -> web.StreamResponse:
+        media_type = "text/plain; charset=utf-8"
+        return await stream(request, media_type, debug.tasks(), _COMMON_HEADERS)
 
     async def _debug_profile(self, request: web.Request) -> web.Response:
+        if request.query.get("debug", "0") != "0":
+            return await _answer_profile(request, self._profiler.cpu_text, 30.0)
         return await _answer_profile(request, self._profiler.cpu, 30.0)
 
     async def _debug_memory(self, request: web.Request) -> web.Response:
@@ -413,7 +416,9 @@ def _zpage(
 
 
 async def _answer_profile(
-    request: web.Request, take: Callable[[float], Awaitable[str]], default: float
+    request: web.Request,
+    take: Callable[[float], Awaitable[str | bytes]],
+    default: float,
 ) -> web.Response:
     given = request.query.get("seconds", str(default))
     try:
@@ -426,6 +431,13 @@ async def _answer_profile(
             status=400, text=f"seconds: must be from 0 to {limit}, not {given!r}\n"
         )
     try:
-        return web.Response(text=await take(seconds))
+        profile = await take(seconds)
     except debug.Busy as error:
         return web.Response(status=409, text=f"{error}\n")
+    if isinstance(profile, str):
+        return web.Response(text=profile)
+    return web.Response(
+        body=profile,
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": 'attachment; filename="profile"'},
+    )

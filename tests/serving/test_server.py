@@ -184,8 +184,8 @@ async def test_debug_pages_show_tasks_profiles_and_memory() -> None:
         status, text = await get(f"{url}/debug/pprof/goroutine")
         assert (status, "tasks" in text.splitlines()[0]) == (200, True)
         assert (await get(f"{url}/debug/pprof/"))[0] == 200
-        status, text = await get(f"{url}/debug/pprof/profile?seconds=0.1")
-        assert (status, "function calls" in text) == (200, True)
+        status, text = await get(f"{url}/debug/pprof/profile?seconds=0.1&debug=1")
+        assert (status, "CPU time" in text.splitlines()[0]) == (200, True)
         status, text = await get(f"{url}/debug/pprof/heap?seconds=0.1")
         assert (status, "allocated in 0.1 s" in text) == (200, True)
         assert await get(f"{url}/debug/pprof/profile?seconds=x") == (
@@ -193,10 +193,26 @@ async def test_debug_pages_show_tasks_profiles_and_memory() -> None:
             "seconds: must be from 0 to 300, not 'x'\n",
         )
         two = await asyncio.gather(
-            get(f"{url}/debug/pprof/profile?seconds=0.3"),
-            get(f"{url}/debug/pprof/profile?seconds=0.3"),
+            get(f"{url}/debug/pprof/profile?seconds=0.3&debug=1"),
+            get(f"{url}/debug/pprof/heap?seconds=0.3"),
         )
         assert sorted(status for status, _ in two) == [200, 409]
+
+
+async def test_a_profile_is_a_file_as_from_go() -> None:
+    """`go tool pprof` and continuous profilers fetch it."""
+    async with (
+        serving() as url,
+        aiohttp.ClientSession() as session,
+        session.get(f"{url}/debug/pprof/profile?seconds=0.1", ssl=trusting()) as answer,
+    ):
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        assert answer.headers["Content-Disposition"] == (
+            'attachment; filename="profile"'
+        )
+        assert "Content-Encoding" not in answer.headers
+        assert (await answer.read())[:2] == b"\x1f\x8b"
 
 
 async def test_a_controllers_own_page_is_shown() -> None:
@@ -872,7 +888,8 @@ async def test_a_profile_ends_when_its_client_disconnects() -> None:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         await asyncio.sleep(0.3)
-        assert (await get(f"{url}/debug/pprof/profile?seconds=0"))[0] == 200
+        again = f"{url}/debug/pprof/profile?seconds=0&debug=1"
+        assert (await get(again))[0] == 200
 
 
 async def test_a_certificate_without_its_key_is_not_overwritten(tmp_path: Path) -> None:
