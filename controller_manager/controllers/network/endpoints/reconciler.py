@@ -5,7 +5,7 @@ which Endpoints a service is to have.
 """
 
 from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Final
 
 from controller_manager.api.core.endpoints import (
     ENDPOINTS,
@@ -15,12 +15,10 @@ from controller_manager.api.core.endpoints import (
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
-    KubeObject,
     annotations_of,
     key_of,
     split_key,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import (
     APIError,
@@ -30,6 +28,7 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.client.events import WARNING
+from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.membership import (
     POD_INDEXES,
     SERVICE_INDEXES,
@@ -47,8 +46,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
-
-WatchedT = TypeVar("WatchedT", bound=KubeObject)
 
 EDIT_DELAY: Final = 30.0
 """Seconds until Endpoints are put right that somebody else has changed.
@@ -113,8 +110,8 @@ class EndpointsReconciler(Reconciler[Service]):
         """
         namespace, name = split_key(key)
         # In this order: what was there before the service was not is not a new one's.
-        found = await self._live(ENDPOINTS, namespace, name)
-        if found is None or await self._live(SERVICES, namespace, name) is not None:
+        found = await live(self.client, ENDPOINTS, namespace, name)
+        if found is None or await live(self.client, SERVICES, namespace, name):
             return DONE
         options = DeleteOptions(uid=found.metadata.uid)
         try:
@@ -170,17 +167,6 @@ class EndpointsReconciler(Reconciler[Service]):
                 f"Failed to create endpoint for service {key_of(service)}: {error}"
             )
         self.recorder.event(ENDPOINTS, wanted, WARNING, reason, message)
-
-    async def _live(
-        self, resource: Resource[WatchedT], namespace: str, name: str
-    ) -> WatchedT | None:
-        """Return an object as the API server has it, `None` if it is not there."""
-        try:
-            return await self.client.get(resource, namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return None
 
     def _is_a_lock(self, key: str) -> bool:
         """Tell whether Endpoints are the lock of a leader election."""

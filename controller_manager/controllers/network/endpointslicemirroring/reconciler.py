@@ -23,8 +23,10 @@ from controller_manager.api.meta import (
     is_deleting,
     key_of,
     labels_of,
+    split_key,
 )
 from controller_manager.client.events import WARNING
+from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.slices.index import (
     BY_SERVICE,
     service_key_of,
@@ -64,6 +66,16 @@ def may_be_mirrored(endpoints: Endpoints) -> bool:
     """Tell whether Endpoints ask not to be left out (shouldMirror)."""
     is_skipped = labels_of(endpoints).get(SKIP) == "true"
     return not is_skipped and LEADER_ELECTION not in annotations_of(endpoints.metadata)
+
+
+def is_for(service: Service | None, endpoints: Endpoints | None) -> bool:
+    """Tell whether Endpoints are to be mirrored: they are those of this service."""
+    return (
+        endpoints is not None
+        and may_be_mirrored(endpoints)
+        and service is not None
+        and not service.spec.selector
+    )
 
 
 def is_mirrored(existing: EndpointSlice) -> bool:
@@ -113,14 +125,9 @@ class MirroringReconciler(Reconciler[Endpoints]):
         """Mirror Endpoints, or delete their slices if they are not to be mirrored."""
         begin = self.clock.monotonic()
         try:
-            service = self._services.by_key(key_of(endpoints))
-            if (
-                service is None
-                or service.spec.selector
-                or not may_be_mirrored(endpoints)
-            ):
-                return await self._clean_up(key_of(endpoints))
-            return await self._mirror(endpoints)
+            if is_for(self._services.by_key(key_of(endpoints)), endpoints):
+                return await self._mirror(endpoints)
+            return await self._clean_up(key_of(endpoints))
         finally:
             self._metrics.synced(self.clock.monotonic() - begin)
 
@@ -157,10 +164,17 @@ class MirroringReconciler(Reconciler[Endpoints]):
         return DONE
 
     async def _clean_up(self, key: str) -> Outcome:
-        """Delete all mirrored slices of Endpoints; those that fail are tried again."""
+        """Delete all mirrored slices of Endpoints; those that fail are tried again.
+
+        Endpoints and service are read from the API server first. The cache of slices
+        may be ahead of theirs: it shows what the leader before has mirrored. What they
+        do not show yet comes as a change, which adds the key again.
+        """
+        slices = list(self._slices_of(key))
+        if slices and await self._is_to_be_mirrored(key):
+            return DONE
         self._metrics.forget(key)
         failures = []
-        slices = list(self._slices_of(key))
         for each in slices:
             try:
                 await self._writer.delete(f"Endpoints {key}", each)
@@ -174,10 +188,19 @@ class MirroringReconciler(Reconciler[Endpoints]):
             raise SyncError(msg) from failures[0]
         return DONE
 
+    async def _is_to_be_mirrored(self, key: str) -> bool:
+        """Tell whether Endpoints are to be mirrored, as the API server has them."""
+        namespace, name = split_key(key)
+        endpoints = await live(self.client, ENDPOINTS, namespace, name)
+        if endpoints is None:
+            return False
+        return is_for(await live(self.client, SERVICES, namespace, name), endpoints)
+
     def _slices_of(self, key: str) -> Iterable[EndpointSlice]:
-        """Yield the mirrored slices of Endpoints, without those that are deleted."""
+        """Yield the mirrored slices of Endpoints that stay if nothing is done."""
         for each in self._slices.by_index(BY_SERVICE, key):
-            if is_mirrored(each) and not self._tracker.is_deleted(each):
+            is_going = is_deleting(each) or self._tracker.is_deleted(each)
+            if is_mirrored(each) and not is_going:
                 yield each
 
     def _report(self, endpoints: Endpoints, found: Mirror) -> None:

@@ -1,6 +1,8 @@
 """Uses slices again for other ports, if nothing is missing meanwhile."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from heapq import heappop, heappush
 
 from msgspec.structs import replace
 
@@ -35,42 +37,67 @@ def recycled_without_gaps(
 def _order_without_gaps(
     changes: Changes, existing: Sequence[EndpointSlice]
 ) -> tuple[EndpointSlice, ...] | None:
-    """Return the updates in such an order, `None` if there is none."""
-    gone = {each.metadata.name for each in changes.delete}
-    stored = {each.metadata.name: _offers((each,)) for each in existing}
-    final = _offers((*changes.create, *changes.update)).union(
-        *(
-            offers
-            for name, offers in stored.items()
-            if name not in gone
-            and name not in {each.metadata.name for each in changes.update}
-        )
+    """Return the updates in such an order, `None` if there is none.
+
+    An update that would leave a gap waits until another one brings what would be
+    missing, so each is looked at once for each offer that it waits for.
+    """
+    gaps = _Gaps(changes, existing)
+    ready, waiting = (
+        list(range(len(changes.update))),
+        defaultdict[_Offer, list[int]](list),
     )
-    stored[""] = _offers(changes.create)
-    left, order = list(changes.update), []
-    while left:
-        following = next((each for each in left if _fits(each, stored, final)), None)
-        if following is None:
-            return None
-        left.remove(following)
-        order.append(following)
-        stored[following.metadata.name] = _offers((following,))
-    return tuple(order)
+    order: list[EndpointSlice] = []
+    while ready:
+        number = heappop(ready)
+        update = changes.update[number]
+        if (missing := gaps.first(update)) is not None:
+            waiting[missing].append(number)
+            continue
+        order.append(update)
+        for offer in gaps.close(update):
+            for each in waiting.pop(offer, ()):
+                heappush(ready, each)
+    return tuple(order) if len(order) == len(changes.update) else None
 
 
-def _fits(
-    update: EndpointSlice, stored: dict[str, set[_Offer]], final: set[_Offer]
-) -> bool:
-    """Tell whether nothing that stays is missing after an update."""
-    name = update.metadata.name
-    others = (offers for each, offers in stored.items() if each != name)
-    return (stored[name] & final) <= _offers((update,)).union(*others)
+class _Gaps:
+    """How many slices have each offer, while one after the other is updated."""
+
+    def __init__(self, changes: Changes, existing: Sequence[EndpointSlice]) -> None:
+        """Take the changes, whose creations come first, and the slices before them."""
+        gone = {each.metadata.name for each in changes.delete}
+        self._stored = {each.metadata.name: _offers(each) for each in existing}
+        self._count = Counter(
+            offer
+            for offers in (*self._stored.values(), *map(_offers, changes.create))
+            for offer in offers
+        )
+        after = {name: each for name, each in self._stored.items() if name not in gone}
+        after.update((each.metadata.name, _offers(each)) for each in changes.update)
+        self._final = {offer for offers in after.values() for offer in offers}
+        for each in changes.create:
+            self._final |= _offers(each)
+
+    def first(self, update: EndpointSlice) -> _Offer | None:
+        """Return an offer that stays in the end, but is missing after an update."""
+        lost = self._stored[update.metadata.name] - _offers(update)
+        found = (each for each in lost if each in self._final)
+        return next((each for each in found if self._count[each] == 1), None)
+
+    def close(self, update: EndpointSlice) -> set[_Offer]:
+        """Take an update as done; return the offers that its slice did not have."""
+        name, offers = update.metadata.name, _offers(update)
+        self._count.subtract(self._stored[name])
+        self._count.update(offers)
+        came = offers - self._stored[name]
+        self._stored[name] = offers
+        return came
 
 
-def _offers(slices: Iterable[EndpointSlice]) -> set[_Offer]:
+def _offers(each: EndpointSlice) -> set[_Offer]:
     return {
         (each.address_type, key_of_endpoint(endpoint), port)
-        for each in slices
         for endpoint in each.endpoints or ()
         for port in each.ports or ()
     }

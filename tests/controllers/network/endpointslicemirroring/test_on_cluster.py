@@ -12,6 +12,7 @@ from controller_manager.api.core.v1 import EVENTS, NAMESPACES
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.meta import labels_of
 from controller_manager.api.resource import Resource
+from controller_manager.controllers.network.endpointslicemirroring.mirror import MANAGER
 from controller_manager.controllers.network.endpointslicemirroring.options import (
     MirroringOptions,
 )
@@ -25,6 +26,7 @@ from tests.controllers.network.backends import (
     refusal,
     subset_json,
 )
+from tests.runtime.silence import SilentWatches
 
 JSON = dict[str, Any]
 
@@ -41,6 +43,28 @@ def add_hand_made(cluster: Cluster, *ips: str, name: str = "db") -> None:
     """Create a service without selector, and Endpoints for it."""
     add_service(cluster, name, selector=None)
     add_endpoints(cluster, name, *ips)
+
+
+def add_slice(cluster: Cluster, name: str, owner: str) -> None:
+    """Create a slice as another manager mirrors the Endpoints with the uid `owner`."""
+    reference = {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "name": "db",
+        "uid": owner,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    labels = {SERVICE_NAME: "db", MANAGED_BY: MANAGER}
+    cluster.add(
+        "EndpointSlice",
+        name,
+        api="discovery.k8s.io/v1",
+        metadata={"name": name, "labels": labels, "ownerReferences": [reference]},
+        addressType="IPv4",
+        endpoints=[{"addresses": ["10.0.0.1"], "conditions": {"ready": False}}],
+        ports=[{"name": "", "port": 1, "protocol": "TCP"}],
+    )
 
 
 async def slices(cluster: Cluster) -> list[EndpointSlice]:
@@ -265,3 +289,46 @@ async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(
         await cluster.client.patch(ENDPOINTS, "shop", "db", change)
         await asyncio.sleep(60)
     assert [(each.method, each.status) for each in recording.writes] == [("POST", 403)]
+
+
+@pytest.mark.parametrize("late", ["endpoints", "services"])
+async def test_slices_stay_while_a_cache_lags_behind_them(
+    cluster: Cluster, late: str
+) -> None:
+    """The leader before has mirrored Endpoints that this one has not seen yet."""
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(CONFIG, transport=watches) as recording:
+        watches.silence(late)
+        add_hand_made(cluster, "10.0.0.1")
+        owner = await cluster.client.get(ENDPOINTS, "default", "db")
+        add_slice(cluster, "db-1", owner.metadata.uid)
+        seen = [await addresses(cluster)]
+        watches.speak(late)
+        seen.append(await addresses(cluster))
+        await delete(cluster, ENDPOINTS, "db")
+        seen.append(await addresses(cluster))
+    assert seen == [["10.0.0.1"], ["10.0.0.1"], []]
+    assert [each.method for each in recording.writes] == ["PUT", "DELETE"]
+
+
+async def test_a_slice_that_is_being_deleted_is_replaced_at_once(
+    cluster: Cluster,
+) -> None:
+    """Somebody's finalizer keeps it; when that goes, nothing is missing."""
+    async with cluster.manager(CONFIG):
+        add_hand_made(cluster, "10.0.0.1")
+        (first,) = await slices(cluster)
+        name = first.metadata.name
+        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+        await patch(cluster, ENDPOINT_SLICES, name, hold)
+        await delete(cluster, ENDPOINT_SLICES, name)
+        both = await slices(cluster)
+        change = {"subsets": [subset_json("10.0.0.2")]}
+        await patch(cluster, ENDPOINTS, "db", change)
+        found = {each.metadata.name: each for each in await slices(cluster)}
+        release = {"metadata": {"finalizers": None}}
+        await patch(cluster, ENDPOINT_SLICES, name, release)
+        left = await addresses(cluster)
+    assert [each.endpoints for each in both] == [first.endpoints] * 2
+    assert found[name].endpoints == first.endpoints
+    assert left == ["10.0.0.2"]

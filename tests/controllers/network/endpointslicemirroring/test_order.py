@@ -6,15 +6,21 @@ from itertools import count
 from typing import Any, Final
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.controllers.network.endpointslicemirroring.mirror import (
+    View,
+    mirror,
+)
 from tests.controllers.network.endpointslicemirroring.test_mirror import (
     endpoints,
     mirrored,
     subset,
 )
+from tests.controllers.nodes.nodelifecycle.calls import counted_calls
 
 JSON = dict[str, Any]
 
@@ -110,3 +116,33 @@ def test_a_slice_is_not_used_again_if_something_were_missing() -> None:
     steps = sync(after, *before)
     assert all(offers(before) <= offers(each) for each in steps)
     assert len(steps) == 2 + 2 + 1
+
+
+def many_ports(count: int, first: int) -> Endpoints:
+    """Return Endpoints with as many subsets, of one address and port each."""
+    return endpoints(
+        *(
+            subset(
+                f"10.0.{number // 250}.{number % 250 + 1}",
+                "",
+                {"name": f"p{first + number}", "port": 1 + number, "protocol": "TCP"},
+            )
+            for number in range(count)
+        )
+    )
+
+
+def calls_of_a_change(count: int, first: int) -> int:
+    """Return the calls of functions when all slices get the ports of others."""
+    before = sync(many_ports(count, 0))[-1]
+    after = many_ports(count, first)
+    with counted_calls() as calls:
+        found = mirror(View(after, tuple(before), 1000))
+    assert found.changes.count > 0
+    return calls.count
+
+
+@pytest.mark.parametrize("first", [1, 50, 100_000])
+def test_the_order_costs_time_in_proportion_to_the_slices(first: int) -> None:
+    """A user may write an object with thousands of subsets."""
+    assert calls_of_a_change(400, first) < 5 * calls_of_a_change(100, first)

@@ -1,0 +1,26 @@
+"""Reads one object from the API server, where a cache may be behind another one."""
+
+from typing import TypeVar
+
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.resource import Resource
+from controller_manager.client.client import Client
+from controller_manager.client.errors import NotFound, is_about
+
+ReadT = TypeVar("ReadT", bound=KubeObject)
+
+
+async def live(
+    client: Client, resource: Resource[ReadT], namespace: str, name: str
+) -> ReadT | None:
+    """Return an object as the API server has it, `None` if it is not there.
+
+    Raises NotFound if something else is not there, such as the resource itself, and
+    what any other failure raises.
+    """
+    try:
+        return await client.get(resource, namespace, name)
+    except NotFound as error:
+        if not is_about(error, name):
+            raise
+        return None
