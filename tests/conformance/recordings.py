@@ -167,11 +167,14 @@ class Recording:
             flags, client=ours.client, generic=ours.generic, serving=ours.serving
         )
 
-    def config_of_all(self) -> Config:
-        """Return the config of its family with all controllers enabled."""
+    def config_of_all(self, **generic: Any) -> Config:
+        """Return the config of its family with all controllers enabled.
+
+        Those of `ACT_ON_THE_SAME` are left out.
+        """
         named = [each for each in self.config().generic.controllers if each != "*"]
         left_out = [f"-{each}" for each in ACT_ON_THE_SAME.get(self.family, ())]
-        return self.config(controllers=("*", *named, *left_out))
+        return self.config(controllers=("*", *named, *left_out), **generic)
 
     def is_playable(self) -> bool:
         """Tell whether this build has all controllers that it is about."""
