@@ -29,6 +29,7 @@ from controller_manager.control.slow_start import slow_start
 from controller_manager.controllers.apps.statefulset.actions import (
     Action,
     Change,
+    ClaimWork,
     CompleteClaims,
     CorrectOwners,
     CreatePod,
@@ -165,8 +166,7 @@ class _Work:
             case RefusePod(name):
                 self._refuse(name)
             case CompleteClaims(pod, claims):
-                await self._claims.create(pod.metadata.name, claims)
-                await self._claims.correct_owners(pod, claims)
+                await self._complete(pod, claims)
             case UpdatePod():
                 await self._update(change)
             case CorrectOwners(pod, claims):
@@ -197,6 +197,15 @@ class _Work:
             raise
         self._claims.report_conflicts(change.claims)
         self._events.pod("Create", change.name)
+
+    async def _complete(self, pod: Pod, claims: ClaimWork) -> None:
+        name = pod.metadata.name
+        await self._claims.create(name, claims)
+        try:
+            await self._claims.correct_owners(pod, claims)
+        except ClaimProblem as error:
+            self._events.pod("Update", name, error)
+            raise
 
     async def _update(self, change: UpdatePod) -> None:
         pod = change.pod

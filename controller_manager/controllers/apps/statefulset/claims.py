@@ -70,7 +70,7 @@ def _claims_of(pod: Pod) -> Iterable[str]:
 def _made_from(
     template: PersistentVolumeClaim, stateful_set: StatefulSet, ordinal: int
 ) -> PersistentVolumeClaim:
-    """Return a claim: the template with a name, the set's labels and its owners.
+    """Return a claim: the template with a name, labels and owners of the set.
 
     Only the labels of the selector's matchLabels are copied, as upstream.
     """
@@ -82,6 +82,6 @@ def _made_from(
         name=claim_name(stateful_set, template.metadata.name, ordinal),
         namespace=stateful_set.metadata.namespace,
         labels=labels or None,
-        owner_references=owners_of_new(stateful_set) or None,
+        owner_references=owners_of_new(template, stateful_set) or None,
     )
     return replace(template, metadata=metadata)

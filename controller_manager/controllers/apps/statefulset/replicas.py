@@ -90,12 +90,13 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
             reference = reference_to(CLAIMS, claim)
             reason = Reason("this claim to be deleted with its owner", None, reference)
             return PodPlan(ends=True, reason=reason)
+    missing = missing_claims(view.stateful_set, slot.ordinal, view.claims)
     claims = ClaimWork(
-        missing=missing_claims(view.stateful_set, slot.ordinal, view.claims),
+        missing=missing,
         deleting=deleting_claims(view.stateful_set, slot.ordinal, view.claims),
         conflicts=tuple(
             claim.metadata.name
-            for claim in present
+            for claim in (*present, *missing)
             if has_conflict(claim, view.stateful_set, None)
         ),
     )

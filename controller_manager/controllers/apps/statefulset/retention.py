@@ -47,11 +47,17 @@ def deletes_deleted(stateful_set: StatefulSet) -> bool:
     return policy is not None and policy.when_deleted == DELETE
 
 
-def owners_of_new(stateful_set: StatefulSet) -> References:
-    """Return the owners of a claim that is created for a wanted pod."""
-    if not deletes_deleted(stateful_set):
-        return ()
-    return (_reference(stateful_set, STATEFUL_SETS),)
+def owners_of_new(template: KubeObject, stateful_set: StatefulSet) -> References:
+    """Return the owners of a claim that is created for a wanted pod.
+
+    Those of its template stay: operators write them, so that the claims go with an
+    object of theirs. One that is a controller excludes the set, as for any claim.
+    """
+    present = template.metadata.owner_references or ()
+    if has_conflict(template, stateful_set, None):
+        return present
+    others = (each for each in present if each.uid != stateful_set.metadata.uid)
+    return (*others, *_owners_while_wanted(stateful_set))
 
 
 def corrected_owners(
@@ -119,7 +125,13 @@ def _owners(stateful_set: StatefulSet, pod: Pod) -> References:
     is_wanted = ordinal_of(stateful_set, pod) in ordinals(stateful_set)
     if deletes_scaled(stateful_set) and not is_wanted:
         return (_reference(pod, PODS),)
-    return owners_of_new(stateful_set)
+    return _owners_while_wanted(stateful_set)
+
+
+def _owners_while_wanted(stateful_set: StatefulSet) -> References:
+    if not deletes_deleted(stateful_set):
+        return ()
+    return (_reference(stateful_set, STATEFUL_SETS),)
 
 
 def _reference(owner: KubeObject, resource: AnyResource) -> OwnerReference:

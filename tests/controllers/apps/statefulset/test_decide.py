@@ -344,6 +344,19 @@ def test_missing_claims_are_created_with_their_pod() -> None:
     assert steps(view(subject, running)) == []
 
 
+def test_a_new_claim_of_another_controller_is_told() -> None:
+    """The retention policy does not apply to it."""
+    other = owner("Database", "db")
+    subject = stateful_set(
+        1,
+        volumeClaimTemplates=[claim_template(ownerReferences=[other])],
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"},
+    )
+    (step,) = _changes(view(subject))
+    assert isinstance(step, CreatePod)
+    assert step.claims.conflicts == ("data-web-0",)
+
+
 def _changes(seen: View) -> list[Change]:
     decided = decide(seen, NOW)
     assert isinstance(decided, Step)

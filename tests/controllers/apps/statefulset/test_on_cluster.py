@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -18,6 +19,8 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import labels_of
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.inmemory import StreamingResponse
+from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
@@ -354,6 +357,32 @@ async def test_a_claim_with_another_controller_is_reported(
     assert message == (
         "PersistentVolumeClaim data-web-0 has a conflicting OwnerReference that acts "
         "as a manging controller, the retention policy is ignored for this claim"
+    )
+
+
+async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_told(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """A quota or a webhook may refuse the change; the pod's own events say nothing."""
+    handle = cluster.server.handle
+
+    async def refuse(request: Request) -> Response | StreamingResponse:
+        if request.method == "PUT" and "/persistentvolumeclaims/" in request.path:
+            status = {"kind": "Status", "code": 403, "reason": "Forbidden"}
+            return Response(403, {}, msgspec.json.encode({**status, "message": "no"}))
+        return await handle(request)
+
+    async with manager(cluster):
+        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
+        await settle(5)
+        cluster.server.handle = refuse  # type: ignore[method-assign]
+        policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+        await sets.edit(persistentVolumeClaimRetentionPolicy=policy)
+        await settle(1)
+        (message,) = await sets.messages("FailedUpdate")
+    assert message == (
+        "Update Pod web-0 in StatefulSet web failed error: could not update claim "
+        "data-web-0 for delete policy ownerRefs: no"
     )
 
 

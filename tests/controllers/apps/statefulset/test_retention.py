@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.controllers.apps.statefulset.claims import missing_claims
 from controller_manager.controllers.apps.statefulset.retention import (
     corrected_owners,
     has_conflict,
@@ -11,6 +12,7 @@ from controller_manager.controllers.apps.statefulset.retention import (
 from tests.controllers.apps.statefulset.builders import (
     JSON,
     claim,
+    claim_template,
     owner,
     pod,
     stateful_set,
@@ -69,6 +71,24 @@ def test_other_owners_stay_beside() -> None:
     spec = policy("Delete", "Retain")
     assert corrected(0, BYSTANDER, **spec) == ["ConfigMap", "StatefulSet"]
     assert corrected(0, BYSTANDER, SET, **policy("Retain", "Retain")) == ["ConfigMap"]
+
+
+def created(*owners: JSON, **spec: Any) -> list[str]:
+    """Return the kinds of the owners of a new claim whose template has `owners`."""
+    templates = [claim_template(ownerReferences=list(owners))]
+    subject = stateful_set(1, volumeClaimTemplates=templates, **spec)
+    (made,) = missing_claims(subject, 0, {})
+    return [each.kind for each in made.metadata.owner_references or ()]
+
+
+def test_a_new_claim_has_the_owners_of_its_template() -> None:
+    """Operators write them, so that the claims go with an object of theirs."""
+    retained, deleted = policy("Retain", "Retain"), policy("Delete", "Retain")
+    assert created(OTHER, **retained) == ["Database"]
+    assert created(BYSTANDER, **deleted) == ["ConfigMap", "StatefulSet"]
+    assert created(SET, **deleted) == ["StatefulSet"]
+    # The API server refuses a second controller.
+    assert created(OTHER, **deleted) == ["Database"]
 
 
 def test_an_owner_that_is_no_controller_becomes_one() -> None:
