@@ -107,9 +107,11 @@ class PodGarbageCollector:
         """Delete the pods of a node that is still missing after its quarantine."""
         if self._nodes.by_key(name) is not None:
             return DONE
+        # Those of later belong to a later node of that name, which the answer of the
+        # API server says nothing about.
+        orphans = self._pods.by_index(PODS_BY_NODE, name)
         if not await self._is_gone(name):
             return DONE
-        orphans = self._pods.by_index(PODS_BY_NODE, name)
         condition = {
             "type": "DisruptionTarget",
             "status": "True",

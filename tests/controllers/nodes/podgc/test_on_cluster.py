@@ -162,3 +162,26 @@ async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> N
     async with cluster.manager(settings):
         await asyncio.sleep(25)
         assert await names(cluster) == ["b", "c"]
+
+
+async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
+    cluster: Cluster,
+) -> None:
+    """The answer that the node is gone may come late, after the node came again."""
+    spec = {**CONTAINERS, "nodeName": "again"}
+    cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
+    handle = cluster.server.handle
+
+    async def slow(request: Request) -> Response | StreamingResponse:
+        answer = await handle(request)
+        if request.path == "/api/v1/nodes/again" and request.method == "GET":
+            cluster.server.handle = handle  # type: ignore[method-assign]
+            cluster.add("Node", "again")
+            cluster.add("Pod", "new", spec=spec, status={"phase": "Running"})
+            await asyncio.sleep(5)
+        return answer
+
+    cluster.server.handle = slow  # type: ignore[method-assign]
+    async with cluster.manager(make_config(controllers=("podgc",))):
+        await asyncio.sleep(100)
+        assert await names(cluster) == ["new"]
