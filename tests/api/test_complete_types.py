@@ -257,6 +257,41 @@ def test_every_resource_is_of_a_complete_type_or_of_a_projection() -> None:
         assert len(sorts) == 1, resource
 
 
+def known_names() -> set[str]:
+    """Return the names of all fields of all models, as they are written."""
+    described = (getattr(models, name) for name in dir(models))
+    maps = (getattr(each, "attribute_map", {}) for each in described)
+    return {name for each in maps for name in each.values()}
+
+
+def api_structs() -> set[type[APIStruct]]:
+    """Return the types of the API, whole and in part."""
+    return {
+        value
+        for module in modules()
+        for value in vars(importlib.import_module(module)).values()
+        if isinstance(value, type) and issubclass(value, APIStruct)
+    }
+
+
+def test_every_field_has_a_name_that_the_api_knows() -> None:
+    """A field with a misspelled name is always empty.
+
+    Names in camel case say little of words such as URL and IO. Annotations are no
+    fields of models, and the models have no metrics.
+    """
+    known = known_names()
+    unknown = {
+        f"{struct.__name__}.{field.encode_name}"
+        for struct in api_structs()
+        if not struct.__name__.endswith(("Annotations", "Allocatable"))
+        and "metrics" not in struct.__module__
+        for field in fields(struct)
+        if field.encode_name not in known
+    }
+    assert unknown == set()
+
+
 TEXTS: Final = st.sampled_from(["", "a", "b/c", "ü"])
 TIMES: Final = st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000001Z"])
 NUMBERS: Final = st.integers(min_value=0, max_value=2**31)

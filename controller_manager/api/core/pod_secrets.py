@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from msgspec import field
+
 from controller_manager.api.core.v1 import LocalObjectReference
 from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
 from controller_manager.api.resource import Resource
@@ -69,7 +71,7 @@ class SecretVolume(APIStruct, frozen=True):
     flex_volume: SecretReferenceSource | None = None
     iscsi: SecretReferenceSource | None = None
     rbd: SecretReferenceSource | None = None
-    scale_io: SecretReferenceSource | None = None
+    scale_io: SecretReferenceSource | None = field(default=None, name="scaleIO")
     storageos: SecretReferenceSource | None = None
 
 

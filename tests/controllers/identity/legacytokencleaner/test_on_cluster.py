@@ -101,6 +101,10 @@ async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> No
             },
             id="csi",
         ),
+        pytest.param(
+            {"volumes": [{"name": "v", "scaleIO": {"secretRef": {"name": "idle"}}}]},
+            id="scaleIO",
+        ),
     ],
 )
 async def test_a_token_that_a_pod_uses_stays(
