@@ -97,6 +97,23 @@ def test_data_are_equal_whatever_their_order_and_nulls() -> None:
     assert find_equal([different], data) is None
 
 
+def test_numbers_are_equal_if_upstream_writes_them_alike() -> None:
+    """Go reads them as floating-point numbers, and rounds those above 2^53."""
+    longest = 2**63 - 1
+    toleration = {"operator": "Exists", "tolerationSeconds": longest}
+    data = template_data(decoded({"spec": {"tolerations": [toleration]}}))
+    assert str(longest).encode() in bytes(data)
+    rounded = bytes(data).replace(str(longest).encode(), b"9223372036854776000")
+    less = bytes(data).replace(str(longest).encode(), b"9223372036854770000")
+    endless = bytes(data).replace(str(longest).encode(), b"9" * 5000)
+    of_upstream, *others = (
+        ControllerRevision(data=Raw(content)) for content in (rounded, less, endless)
+    )
+    assert find_equal([of_upstream, *others], data) is of_upstream
+    assert is_equal_with_defaults(of_upstream.data, data)
+    assert find_equal(others, data) is None
+
+
 def test_the_last_of_equal_revisions_is_found() -> None:
     """As upstream does: it needs no new number, if it is the last of all."""
     first, last = revision("a", 1, data={"x": 1}), revision("b", 2, data={"x": 1})

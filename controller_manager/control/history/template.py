@@ -3,6 +3,8 @@
 Upstream: getPatch of stateful_set_utils.go and of daemon/update.go.
 """
 
+import json
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -24,6 +26,10 @@ _ESCAPES: Final = (
     ("\u2029".encode(), rb"\u2029"),
 )
 """What Go's encoder writes in another way; outside of strings none of it occurs."""
+
+_LARGE: Final = re.compile(rb"\d{16}")
+_EXACT: Final = 2**53
+"""The largest number below which a floating-point number is exact."""
 
 
 class _Spec(APIStruct, frozen=True):
@@ -67,7 +73,8 @@ def find_equal(
     The order of fields does not matter, nor does a field that is null or empty: older
     API servers write ``creationTimestamp: null`` into templates. Quantities are
     compared by their amounts; upstream compares the bytes, so another format of a
-    quantity is another revision there.
+    quantity is another revision there. Numbers above 2^53 are compared as upstream
+    writes them, which is rounded.
     """
     canonical: Any = None
     for revision in reversed(list(revisions)):
@@ -87,9 +94,7 @@ def is_equal_with_defaults(one: Raw, other: Raw) -> bool:
     Upstream: setMatchesLatestExistingRevision of stateful_set_control.go. False for
     data that is no patch of a template.
     """
-    first, second = (
-        template_within(msgspec.json.decode(each)) for each in (one, other)
-    )
+    first, second = (template_within(_decoded(each)) for each in (one, other))
     if first is None or second is None:
         return False
     return _with_defaults(first) == _with_defaults(second)
@@ -106,11 +111,23 @@ def canonical_data(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
 
     Data that is no patch of a template is returned without its empty fields.
     """
-    decoded = msgspec.json.decode(data)
+    decoded = _decoded(data)
     template = template_within(decoded)
     if template is None:
         return without_empty(decoded)
     return {"spec": {"template": canonical_template(template)}}
+
+
+def _decoded(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
+    """Return decoded data, with the numbers that Go rounds rounded like that."""
+    if _LARGE.search(data) is None:
+        return msgspec.json.decode(data)
+    return json.loads(bytes(data), parse_int=_as_go_reads)
+
+
+def _as_go_reads(text: str) -> int | float:
+    rounded = float(text)  # int refuses very long texts
+    return int(text) if abs(rounded) <= _EXACT else rounded
 
 
 def template_within(decoded: Any) -> JSON | None:  # noqa: ANN401 - any JSON
