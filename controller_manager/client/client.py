@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from enum import StrEnum
 from functools import cache
 from http import HTTPStatus
@@ -23,6 +23,8 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.server_clock import ServerClock
+from controller_manager.client.slots import Slots
+from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.client.transport import (
     Query,
     Request,
@@ -247,14 +249,14 @@ class Client:
         """Take the transport; without a limiter the rate is not limited.
 
         At most `in_flight` requests are in flight at a time, not counting watches; 0
-        means no limit. A write may take `write_timeout` seconds from the moment at
-        which it is sent. `on_write` is called with each object that was created or
-        changed, as stored. The rate limit holds for watches only with
-        `limits_watches`; client-go's never does.
+        means no limit. The keys of syncs share them, see `client.slots`. A write may
+        take `write_timeout` seconds from the moment at which it is sent. `on_write` is
+        called with each object that was created or changed, as stored. The rate limit
+        holds for watches only with `limits_watches`; client-go's never does.
         """
         self._limits_watches = limits_watches
         self._on_write = on_write
-        self._in_flight = asyncio.Semaphore(in_flight) if in_flight else nullcontext()
+        self._slots = Slots(in_flight) if in_flight else None
         self._write_timeout = write_timeout
         self._server_clock = server_clock or ServerClock(clock)
         self._warnings = warnings or WarningHeaders(silent_logger())
@@ -607,10 +609,12 @@ class Client:
     async def _call(self, request: Request) -> Response:
         """Send within the rate limit; retry where that is safe; check the answer."""
         for attempt in range(_MAX_RETRIES + 1):
-            await self._throttle(request.method)
             last = attempt == _MAX_RETRIES
             try:
-                async with self._in_flight:
+                # The rate is limited after a slot is free: requests that wait for a
+                # slot must not use up the rate that other keys need.
+                async with self._slot():
+                    await self._throttle(request.method)
                     answer = await self._exchange(request)
             except TransportError as lost:
                 if isinstance(lost, NotSent):
@@ -626,6 +630,11 @@ class Client:
                 raise error
             await asyncio.sleep(error.retry_after or 1.0)
         raise AssertionError  # the last attempt returns or raises
+
+    def _slot(self) -> AbstractAsyncContextManager[None]:
+        if self._slots is None:
+            return nullcontext()
+        return self._slots.slot(SYNC_KEY.get())
 
     async def _throttle(self, method: str) -> None:
         waited = await self._limiter.acquire()

@@ -1,12 +1,15 @@
 """Controllers start one after the other, and finish their syncs at the end."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.client.transport import Request
+from controller_manager.options.config import ClientConfig
 from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster, make_config
@@ -22,6 +25,33 @@ async def test_controllers_start_one_after_the_other(cluster: Cluster) -> None:
     loop = asyncio.get_running_loop()
     async with cluster.manager(make_config(controller_start_interval=10.0)):
         assert 20 <= loop.time() <= 40.1
+
+
+async def test_a_slow_webhook_of_one_namespace_delays_no_pod_of_another(
+    cluster: Cluster,
+) -> None:
+    """It takes ten seconds for each of 500 pods of one replica set."""
+    cluster.add_namespace("other")
+    handle = cluster.server.handle
+
+    async def slow(request: Request) -> Any:
+        if request.method == "POST" and request.path.endswith("/default/pods"):
+            await asyncio.sleep(10)
+        return await handle(request)
+
+    cluster.server.handle = slow  # type: ignore[method-assign]
+    user = User(cluster)
+    config = replace(make_config(controllers=("replicaset",)), client=ClientConfig())
+    async with cluster.manager(config):
+        await user.create(REPLICASETS, replica_set_json(replicas=500))
+        await asyncio.sleep(125)  # now a batch of 246 pods is waiting
+        assert len(await user.pods()) in range(254, 300)
+        other = replica_set_json("other", 1)
+        other["metadata"]["namespace"] = "other"
+        await user.create(REPLICASETS, other)
+        await asyncio.sleep(15)
+        found = (await cluster.client.list_page(PODS, "other")).items
+        assert len(found) == 1
 
 
 async def test_stopping_finishes_what_is_in_progress(cluster: Cluster) -> None:
