@@ -45,6 +45,16 @@ DecodedT = TypeVar("DecodedT")
 LIST_TIMEOUT: Final = 120.0
 """Seconds that one page of a list may take."""
 
+IDLE_TIMEOUT: Final = 75.0
+"""Seconds that a watch may bring nothing: a bookmark comes about once a minute."""
+
+BUSY_IDLE_TIMEOUT: Final = 35.0
+"""The same for a resource that kubelets or leaders write often: nodes and leases.
+
+A kubelet renews its lease every ten seconds. In a cluster where nothing changes for so
+long, the watch is opened anew a little too often.
+"""
+
 _MAX_RETRIES: Final = 10
 """How many retries a server may ask for with Retry-After (client-go's number)."""
 
@@ -128,8 +138,8 @@ class WatchOptions(Struct, frozen=True):
     """Which objects to watch, from which version, and for how long (seconds).
 
     A stream that sends nothing for `idle_timeout` counts as broken. A server sends
-    a bookmark about once a minute, so three minutes without data mean that the
-    connection is dead.
+    a bookmark about once a minute, so 75 seconds without data mean that the connection
+    is dead, or that the server sends no bookmarks: to open the watch anew costs little.
     """
 
     resource_version: str = ""
@@ -137,7 +147,7 @@ class WatchOptions(Struct, frozen=True):
     send_initial_events: bool = False
     label_selector: str = ""
     field_selector: str = ""
-    idle_timeout: float = 180.0
+    idle_timeout: float = IDLE_TIMEOUT
 
     def query(self) -> Query:
         """Return the query parameters."""

@@ -1,6 +1,6 @@
-"""The HTTP transport: one aiohttp session, tuned for many small requests.
+"""The HTTP transport: an aiohttp session, tuned for many small requests.
 
-It has no cookies and does not read the environment for each request. A call of
+The session has no cookies and does not read the environment for each request. A call of
 kubernetes_asyncio costs 177 µs, a call here 40: the difference is mostly two thread
 switches for ``trust_env``, and the model layer. Relative cost of a small POST,
 measured in one run: aiohttp 1, httpx 14 to 19, a bare asyncio stream 0.3 to 0.4. A
@@ -12,7 +12,9 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import quote, urlsplit
 
@@ -29,11 +31,21 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.files import FileReserve
 from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.sessions import Session, Sessions
 from controller_manager.client.transport import Request, Response, Stream
 
 _CONNECT_TIMEOUT = 10.0
-_DNS_SECONDS = 300
-"""Seconds for which resolved addresses are cached: a DNS look-up opens files."""
+_DNS_SECONDS = 30
+"""Seconds for which resolved addresses are cached: a DNS look-up opens files.
+
+After a failed connection they are looked up at once.
+"""
+
+_PATIENCE = 1.0
+"""Seconds of waiting after which a cancelled request counts as not answered.
+
+The requests about the lease are cancelled so: an attempt has less time than they have.
+"""
 
 _READ_BUFFER = 1 << 20
 
@@ -60,7 +72,16 @@ class HTTPTransport:
         self._reserve = reserve or FileReserve(0)
         self._base = credentials.server.rstrip("/")
         self._host = urlsplit(self._base).netloc
-        self._session = aiohttp.ClientSession(
+        self._user_agent = user_agent
+        self._sessions = Sessions(self._make_session)
+
+    @property
+    def host(self) -> str:
+        """``host:port`` of the server."""
+        return self._host
+
+    def _make_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,  # each watch has a connection; clients limit the others
                 keepalive_timeout=60,  # below the 90 s after which a server closes
@@ -70,56 +91,91 @@ class HTTPTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=True,
-            headers={"User-Agent": user_agent},
+            headers={"User-Agent": self._user_agent},
             read_bufsize=_READ_BUFFER,
             skip_auto_headers={"Accept", "Content-Type"},
         )
-
-    @property
-    def host(self) -> str:
-        """``host:port`` of the server."""
-        return self._host
 
     def _make_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         return self._reserve.open(lambda: _keepalive_socket(address))
 
     async def request(self, request: Request) -> Response:
-        """Send and read the whole answer within the request's timeout."""
+        """Send and read the whole answer within the request's timeout.
+
+        A request without an answer leaves the idle connections behind.
+        """
         self._reserve.refill()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT)
+        session = self._sessions.take()
         try:
             # One deadline covers everything: plugins, the retry, the answer.
-            async with asyncio.timeout(request.timeout):
-                return await self._exchange(request, timeout)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _transport_error(request, self._host, error) from error
+            with self._failing(session, request):
+                async with asyncio.timeout(request.timeout):
+                    return await self._exchange(session, request, timeout)
+        finally:
+            await self._sessions.give_back(session)
 
     async def _exchange(
-        self, request: Request, limits: aiohttp.ClientTimeout
+        self, session: Session, request: Request, limits: aiohttp.ClientTimeout
     ) -> Response:
-        async with await self._send(request, limits) as answer:
+        async with await self._send(session, request, limits) as answer:
             body = await answer.read()
             return Response(answer.status, _lower(answer.headers), body)
 
     async def stream(self, request: Request) -> Stream:
-        """Send; return as soon as the status and the headers have arrived."""
+        """Send; return as soon as the status and the headers have arrived.
+
+        A stream that brings nothing leaves the idle connections behind.
+        """
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=request.timeout
         )
+        session = self._sessions.take()
         try:
             # No other limit detects a proxy that hangs.
-            async with asyncio.timeout(request.timeout):
-                answer = await self._send(request, timeout)
+            with self._failing(session, request):
+                async with asyncio.timeout(request.timeout):
+                    answer = await self._send(session, request, timeout)
+        except BaseException:
+            await self._sessions.give_back(session)
+            raise
+        failed = partial(self._failed, request)
+        return _HTTPStream(answer, self._sessions, session, failed)
+
+    @contextmanager
+    def _failing(self, session: Session, request: Request) -> Iterator[None]:
+        """Raise failures of a request as errors of the transport."""
+        started = asyncio.get_running_loop().time()
+        try:
+            yield
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _transport_error(request, self._host, error) from error
-        return _HTTPStream(answer, request, self._host)
+            raise self._failed(request, session, error) from error
+        except asyncio.CancelledError:
+            if asyncio.get_running_loop().time() - started >= _PATIENCE:
+                self._sessions.replace(session)
+            raise
+
+    def _failed(
+        self, request: Request, session: Session, error: BaseException
+    ) -> TransportError:
+        """Return the error to raise, and draw the conclusion from it.
+
+        A server that cannot be connected to may have another address now. A server
+        that does not answer may be dead, and the idle connections with it.
+        """
+        failure = _transport_error(request, self._host, error)
+        if isinstance(failure, NotSent):
+            session.forget_addresses()
+        elif isinstance(failure, RequestTimeout):
+            self._sessions.replace(session)
+        return failure
 
     async def _send(
-        self, request: Request, limits: aiohttp.ClientTimeout
+        self, session: Session, request: Request, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         try:
             identity = await self._credentials.identity()
-            answer = await self._send_as(identity, request, limits)
+            answer = await self._send_as(session, identity, request, limits)
             refused = (
                 answer.status == HTTPStatus.UNAUTHORIZED
                 and "authorization" not in request.headers
@@ -130,7 +186,7 @@ class HTTPTransport:
         except ConfigError as error:
             # A plugin that fails now may work later, so the caller may retry.
             raise NotSent(str(error)) from error
-        return await self._send_as(identity, request, limits)
+        return await self._send_as(session, identity, request, limits)
 
     async def _is_renewed(
         self, identity: Identity, answer: aiohttp.ClientResponse
@@ -149,7 +205,11 @@ class HTTPTransport:
         return renewed
 
     async def _send_as(
-        self, identity: Identity, request: Request, limits: aiohttp.ClientTimeout
+        self,
+        session: Session,
+        identity: Identity,
+        request: Request,
+        limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         headers = CIMultiDict(identity.headers)
         headers.update(request.headers)
@@ -159,7 +219,7 @@ class HTTPTransport:
                 f"{quote(name, safe='')}={quote(value, safe='')}"
                 for name, value in request.query
             )
-        return await self._session.request(
+        return await session.http.request(
             request.method,
             URL(url, encoded=True),
             data=request.body,
@@ -174,7 +234,7 @@ class HTTPTransport:
     async def close(self) -> None:
         """Close all connections."""
         await self._credentials.close()
-        await self._session.close()
+        await self._sessions.close()
         self._reserve.close()
         # aiohttp closes TLS transports in the next turns of the loop.
         await asyncio.sleep(0)
@@ -182,11 +242,17 @@ class HTTPTransport:
 
 class _HTTPStream:
     def __init__(
-        self, answer: aiohttp.ClientResponse, request: Request, host: str
+        self,
+        answer: aiohttp.ClientResponse,
+        sessions: Sessions,
+        session: Session,
+        failed: Callable[[Session, BaseException], TransportError],
     ) -> None:
         self._answer = answer
-        self._request = request
-        self._host = host
+        self._sessions = sessions
+        self._session = session
+        self._failed = failed
+        self._is_open = True
 
     @property
     def status(self) -> int:
@@ -201,10 +267,13 @@ class _HTTPStream:
             async for chunk in self._answer.content.iter_any():
                 yield chunk
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _transport_error(self._request, self._host, error) from error
+            raise self._failed(self._session, error) from error
 
     async def close(self) -> None:
         self._answer.close()
+        if self._is_open:
+            self._is_open = False
+            await self._sessions.give_back(self._session)
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

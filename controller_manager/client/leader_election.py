@@ -19,7 +19,11 @@ import msgspec
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta, resource_version_number
 from controller_manager.api.times import format_micro_time
-from controller_manager.client.client import Client, WatchOptions
+from controller_manager.client.client import (
+    BUSY_IDLE_TIMEOUT,
+    Client,
+    WatchOptions,
+)
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
@@ -182,7 +186,8 @@ class LeaderElector:
         If the watch fails or is forbidden, polling alone observes the changes.
         """
         options = WatchOptions(
-            field_selector=f"metadata.name={self._config.resource_name}"
+            field_selector=f"metadata.name={self._config.resource_name}",
+            idle_timeout=BUSY_IDLE_TIMEOUT,
         )
         while True:
             started = self._clock.monotonic()

@@ -8,13 +8,21 @@ from enum import Enum
 from http import HTTPStatus
 from typing import Final, Generic, Protocol, TypeVar
 
+from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.core.v1 import NODES
 from controller_manager.api.meta import (
     KubeObject,
     key_of,
     resource_version_number,
 )
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client, ListOptions, WatchOptions
+from controller_manager.client.client import (
+    BUSY_IDLE_TIMEOUT,
+    IDLE_TIMEOUT,
+    Client,
+    ListOptions,
+    WatchOptions,
+)
 from controller_manager.client.errors import (
     APIError,
     Gone,
@@ -38,6 +46,9 @@ ReadT_contra = TypeVar("ReadT_contra", bound=KubeObject, contravariant=True)
 
 _MIN_WATCH_SECONDS: Final = 300
 """Minimum duration of a watch: 5 to 10 minutes, so that reconnects are spread."""
+
+_WRITTEN_OFTEN: Final = (NODES.group_resource, LEASES.group_resource)
+"""Resources whose watches are rarely silent as long as the connection works."""
 
 _EVENTS_PER_TURN: Final = 100
 """How many events are processed before other tasks get their turn."""
@@ -117,7 +128,8 @@ class Reflector(Generic[ObjectT]):
     - A relist is never older than the cache: if an API server is behind, the list is
       read again.
     - Events of versions that were delivered before are dropped.
-    - A stream that sends nothing for three minutes counts as broken.
+    - A stream that sends nothing for 75 seconds counts as broken; one of nodes or
+      leases, for 35 seconds. The watch is resumed from its last version.
     - Failures are retried for ever, with exponential backoff from 0.8 to 30 s and
       jitter; but a watch that was open for a second or longer is resumed at once.
     """
@@ -149,6 +161,11 @@ class Reflector(Generic[ObjectT]):
         self._rng = rng
         self._logger = logger
         self._can_stream = stream_lists
+        self._idle_timeout = (
+            BUSY_IDLE_TIMEOUT
+            if resource.group_resource in _WRITTEN_OFTEN
+            else IDLE_TIMEOUT
+        )
         self._state = self._initial_state()
         self._resource_version = ""
         self._version = 0
@@ -325,6 +342,7 @@ class Reflector(Generic[ObjectT]):
             timeout_seconds=seconds,
             send_initial_events=initial,
             field_selector=self._resource.field_selector,
+            idle_timeout=self._idle_timeout,
         )
 
     async def _stream_initial(self) -> None:

@@ -107,12 +107,12 @@ async def proxy_cuts_idle_streams(environment: Environment) -> None:
 async def watches_stay_half_open(environment: Environment) -> None:
     """No issue: the peer of all watches is gone without closing them.
 
-    After three minutes without a bookmark they are opened anew.
+    After 75 seconds without a bookmark they are opened anew.
     """
     await asyncio.sleep(10)
     environment.manager.connection.fall_silent()
     environment.create(replicas=3)
-    await environment.until(environment.is_complete, within=200)
+    await environment.until(environment.is_complete, within=100)
 
 
 async def each_resource_in_an_etcd_of_its_own(environment: Environment) -> None:

@@ -1,0 +1,209 @@
+"""The transport leaves connections and addresses behind that may be dead."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from controller_manager.client.credentials import Credentials
+from controller_manager.client.errors import NotSent, RequestTimeout
+from controller_manager.client.http import HTTPTransport
+from controller_manager.client.transport import Request
+from controller_manager.clock import SystemClock
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+HEADERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+QUICK = Request("GET", "/healthz", timeout=0.2)
+
+
+class Server:
+    """Answers requests, until it dies behind a proxy that keeps its connections open.
+
+    Connections that are opened after that lead to another server, which answers.
+    """
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.dead_below = 0
+        """Connections with a lower number are dead."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def die(self) -> None:
+        self.dead_below = self.connections
+
+    @asynccontextmanager
+    async def running(self, host: str = "127.0.0.1") -> AsyncGenerator[int, None]:
+        server = await asyncio.start_server(self._accepted, host, 0)
+        try:
+            yield int(server.sockets[0].getsockname()[1])
+        finally:
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await server.wait_closed()
+
+    def _accepted(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        number, self.connections = self.connections, self.connections + 1
+        try:
+            while request := await reader.readline():
+                while (await reader.readline()).strip():
+                    continue
+                if number >= self.dead_below:
+                    writer.write(HEADERS if b"watch" in request else ANSWER)
+        except ConnectionError:
+            pass  # it was closed while it was read
+        finally:
+            writer.close()
+
+
+def transport_to(host: str, port: int) -> HTTPTransport:
+    clock = SystemClock()
+    return HTTPTransport(Credentials(f"http://{host}:{port}", clock=clock), "test")
+
+
+async def fill_pool(transport: HTTPTransport, connections: int) -> None:
+    """Send requests at the same time, so that idle connections are left."""
+    requests = (transport.request(QUICK) for _ in range(connections))
+    assert [each.status for each in await asyncio.gather(*requests)] == [
+        200
+    ] * connections
+
+
+async def time_out(transport: HTTPTransport) -> None:
+    with pytest.raises(RequestTimeout):
+        await transport.request(QUICK)
+
+
+async def stream_without_headers(transport: HTTPTransport) -> None:
+    with pytest.raises(RequestTimeout):
+        await transport.stream(QUICK)
+
+
+async def caller_gives_up(transport: HTTPTransport) -> None:
+    """End the request by the caller's own deadline, as those of the lease are."""
+    patient = Request("GET", "/healthz", timeout=30)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1.1):
+            await transport.request(patient)
+
+
+@pytest.mark.parametrize("fails", [time_out, stream_without_headers, caller_gives_up])
+async def test_a_request_without_an_answer_drops_the_idle_connections(
+    fails: Any,
+) -> None:
+    """They lead to the same server, so the next request would wait as long."""
+    server = Server()
+    async with server.running() as port:
+        transport = transport_to("127.0.0.1", port)
+        await fill_pool(transport, 3)
+        server.die()
+        await fails(transport)
+        assert (await transport.request(QUICK)).body == b"ok"
+        assert server.connections == 4
+        await transport.close()
+
+
+async def test_a_watch_that_brings_nothing_drops_the_idle_connections() -> None:
+    """The idle time of the watch is over; the other watches stay open."""
+    server = Server()
+    async with server.running() as port:
+        transport = transport_to("127.0.0.1", port)
+        await fill_pool(transport, 3)
+        watch = Request("GET", "/watch", timeout=0.2)
+        silent = await transport.stream(watch)
+        other = await transport.stream(Request("GET", "/watch", timeout=30))
+        server.die()
+        with pytest.raises(RequestTimeout):
+            async with aclosing(silent.chunks()) as chunks:
+                await anext(chunks)
+        await silent.close()
+        assert (await transport.request(QUICK)).body == b"ok"
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1), aclosing(other.chunks()) as chunks:
+                await anext(chunks)
+        await other.close()
+        await transport.close()
+
+
+async def test_a_request_that_its_caller_cancels_at_once_keeps_the_connections() -> (
+    None
+):
+    """It has not waited for long, so nothing is known about the server."""
+    server = Server()
+    async with server.running() as port:
+        transport = transport_to("127.0.0.1", port)
+        await fill_pool(transport, 2)
+        task = asyncio.create_task(transport.request(QUICK))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert (await transport.request(QUICK)).status == 200
+        assert server.connections == 2
+        await transport.close()
+
+
+class Resolver:
+    """Answers for one name; patches the look-ups of the running event loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+        self.address = address
+        self.lookups = 0
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "getaddrinfo", self._resolve)
+
+    async def _resolve(self, _: str, port: int, **__: Any) -> list[Any]:
+        self.lookups += 1
+        kind = socket.SOCK_STREAM
+        return [(socket.AF_INET, kind, 6, "", (self.address, port))]
+
+
+async def refused(transport: HTTPTransport) -> None:
+    with pytest.raises(NotSent, match="cannot connect"):
+        await transport.request(QUICK)
+
+
+async def test_a_refused_connection_drops_the_pinned_addresses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server has moved to another address."""
+    resolver = Resolver(monkeypatch, "127.0.0.1")
+    server = Server()
+    async with server.running("127.0.0.2") as port:
+        transport = transport_to("api.test", port)
+        await refused(transport)
+        resolver.address = "127.0.0.2"
+        assert (await transport.request(QUICK)).body == b"ok"
+        assert resolver.lookups == 2
+        await transport.close()
+
+
+async def test_an_address_is_pinned_for_half_a_minute_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look-up opens files, so it is not done for each connection."""
+    resolver = Resolver(monkeypatch, "127.0.0.1")
+    server = Server()
+    began = time.monotonic()
+    async with server.running() as port:
+        transport = transport_to("api.test", port)
+        lookups = []
+        for number, seconds in enumerate((0, 29, 31)):
+            monkeypatch.setattr("aiohttp.connector.monotonic", lambda: began + seconds)  # noqa: B023
+            await fill_pool(transport, number + 1)  # opens one more connection
+            lookups.append(resolver.lookups)
+        assert (lookups, server.connections) == ([1, 1, 2], 3)
+        await transport.close()
