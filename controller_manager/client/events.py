@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol
 
 from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectReference
@@ -20,6 +20,7 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.clock import Clock
+from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
 
 NORMAL: Final = "Normal"
@@ -50,7 +51,8 @@ class EventBroadcaster:
     Up to 1,000 events wait in a queue; when it is full, new events are dropped. Events
     are correlated as in client-go (see `client.correlator`) and written one after the
     other. If the API server does not answer, an event is tried twelve times, ten
-    seconds apart; if the server rejects an event, it is dropped and logged.
+    seconds apart; if the server rejects an event, it is dropped and logged. So is an
+    event that causes an unexpected exception.
     """
 
     def __init__(
@@ -61,8 +63,13 @@ class EventBroadcaster:
         clock: Clock,
         rng: random.Random,
         logger: Logger,
+        count_defect: Callable[[str], None] = count_nowhere,
     ) -> None:
-        """Take the client to write with and the reporting component's name."""
+        """Take the client to write with and the reporting component's name.
+
+        `count_defect` counts unexpected exceptions, see `Defects`.
+        """
+        self._defects = Defects(logger, count_defect)
         self._client = client
         self._source = EventSource(component=component)
         self._clock = clock
@@ -81,6 +88,19 @@ class EventBroadcaster:
         message: str,
     ) -> None:
         """Record an event about `obj`; return at once and never fail."""
+        try:
+            self._record(resource, obj, event_type, reason, message)
+        except Exception as error:  # noqa: BLE001 - a sync must not fail by its event
+            self._defects.report("events", error, "record", reason=reason)
+
+    def _record(
+        self,
+        resource: AnyResource,
+        obj: KubeObject,
+        event_type: str,
+        reason: str,
+        message: str,
+    ) -> None:
         event = self._make(resource, obj, event_type, reason, message)
         self._logger.v(4).info(
             "Event occurred",
@@ -139,7 +159,7 @@ class EventBroadcaster:
                 events.append(self._queue.get_nowait())
             try:
                 for correlated in self._merged(events):
-                    await self._deliver(correlated)
+                    await self._deliver_or_drop(correlated)
             finally:
                 for _ in events:
                     self._queue.task_done()
@@ -152,7 +172,7 @@ class EventBroadcaster:
         """
         merged: dict[Key, Correlated] = {}
         for event in events:
-            correlated = self._correlator.correlate(event)
+            correlated = self._correlated(event)
             if correlated is None:
                 continue
             known = merged.get(correlated.key)
@@ -162,9 +182,23 @@ class EventBroadcaster:
             merged[correlated.key] = correlated
         return merged.values()
 
+    def _correlated(self, event: Event) -> Correlated | None:
+        try:
+            return self._correlator.correlate(event)
+        except Exception as error:  # noqa: BLE001 - it concerns this event only
+            self._defects.report("events", error, "correlate", reason=event.reason)
+            return None
+
     async def flush(self) -> None:
         """Wait until all events recorded so far are written or dropped."""
         await self._queue.join()
+
+    async def _deliver_or_drop(self, correlated: Correlated) -> None:
+        try:
+            await self._deliver(correlated)
+        except Exception as error:  # noqa: BLE001 - it concerns this event only
+            reason = correlated.event.reason
+            self._defects.report("events", error, "write", reason=reason)
 
     async def _deliver(self, correlated: Correlated) -> None:
         for attempt in range(_MAX_TRIES):

@@ -11,6 +11,7 @@ import asyncio
 import math
 import random
 import uuid
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Final, Protocol
 
@@ -35,6 +36,7 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import NORMAL, EventRecorder
 from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import Clock
+from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import LeaderElectionConfig
 
@@ -91,7 +93,7 @@ class LeaderElector:
     differ.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that it reports to
         self,
         client: Client,
         config: LeaderElectionConfig,
@@ -102,8 +104,13 @@ class LeaderElector:
         recorder: EventRecorder,
         metrics: ElectionMetrics,
         logger: Logger,
+        count_defect: Callable[[str], None] = count_nowhere,
     ) -> None:
-        """Take the client, which should have no rate limit, and the identity."""
+        """Take the client, which should have no rate limit, and the identity.
+
+        `count_defect` counts unexpected exceptions, see `Defects`.
+        """
+        self._defects = Defects(logger, count_defect)
         self._client = client
         self._config = config
         self.identity = identity
@@ -207,6 +214,8 @@ class LeaderElector:
                                     pass  # the lease has not changed
             except (APIError, TransportError, ProtocolError) as error:
                 self._logger.v(4).info("Lease not watched", err=str(error))
+            except Exception as error:  # noqa: BLE001 - polling observes changes, too
+                self._defects.report("lease", error, "watch")
             if self._clock.monotonic() - started < self._config.lease_duration:
                 # The watch ended too early: do not send watches in a fast loop.
                 await asyncio.sleep(self._jittered())
@@ -229,6 +238,8 @@ class LeaderElector:
             self._logger.v(2).info("There is no lease to release", lease=self._key)
         except (APIError, TransportError, ProtocolError, TimeoutError) as error:
             self._logger.warning("Lease not released", lease=self._key, err=str(error))
+        except Exception as error:  # noqa: BLE001 - the lease expires by itself
+            self._defects.report("lease", error, "release")
         else:
             self._logger.info("Released lease", lease=self._key)
 
@@ -292,6 +303,8 @@ class LeaderElector:
         else:
             why = f"the lease {self._key} is held by {self.holder or 'nobody'}"
         self._stop_leading()
+        # The process ends at once: there is no time to release what may be its lease.
+        self._write_unconfirmed = False
         raise LeadershipLost(why)
 
     def _stop_leading(self) -> None:
@@ -317,6 +330,8 @@ class LeaderElector:
                 lease=self._key,
                 err=str(error),
             )
+        except Exception as error:  # noqa: BLE001 - the next attempt may succeed
+            self._defects.report("lease", error, "attempt")
         return False
 
     async def _acquire_or_renew(self) -> bool:

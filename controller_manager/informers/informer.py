@@ -17,6 +17,7 @@ from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.informers.reflector import Reflector
 from controller_manager.informers.store import Store
+from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import InformerMetrics
 from controller_manager.options.gates import (
@@ -116,6 +117,12 @@ class SharedInformer(Generic[ObjectT]):
 
     It is synced as soon as the first complete list is in the store and every handler
     has been called for its objects.
+
+    A function that fails for one object fails for that object only; the exception is
+    logged and counted. An object that breaks the transform is stored as it came. For
+    an object that breaks an index the store keeps the former version, or none, and no
+    handler is called: it looks as if the watch were late, and controllers must expect
+    that. Its next change is handled like any other.
     """
 
     def __init__(
@@ -140,6 +147,7 @@ class SharedInformer(Generic[ObjectT]):
         self._metrics = metrics
         self._received_at = 0.0
         self.resource = resource
+        self._defects = Defects(logger, metrics.defect)
         self.store: Store[ObjectT] = Store()
         self._registrations: list[Registration[ObjectT]] = []
         self._group: asyncio.TaskGroup | None = None
@@ -157,6 +165,7 @@ class SharedInformer(Generic[ObjectT]):
             rng=rng,
             logger=logger,
             metrics=metrics,
+            defects=self._defects,
             transform=transform,
         )
 
@@ -260,13 +269,20 @@ class SharedInformer(Generic[ObjectT]):
             self._logger.v(4).info(
                 "Resync", resource=self.resource.group_resource, objects=len(self.store)
             )
-            for number, obj in enumerate(self.store):
-                key = key_of(obj)
-                # Other tasks have run since: the object may be deleted or replaced.
-                if self.store.get(key) is obj:
-                    self._notify_update(self._registrations, key, obj, obj)
-                if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
-                    await asyncio.sleep(0)
+            try:
+                await self._resync_once()
+            except Exception as error:  # noqa: BLE001 - it must not end the watch
+                name = self.resource.group_resource
+                self._defects.report("resync", error, resource=name)
+
+    async def _resync_once(self) -> None:
+        for number, obj in enumerate(self.store):
+            key = key_of(obj)
+            # Other tasks have run since: the object may be deleted or replaced.
+            if self.store.get(key) is obj:
+                self._notify_update(self._registrations, key, obj, obj)
+            if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
+                await asyncio.sleep(0)
 
     async def replaced(
         self, objects: Mapping[str, ObjectT], resource_version: str
@@ -339,8 +355,9 @@ class SharedInformer(Generic[ObjectT]):
         before = self.store.exchange(new_store)
         for number, key in enumerate(different):
             # Pop the old objects, so that their memory is not freed in a single turn.
-            old = before.pop(key, None)
-            self._notify_difference(registrations, key, old, objects.get(key))
+            old, new = before.pop(key, None), self.store.get(key)
+            if new is not old:
+                self._notify_difference(registrations, key, old, new)
             if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
                 # A handler that was added meanwhile is called for the whole new store.
@@ -357,8 +374,14 @@ class SharedInformer(Generic[ObjectT]):
         """
         new_store = self.store.without_objects()
         for number, (key, obj) in enumerate(objects.items()):
-            known = None if key in different else self.store.get(key)
-            new_store.put(obj if known is None else known, key)
+            known = self.store.get(key)
+            if key in different or known is None:
+                if known is not None and known.metadata.uid != obj.metadata.uid:
+                    known = None
+                if not self._put(new_store, key, obj) and known is not None:
+                    new_store.put(known, key)
+            else:
+                new_store.put(known, key)
             if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
         return new_store
@@ -408,20 +431,28 @@ class SharedInformer(Generic[ObjectT]):
 
     def _upsert(self, key: str, obj: ObjectT) -> None:
         old = self.store.get(key)
-        if old is None:
-            self.store.put(obj, key)
-            self._notify_add(self._registrations, obj)
-        elif old.metadata.uid != obj.metadata.uid:
+        if old is not None and old.metadata.uid != obj.metadata.uid:
             # The watch missed that it was deleted and created again: two objects.
             self.store.remove(key)
             self._notify_delete(self._registrations, key, old)
-            self.store.put(obj, key)
-            self._notify_add(self._registrations, obj)
-        elif old != obj:
+            old = None
+        if old is None:
+            if self._put(self.store, key, obj):
+                self._notify_add(self._registrations, obj)
+        elif old != obj and self._put(self.store, key, obj):
             # The version may be the same: an API server that was upgraded may return
             # fields that the old one did not have.
-            self.store.put(obj, key)
             self._notify_update(self._registrations, key, old, obj)
+
+    def _put(self, store: Store[ObjectT], key: str, obj: ObjectT) -> bool:
+        """Put an object into a store; tell whether its indexes could take it."""
+        try:
+            store.put(obj, key)
+        except Exception as error:  # noqa: BLE001 - it concerns this object only
+            name = self.resource.group_resource
+            self._defects.report("index", error, resource=name, object=key)
+            return False
+        return True
 
     def reread(self, obj: ObjectT) -> bool:
         """Compare an object that was just read; tell whether the cache is as new.
@@ -436,8 +467,7 @@ class SharedInformer(Generic[ObjectT]):
             != (obj.metadata.uid, obj.metadata.resource_version)
         ):
             return False
-        self.store.put(obj, key)
-        return True
+        return self._put(self.store, key, obj)
 
     def _notify_add(
         self, registrations: Sequence[Registration[ObjectT]], obj: ObjectT
@@ -468,11 +498,11 @@ class SharedInformer(Generic[ObjectT]):
     def _call_handler(self, function: Callable[..., None], *objects: ObjectT) -> None:
         try:
             function(*objects)
-        except Exception as error:
-            self._logger.error(
-                "Event handler failed",
+        except Exception as error:  # noqa: BLE001 - it concerns one controller only
+            self._defects.report(
+                "handler",
+                error,
+                getattr(function, "__qualname__", ""),
                 resource=self.resource.group_resource,
                 object=key_of(objects[-1]),
-                err=repr(error),
-                exc_info=error,
             )

@@ -39,6 +39,7 @@ from controller_manager.client.watch import (
     Modified,
     WatchEvent,
 )
+from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
@@ -130,11 +131,13 @@ class Reflector(Generic[ObjectT]):
     - Events of versions that were delivered before are dropped.
     - A stream that sends nothing for 75 seconds counts as broken; one of nodes or
       leases, for 35 seconds. The watch is resumed from its last version.
+    - An object that breaks the transform is delivered, and so are all others. After
+      any other unexpected exception everything is listed again.
     - Failures are retried for ever, with exponential backoff from 0.8 to 30 s and
       jitter; but a watch that was open for a second or longer is resumed at once.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that it reports to
         self,
         client: Client,
         resource: Resource[ObjectT],
@@ -144,6 +147,7 @@ class Reflector(Generic[ObjectT]):
         rng: random.Random,
         logger: Logger,
         metrics: WatchMetrics,
+        defects: Defects,
         transform: Callable[[ObjectT], None],
     ) -> None:
         """Take the resource to watch and the sink of its objects.
@@ -153,6 +157,7 @@ class Reflector(Generic[ObjectT]):
         """
         self.transform = transform
         self._metrics = metrics
+        self._defects = defects
         self._failing_since: float | None = None
         self._last_error: Exception | None = None
         self._client = client
@@ -191,11 +196,24 @@ class Reflector(Generic[ObjectT]):
                 continue
             except (APIError, TransportError, ProtocolError) as error:
                 retry_at_once = self._failed(error)
+            except Exception as error:  # noqa: BLE001 - it must not end other watches
+                self._broke(error)
+                retry_at_once = False
             if retry_at_once:
                 continue
             if loop.time() - started > _BACKOFF_RESET:
                 self._failures = 0
             await asyncio.sleep(self._backoff())
+
+    def _broke(self, error: Exception) -> None:
+        """Choose the next state after an unexpected exception: read everything again.
+
+        It is unknown which objects have reached the sink.
+        """
+        self._defects.report("reflector", error, resource=self._name)
+        self._record_failure("defect", error)
+        self._metrics.relisted("defect")
+        self._state = self._initial_state()
 
     def _failed(self, error: APIError | TransportError | ProtocolError) -> bool:
         """Choose the next state after a failure; tell whether to retry at once."""
@@ -390,9 +408,22 @@ class Reflector(Generic[ObjectT]):
             self._add_listed(objects, whole.items)
         await self._complete(objects, version)
 
+    def _make_smaller(self, obj: ObjectT) -> None:
+        """Transform an object; one that breaks the transform stays as far as it got.
+
+        Each step of a transform drops an unused field or shares an equal part. An
+        object that were left out instead would be taken for one that does not exist.
+        """
+        try:
+            self.transform(obj)
+        except Exception as error:  # noqa: BLE001 - it concerns this object only
+            self._defects.report(
+                "transform", error, resource=self._name, object=key_of(obj)
+            )
+
     def _add_listed(self, objects: dict[str, ObjectT], items: list[ObjectT]) -> None:
         for obj in items:
-            self.transform(obj)
+            self._make_smaller(obj)
             objects[key_of(obj)] = obj
 
     def _collect_initial(
@@ -466,7 +497,7 @@ class Reflector(Generic[ObjectT]):
             return
         match event:
             case Added(object=obj) | Modified(object=obj):
-                self.transform(obj)
+                self._make_smaller(obj)
                 self._sink.changed(obj)
             case Deleted(object=obj):
                 self._sink.deleted(obj)

@@ -1,6 +1,6 @@
 """The store: an indexed cache of immutable objects."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -17,12 +17,22 @@ class _IndexEntries(Generic[ObjectT]):
     index: Index
     keys: dict[str, dict[str, None]] = field(default_factory=dict)
 
-    def insert(self, key: str, obj: ObjectT) -> None:
-        for value in self.index.function(obj):
+    def values(self, old: ObjectT | None, new: ObjectT) -> tuple[str, ...] | None:
+        """Return the values of a version, `None` if the old one has the same values."""
+        if old is not None and self.index.has_same_values(old, new):
+            return None
+        return tuple(self.index.function(new))
+
+    def insert(self, key: str, values: Iterable[str]) -> None:
+        for value in values:
             self.keys.setdefault(value, {})[key] = None
 
+    def fill(self, objects: Mapping[str, ObjectT]) -> None:
+        for key, obj in objects.items():
+            self.insert(key, self.index.function(obj))
+
     def remove(self, key: str, obj: ObjectT) -> None:
-        for value in self.index.function(obj):
+        for value in self._values_at(key, obj):
             entries = self.keys.get(value)
             if entries is None:
                 continue
@@ -30,9 +40,19 @@ class _IndexEntries(Generic[ObjectT]):
             if not entries:
                 del self.keys[value]
 
+    def _values_at(self, key: str, obj: ObjectT) -> Collection[str]:
+        """Return the values under which an object stands."""
+        try:
+            return tuple(self.index.function(obj))
+        except Exception:  # noqa: BLE001 - it did not fail when the object was added
+            return [value for value, keys in self.keys.items() if key in keys]
+
 
 class Store(Generic[ObjectT]):
     """Objects by key, and by the indexes that were added.
+
+    If an index function raises an exception, so does the method that needs it, and the
+    store stays as it was: no index is updated half.
 
     Objects are immutable and returned without a copy; a reader that keeps an object
     keeps that version. Iteration is in the order of the first insertion.
@@ -59,9 +79,9 @@ class Store(Generic[ObjectT]):
         """Maintain an index from now on; adding the same index again does nothing."""
         if index.name in self._indexes:
             return
-        index_entries = self._indexes[index.name] = _IndexEntries(index)
-        for key, obj in self._objects.items():
-            index_entries.insert(key, obj)
+        entries: _IndexEntries[ObjectT] = _IndexEntries(index)
+        entries.fill(self._objects)
+        self._indexes[index.name] = entries
 
     def get(self, key: str) -> ObjectT | None:
         """Return the object of this key, `None` if there is none."""
@@ -80,14 +100,17 @@ class Store(Generic[ObjectT]):
         """Store `obj` under `key` (default: `key_of`); return the replaced object."""
         key = key or key_of(obj)
         old = self._objects.get(key)
+        changed = [
+            (index, values)
+            for index in self._indexes.values()
+            if (values := index.values(old, obj)) is not None
+        ]
         # An assignment keeps the key string of the entry, which the indexes share.
         self._objects[key] = obj
-        for index_entries in self._indexes.values():
-            if old is None:
-                index_entries.insert(key, obj)
-            elif not index_entries.index.has_same_values(old, obj):
-                index_entries.remove(key, old)
-                index_entries.insert(key, obj)
+        for index, values in changed:
+            if old is not None:
+                index.remove(key, old)
+            index.insert(key, values)
         return old
 
     def without_objects(self) -> "Store[ObjectT]":
@@ -103,13 +126,9 @@ class Store(Generic[ObjectT]):
         `other` must come from `without_objects`; it is empty afterwards. An index that
         was added since then is filled now.
         """
-        before, (self._objects, indexes) = self._objects, other.release()
-        for name, index in self._indexes.items():
-            filled = indexes.get(name)
-            index.keys = {} if filled is None else filled.keys
-            if filled is None:
-                for key, obj in self._objects.items():
-                    index.insert(key, obj)
+        for index in self._indexes.values():
+            other.add_index(index.index)
+        before, (self._objects, self._indexes) = self._objects, other.release()
         return before
 
     def release(self) -> tuple[dict[str, ObjectT], dict[str, _IndexEntries[ObjectT]]]:

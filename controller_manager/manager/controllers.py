@@ -2,14 +2,17 @@
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.manager.runnable import Checks, Lifetime, Runnable
+from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
 from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.worker import DebugPage
 
@@ -51,16 +54,24 @@ class Member:
 
 
 class ControllerGroup(Runnable):
-    """Runs controllers; one that cannot start yet does not delay the others."""
+    """Runs controllers; one that cannot start yet does not delay the others.
+
+    One that ends by an unexpected exception runs again a moment later.
+    """
 
     def __init__(
-        self, config: GenericConfig, rng: random.Random, logger: Logger
+        self,
+        config: GenericConfig,
+        rng: random.Random,
+        logger: Logger,
+        count_defect: Callable[[str], None] = count_nowhere,
     ) -> None:
         """Start with no controllers.
 
         The config says how far apart they start, and how long syncs that are in
-        progress at the end may take.
+        progress at the end may take. `count_defect` counts unexpected exceptions.
         """
+        self._defects = Defects(logger, count_defect)
         self._config = config
         self._rng = rng
         self._logger = logger
@@ -130,8 +141,23 @@ class ControllerGroup(Runnable):
         if not member.can_start and not await done_before(stop, member.wait()):
             return
         self._logger.info("Starting controller", controller=member.name)
+        failed = partial(self._failed, member)
+        await until_done(partial(self._run_once, member), failed, stop)
+
+    async def _run_once(self, member: Member) -> None:
+        if self._is_stopping:
+            return
         member.is_running = True
         await member.controller.run()
+
+    def _failed(self, member: Member, error: Exception) -> None:
+        """Note that a controller has ended; it runs again, and so do the others.
+
+        It is not unhealthy meanwhile: a restart would stop the other controllers, and
+        the standby would meet the same object.
+        """
+        member.is_running = False
+        self._defects.report(member.name, error)
 
     async def stop(self) -> None:
         """Drop the keys that wait, and finish the syncs that are in progress.

@@ -2,12 +2,14 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Final
 
 from controller_manager.client.client import Client
 from controller_manager.client.events import EventBroadcaster
 from controller_manager.clock import Clock
 from controller_manager.manager.runnable import Lifetime, Runnable
+from controller_manager.observability.defects import count_nowhere
 from controller_manager.observability.logs import Logger
 
 _FLUSH: Final = 3.0
@@ -17,8 +19,15 @@ _FLUSH: Final = 3.0
 class EventBroadcasters(Runnable):
     """Writes events in the background; it stops after the controllers."""
 
-    def __init__(self, clock: Clock, rng: random.Random, logger: Logger) -> None:
-        """Start with no broadcasters."""
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        logger: Logger,
+        count_defect: Callable[[str], None] = count_nowhere,
+    ) -> None:
+        """Start with no broadcasters; `count_defect` counts unexpected exceptions."""
+        self._count_defect = count_defect
         self._clock = clock
         self._rng = rng
         self._logger = logger
@@ -36,6 +45,7 @@ class EventBroadcasters(Runnable):
             clock=self._clock,
             rng=self._rng,
             logger=self._logger.bind(component=component),
+            count_defect=self._count_defect,
         )
         self._broadcasters.append(broadcaster)
         return broadcaster

@@ -87,11 +87,15 @@ class ControllerManager:
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
         register_process(self._registry)
         self._clients = self._make_clients()
-        self._events = EventBroadcasters(clock, rng, logger)
+        self._events = EventBroadcasters(
+            clock, rng, logger, self._metrics.defects.count
+        )
         self._caches = self._make_caches(_most_watches(open_files))
         self._ownership = OwnershipGroup(self._make_elector())
         self._clients.fence(self._ownership.ownership)
-        self._controllers = ControllerGroup(config.generic, rng, logger)
+        self._controllers = ControllerGroup(
+            config.generic, rng, logger, self._metrics.defects.count
+        )
         turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
         self._startup = self._make_startup(turns)
         self._awaited = AwaitedControllers(
@@ -142,6 +146,7 @@ class ControllerManager:
             recorder=recorder,
             metrics=ElectionCollectors(self._registry, config.resource_name),
             logger=self._logger.bind(component="leaderelection"),
+            count_defect=self._metrics.defects.count,
         )
 
     def _make_startup(self, turns: Turns) -> StartUp:
@@ -244,20 +249,26 @@ class ControllerManager:
                 self._awaited.add(each)
 
     async def _run_groups(self, stop: asyncio.Event) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            life = Lifetime(tasks, stop)
-            await self._events.run(life)
-            # Ownership runs before the caches, so that it gets an open file for its
-            # connection.
-            await self._ownership.run(life)
-            await self._caches.run(life)
-            await self._awaited.run(life)
-            if await done_before(stop, self._wait_to_work()):
-                await self._work(life)
-            await self._ownership.stop()
-            await self._awaited.stop()
-            await self._caches.stop()
-            await self._events.stop()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                await self._run_in(Lifetime(tasks, stop))
+        finally:
+            # After a failure, too. All tasks have ended, so no sync can write any more.
+            await self._ownership.release()
+
+    async def _run_in(self, life: Lifetime) -> None:
+        await self._events.run(life)
+        # Ownership runs before the caches, so that it gets an open file for its
+        # connection.
+        await self._ownership.run(life)
+        await self._caches.run(life)
+        await self._awaited.run(life)
+        if await done_before(life.stop, self._wait_to_work()):
+            await self._work(life)
+        await self._ownership.stop()
+        await self._awaited.stop()
+        await self._caches.stop()
+        await self._events.stop()
 
     async def _wait_to_work(self) -> None:
         """Wait for the caches, then for the lease.

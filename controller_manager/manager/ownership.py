@@ -19,6 +19,7 @@ class OwnershipGroup(Runnable):
         self._elector = elector
         self._watching: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
+        self._is_released = False
         self.ownership: Ownership = PermanentOwnership()
         """Tells for which keys this process may write."""
         if elector is not None:
@@ -57,10 +58,15 @@ class OwnershipGroup(Runnable):
             # A renewal that is in progress would arrive after the release.
             self._holding.cancel()
             await asyncio.gather(self._holding, return_exceptions=True)
-        if self._elector is not None:
-            await self._elector.release()
+        await self.release()
         if self._watching is not None:
             self._watching.cancel()
+
+    async def release(self) -> None:
+        """Release the lease, once; does nothing if it was lost before."""
+        if self._elector is not None and not self._is_released:
+            self._is_released = True
+            await self._elector.release()
 
     def health(self) -> Checks:
         """Return a check: whether a leader renews its lease or has stopped to lead."""

@@ -15,7 +15,8 @@ Checks = Mapping[str, HealthCheck]
 class Lifetime(Struct, frozen=True):
     """The task group that runnables run in, and the signal to stop.
 
-    Runnables start their tasks in `tasks`: a failure of one task ends all of them.
+    Runnables start their tasks in `tasks`: a failure of one task ends all of them, so
+    tasks survive unexpected exceptions, see `runtime.restarting`.
     `stop` is set when the process must stop; runnables are then stopped one after
     the other.
     """
@@ -27,8 +28,8 @@ class Lifetime(Struct, frozen=True):
 class Runnable(Protocol):
     """One part of a manager (controller-runtime's Runnable, plus `stop`).
 
-    After a failure `stop` is not called: all tasks are cancelled, as if the process
-    were killed.
+    After a failure `stop` is not called: all tasks are cancelled, and then the lease is
+    released.
     """
 
     async def run(self, life: Lifetime) -> None:

@@ -1,19 +1,23 @@
 """The HTTPS server of a daemon, and its background tasks."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.manager.runnable import Lifetime, Runnable
+from controller_manager.observability.defects import Defects
 from controller_manager.observability.lag import observe_lag
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors
 from controller_manager.options.config import Config
+from controller_manager.runtime.restarting import until_done
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
-from controller_manager.serving.certificates import Certificates
+from controller_manager.serving.certificates import Certificates, ServingError
 from controller_manager.serving.reviews import ReviewLimiter
 from controller_manager.serving.server import Pages, Server
 
@@ -42,6 +46,7 @@ class ServerGroup(Runnable):
         self._clock = clock
         self._metrics = metrics
         self._logger = logger
+        self._defects = Defects(logger, metrics.defects.count)
         self._tasks: list[asyncio.Task[None]] = []
         self.server: Server | None = None
         """The HTTPS server once it runs; `None` before, and without a port."""
@@ -51,8 +56,8 @@ class ServerGroup(Runnable):
 
         Raises ServingError if the port or a certificate cannot be used.
         """
-        lag = observe_lag(self._metrics.loop)
-        self._tasks.append(life.tasks.create_task(lag, name="event-loop-lag"))
+        observing = partial(observe_lag, self._metrics.loop)
+        self._start(life, "event-loop-lag", observing)
         if self._config.serving.port == 0:
             return
         authenticator = self._authenticator()
@@ -62,10 +67,16 @@ class ServerGroup(Runnable):
             "Serving securely",
             address=f"{self._config.serving.bind_address}:{self.server.port}",
         )
-        following = authenticator.poll_cluster_settings()
-        self._tasks.append(
-            life.tasks.create_task(following, name="authentication-settings")
-        )
+        following = authenticator.poll_cluster_settings
+        self._start(life, "authentication-settings", following)
+
+    def _start(
+        self, life: Lifetime, name: str, work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Start work that a defect does not end; a ServingError ends the process."""
+        failed = partial(self._defects.report, name)
+        running = until_done(work, failed, life.stop, fatal=(ServingError,))
+        self._tasks.append(life.tasks.create_task(running, name=name))
 
     def _authenticator(self) -> Authenticator:
         return Authenticator(

@@ -362,14 +362,22 @@ class InformerCollectors:
             [*labels, "cause"],
             registry=registry,
         )
+        self.defects = Counter(
+            "informer_unexpected_errors_total",
+            "Unexpected errors that concerned one object or one list, by the part of "
+            "the informer; the others go on",
+            [*labels, "part"],
+            registry=registry,
+        )
 
     def informer(self, group: str, version: str, resource: str) -> "InformerMetrics":
         """Return the hooks of one informer; all its series start at zero."""
         return InformerMetrics(self, (group, self._name, resource, version))
 
 
-WATCH_CAUSES: Final = ("ended", "error", "timeout", "expired", "garbage")
-RELIST_CAUSES: Final = ("expired", "garbage", "too_large_version")
+WATCH_CAUSES: Final = ("ended", "error", "timeout", "expired", "garbage", "defect")
+RELIST_CAUSES: Final = ("expired", "garbage", "too_large_version", "defect")
+INFORMER_PARTS: Final = ("transform", "index", "handler", "reflector", "resync")
 
 
 class InformerMetrics:
@@ -388,6 +396,9 @@ class InformerMetrics:
         self._relists = {
             cause: collectors.relists.labels(*labels, cause) for cause in RELIST_CAUSES
         }
+        self._defects = {
+            part: collectors.defects.labels(*labels, part) for part in INFORMER_PARTS
+        }
 
     def processed(self, events: int, seconds: float, cached: int) -> None:
         """Observe a batch: its events, its duration, the size of the cache after it."""
@@ -405,6 +416,10 @@ class InformerMetrics:
     def relisted(self, cause: str) -> None:
         """Count a relist, by its cause."""
         self._relists[cause].inc()
+
+    def defect(self, part: str) -> None:
+        """Count an unexpected error, by the part of the informer."""
+        self._defects[part].inc()
 
 
 class CacheCollectors:
@@ -495,6 +510,23 @@ class ServingCollectors:
         self._refused.inc()
 
 
+class DefectCollectors:
+    """Unexpected errors outside of caches, each of which ended one part at most."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._errors = Counter(
+            "unexpected_errors_total",
+            "Unexpected errors by the part in which they were caught; the others go on",
+            ["part"],
+            registry=registry,
+        )
+
+    def count(self, part: str) -> None:
+        """Count an error of a part, for example a controller, or events."""
+        self._errors.labels(part).inc()
+
+
 class LogCollectors(Collector):
     """The numbers of lost log lines, as counted by the logger."""
 
@@ -526,6 +558,7 @@ class Collectors:
         self._of_controllers: dict[Callable[..., Any], Any] = {}
         self.client = ClientCollectors(registry, host)
         self.caches = CacheCollectors(registry)
+        self.defects = DefectCollectors(registry)
         self.informers = InformerCollectors(registry, component)
         self.loop = LoopCollectors(registry)
         self.queues = QueueCollectors(registry)

@@ -96,6 +96,7 @@ class ControllerContext:
             turns=self.turns,
             on_start=on_start,
             ready=ready,
+            count_defect=self.metrics.defects.count,
         )
 
 

@@ -13,6 +13,7 @@ from controller_manager.informers.indexes import (
     ORPHANS_BY_LABEL,
 )
 from controller_manager.informers.lister import Lister
+from controller_manager.observability.defects import Defects
 from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.handlers import (
@@ -70,6 +71,7 @@ class Reconciler(ABC, Generic[ObjectT]):
         self.clock = context.clock
         self.logger = context.logger
         self.recorder = context.recorder
+        self._defects = Defects(context.logger, context.metrics.defects.count)
         self.queue = context.queue(self.queue_name or context.name, self.backoff())
         (declared,) = (each for each in self.watches if isinstance(each, For))
         self._for = declared.configured(context.config)
@@ -162,7 +164,10 @@ class Reconciler(ABC, Generic[ObjectT]):
         """Call `starting`, then add the key of every object, one in each step."""
         self.starting()
         for obj in self.objects.all():
-            enqueue(self.queue, self._for, obj)
+            try:
+                enqueue(self.queue, self._for, obj)
+            except Exception as error:  # noqa: BLE001 - it concerns this object only
+                self._defects.report("enqueue", error, object=key_of(obj))
             yield
 
     def make_workers(self) -> Workers:

@@ -24,8 +24,10 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.clock import Clock
+from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.outcome import Done, Outcome, Requeue, SyncError
+from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
@@ -79,13 +81,17 @@ class Workers:
         turns: Turns,
         on_start: Callable[[], Iterable[None]] = tuple,
         ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        count_defect: Callable[[str], None] = count_nowhere,
     ) -> None:
         """Take the controller's name, its queue, its reconcile and its worker count.
 
         `on_start` is iterated over once, when the queue has just been opened; other
         tasks run between two steps. The workers start once `ready` returns, and
-        immediately without it; the queue collects keys meanwhile.
+        immediately without it; the queue collects keys meanwhile. If one of them raises
+        an exception, it is called again. `count_defect` counts such exceptions by the
+        controller's name.
         """
+        self._defects = Defects(logger, count_defect)
         self._on_start = on_start
         self._ready = ready
         self._started = False
@@ -125,7 +131,8 @@ class Workers:
         """Run the workers until the queue is shut down and no key is in process."""
         self._queue.open()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._begin(), name=f"{self.name}-begin")
+            beginning = until_done(self._begin, self._report, self._stop)
+            group.create_task(beginning, name=f"{self.name}-begin")
             if not await self._may_start():
                 return
             self._started = True
@@ -149,7 +156,11 @@ class Workers:
         """Wait until the workers may start; return False if stopped before."""
         if self._ready is None:
             return True
-        return await done_before(self._stop, self._ready())
+        waiting = until_done(self._ready, self._report, self._stop)
+        return await done_before(self._stop, waiting)
+
+    def _report(self, error: Exception) -> None:
+        self._defects.report(self.name, error)
 
     async def _work(self) -> None:
         turn = 0
@@ -162,6 +173,9 @@ class Workers:
                     continue  # another worker was faster
                 try:
                     await self._process(key)
+                except Exception as error:  # noqa: BLE001 - it must end no worker
+                    self._report(error)
+                    self._queue.add_rate_limited(key)
                 finally:
                     self._queue.done(key)
         except ShutDown:

@@ -72,6 +72,7 @@ class Candidate:
         self.metrics = Metrics()
         self.clock = clock or cluster.clock
         self._watches = watches
+        self.watching: asyncio.Task[None] | None = None
         client = Client(self.transport, self.clock)
         self._broadcaster = EventBroadcaster(
             client,
@@ -96,7 +97,8 @@ class Candidate:
         """Watch the lease and write events inside this context."""
         tasks = [asyncio.create_task(self._broadcaster.run())]
         if self._watches:
-            tasks.append(asyncio.create_task(self.elector.watch()))
+            self.watching = asyncio.create_task(self.elector.watch())
+            tasks.append(self.watching)
         try:
             yield self
         finally:

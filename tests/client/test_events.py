@@ -17,7 +17,7 @@ from controller_manager.api.core.v1 import (
     PodMeta,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.correlator import COMBINED, Correlator
+from controller_manager.client.correlator import COMBINED, Correlated, Correlator
 from controller_manager.client.errors import TransportError
 from controller_manager.client.events import NORMAL, WARNING, EventBroadcaster
 from controller_manager.client.transport import Request, Response
@@ -236,3 +236,45 @@ async def test_a_spammer_gets_25_events_then_one_in_five_minutes() -> None:
     await asyncio.sleep(301)
     assert correlator.correlate(event()) is not None
     assert correlator.correlate(event()) is None
+
+
+# Defects
+
+
+async def test_an_event_that_cannot_be_handled_is_dropped_alone(
+    cluster: Cluster, recorder: EventBroadcaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is correlated, and when it is written."""
+    correlate, write = Correlator.correlate, EventBroadcaster._write
+
+    def fail_for(name: str, written: Event) -> None:
+        if written.involved_object.name == name:
+            raise KeyError(name)
+
+    def correlate_most(self: Correlator, recorded: Event) -> Correlated | None:
+        fail_for("odd", recorded)
+        return correlate(self, recorded)
+
+    async def write_most(self: EventBroadcaster, correlated: Correlated) -> Event:
+        fail_for("strange", correlated.event)
+        return await write(self, correlated)
+
+    monkeypatch.setattr(Correlator, "correlate", correlate_most)
+    monkeypatch.setattr(EventBroadcaster, "_write", write_most)
+    for name in ("odd", "a", "strange", "b"):
+        metadata = PodMeta(name=name, namespace="default", uid=name)
+        recorder.event(PODS, Pod(metadata=metadata), NORMAL, "Done", name)
+    async with asyncio.timeout(1):
+        await recorder.flush()
+    assert [event.message for event in await stored(cluster)] == ["a", "b"]
+
+
+async def test_recording_an_event_never_fails(
+    cluster: Cluster, recorder: EventBroadcaster
+) -> None:
+    """Whatever the object is; later events are written."""
+    recorder.event(PODS, None, NORMAL, "Done", "no object")  # type: ignore[arg-type]
+    recorder.event(PODS, POD, NORMAL, "Done", "kept")
+    async with asyncio.timeout(1):
+        await recorder.flush()
+    assert [event.message for event in await stored(cluster)] == ["kept"]

@@ -270,6 +270,43 @@ async def test_a_leader_that_cannot_renew_stops_before_another_leads(
         assert time() > stopped
 
 
+async def defect(_: Request) -> Response | None:
+    msg = "no such code"
+    raise LookupError(msg)
+
+
+async def test_a_defect_in_a_renewal_does_not_end_the_leader(cluster: Cluster) -> None:
+    """The next renewal succeeds, and the lease is watched again."""
+    async with Candidate(cluster, "a").running() as candidate:
+        candidate.transport.fault = defect
+        await asyncio.sleep(1)  # the watch has failed
+        candidate.transport.fault = None
+        await candidate.elector.acquire()
+        renewing = asyncio.create_task(candidate.elector.renew())
+        candidate.transport.fault = defect
+        await asyncio.sleep(8)
+        candidate.transport.fault = None
+        await asyncio.sleep(100)
+        assert candidate.elector.is_leader
+        assert candidate.watching is not None
+        assert not renewing.done()
+        assert not candidate.watching.done()
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+
+async def test_a_defect_in_a_release_does_not_prevent_the_shutdown(
+    cluster: Cluster,
+) -> None:
+    """The lease then expires by itself."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        candidate.transport.fault = defect
+        await candidate.elector.release()
+        assert not candidate.elector.is_leader
+    assert (await lease_of(cluster)).holder_identity == "a"
+
+
 async def test_a_stolen_lease_is_noticed_at_once(cluster: Cluster) -> None:
     """And is not taken back."""
     async with Candidate(cluster, "a").running() as candidate:

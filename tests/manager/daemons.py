@@ -33,6 +33,9 @@ class Way:
 
     cluster: Cluster
     hangs: bool = False
+    is_gone: bool = False
+    """Whether its process has been killed, so that nothing is sent any more."""
+
     writes: list[tuple[float, str]] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
     flows: asyncio.Event = field(default_factory=asyncio.Event)
@@ -45,6 +48,9 @@ class Way:
         return "way"
 
     async def request(self, request: Request) -> Response:
+        if self.is_gone:
+            msg = f"{request.path}: the process has ended"
+            raise TransportError(msg)
         if self.hangs:
             await asyncio.sleep(min(request.timeout, 1e6))
             msg = f"{request.path}: no answer"
@@ -113,6 +119,7 @@ class Daemon:
 
     async def killed(self) -> None:
         """End it as SIGKILL does: immediately, without a release of the lease."""
+        self.way.is_gone = True
         self.running.cancel()
         await asyncio.gather(self.running, return_exceptions=True)
 

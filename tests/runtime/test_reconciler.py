@@ -1,14 +1,23 @@
 """What every reconciler may rely on, while watches say nothing."""
 
 import asyncio
+from typing import ClassVar
 
 import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import REPLICASETS
-from controller_manager.api.core.v1 import NAMESPACES, NODES, PODS, Namespace
+from controller_manager.api.core.v1 import NAMESPACES, NODES, PODS, Namespace, Node
 from controller_manager.api.meta import is_deleting
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.logs import silent_logger
+from controller_manager.registry import Registry
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import replica_set_json
 from tests.controllers.user import User, settle
@@ -112,3 +121,43 @@ NOT_READY = {"conditions": [{"type": "Ready", "status": "False"}]}
 
 def running_on(node: str) -> dict[str, object]:
     return {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
+
+
+class Judging(Reconciler[Node]):
+    """Reconciles nodes whose names its predicate can read as numbers above one."""
+
+    seen: ClassVar[list[str]] = []
+    watches = (For(NODES, when=lambda node: int(node.metadata.name) > 1),)
+
+    async def reconcile(self, obj: Node) -> Outcome:
+        self.seen.append(obj.metadata.name)
+        return DONE
+
+
+async def test_an_object_that_a_predicate_cannot_judge_keeps_no_other_waiting(
+    cluster: Cluster,
+) -> None:
+    """At the start, all objects are judged one after the other."""
+    Judging.seen.clear()
+    for name in ("1", "2", "odd", "3"):
+        cluster.add("Node", name)
+    judging = Descriptor(
+        name="judging",
+        requires=(NODES,),
+        load=f"{__name__}:Judging",
+        permissions=(),
+    )
+    manager = ControllerManager(
+        make_config(controllers=("judging",)),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        build=Registry((judging,)),
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await asyncio.sleep(100)
+    assert (Judging.seen, running.done()) == (["2", "3"], False)
+    stop.set()
+    await running

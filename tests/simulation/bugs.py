@@ -135,6 +135,10 @@ def _pause_after_each_cut(_: Reflector[Any]) -> bool:
     return False
 
 
+def _let_it_through(self: Reflector[Any], obj: Any) -> None:
+    self.transform(obj)
+
+
 _BELOW: Final[Mapping[str, Bug]] = {
     "ignore expectations": Bug(335, Expectations, "state", _ignore_expectations),
     "act on a stale cache": Bug(
@@ -177,6 +181,9 @@ _BELOW: Final[Mapping[str, Bug]] = {
         "_watch_was_long",
         _pause_after_each_cut,
         "proxy-cuts-idle-streams",
+    ),
+    "end a list at its first broken object": Bug(
+        0, Reflector, "_make_smaller", _let_it_through, "objects-break-a-transform"
     ),
 }
 """Bugs in the code that all controllers share."""

@@ -5,9 +5,20 @@ They are no faults of upstream's. Each was seen with the daemon as a process
 """
 
 import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
+from unittest.mock import patch
 
+from msgspec.structs import force_setattr
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import KubeObject, labels_of
+from controller_manager.api.resource import AnyResource
+from controller_manager.informers.indexes import BY_CONTROLLER
+from controller_manager.informers.reads import Reads
+from controller_manager.informers.transforms import transform_for
 from tests.simulation.environment import FAR_AHEAD, Environment, Scenario
 from tests.simulation.network import SlowCreates
 from tests.simulation.world import DELETABLE_NAMESPACE, NAMESPACE
@@ -148,6 +159,64 @@ async def each_resource_in_an_etcd_of_its_own(environment: Environment) -> None:
     assert world.stored("pods") == []
 
 
+async def objects_break_a_transform(environment: Environment) -> None:
+    """No issue: the caches can neither make pods smaller nor find their owners.
+
+    The transform fails for each pod with the label odd, and the index of owners for
+    each pod that is not bound yet. Leader and standby meet the same pods. No process
+    ends, no pod is created twice, and the rollouts go on.
+    """
+    await asyncio.sleep(10)
+    with patch(_TRANSFORM_FOR, _transform_for), _index_breaks_for_unbound_pods():
+        for manager in environment.world.managers:
+            manager.crash()
+        await asyncio.sleep(30)
+        starts = [each.starts for each in environment.world.managers]
+        environment.create(replicas=3)
+        for labels in ({"odd": "1"}, {}, {"odd": "2"}):
+            await environment.until(environment.is_complete, within=120)
+            template = environment.get()["spec"]["template"]
+            metadata = {"labels": {"app": "web", **labels}}
+            environment.edit(template={**template, "metadata": metadata})
+        await environment.until(environment.is_complete, within=120)
+        assert len(environment.live_pods()) == 3
+        assert [each.starts for each in environment.world.managers] == starts
+
+
+_TRANSFORM_FOR: Final = "controller_manager.informers.factory.transform_for"
+
+
+def _transform_for(resource: AnyResource, declared: Iterable[Reads]) -> Any:
+    """Return the transform of a resource; that of pods fails for some of them."""
+    transform = transform_for(resource, declared)
+    if resource != PODS:
+        return transform
+
+    def transform_most(pod: Pod) -> None:
+        if "odd" in labels_of(pod):
+            raise LookupError(pod.metadata.name)
+        if transform is not None:
+            transform(pod)
+
+    return transform_most
+
+
+@contextmanager
+def _index_breaks_for_unbound_pods() -> Iterator[None]:
+    function = BY_CONTROLLER.function
+
+    def values(obj: KubeObject) -> Iterable[str]:
+        yield from function(obj)
+        if isinstance(obj, Pod) and not obj.spec.node_name:
+            raise LookupError(obj.metadata.name)
+
+    force_setattr(BY_CONTROLLER, "function", values)
+    try:
+        yield
+    finally:
+        force_setattr(BY_CONTROLLER, "function", function)
+
+
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     each_resource_in_an_etcd_of_its_own,
     webhook_outlasts_the_lease,
@@ -156,6 +225,10 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     slow_creates_of_one_controller,
     proxy_cuts_idle_streams,
     watches_stay_half_open,
+    objects_break_a_transform,
 )
-PAIRS: Final[tuple[Scenario, ...]] = (webhook_outlasts_the_lease,)
+PAIRS: Final[tuple[Scenario, ...]] = (
+    webhook_outlasts_the_lease,
+    objects_break_a_transform,
+)
 """Scenarios that need leader election."""
