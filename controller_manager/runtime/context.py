@@ -1,11 +1,11 @@
 """The context that a controller's init function receives."""
 
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from controller_manager.api.meta import KubeObject
+from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.events import EventRecorder
@@ -14,6 +14,7 @@ from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
+from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors
 from controller_manager.options.config import Config
@@ -69,6 +70,21 @@ class ControllerContext:
         """
         informer = self.informers.informer(resource)
         return Lister(informer.store, resource.kind, *indexes)
+
+    def one_by_one(
+        self, objects: Iterable[ObjectT], work: Callable[[ObjectT], object]
+    ) -> Iterator[None]:
+        """Do something for each object, one in each step, as `on_start` of `workers`.
+
+        An exception is logged and counted, and concerns that object only.
+        """
+        defects = Defects(self.logger, self.metrics.defects.count)
+        for obj in objects:
+            try:
+                work(obj)
+            except Exception as error:  # noqa: BLE001 - the others must not wait
+                defects.report(self.name, error, "on_start", object=key_of(obj))
+            yield
 
     def workers(
         self,

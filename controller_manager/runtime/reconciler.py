@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of
@@ -13,7 +14,6 @@ from controller_manager.informers.indexes import (
     ORPHANS_BY_LABEL,
 )
 from controller_manager.informers.lister import Lister
-from controller_manager.observability.defects import Defects
 from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.handlers import (
@@ -71,7 +71,6 @@ class Reconciler(ABC, Generic[ObjectT]):
         self.clock = context.clock
         self.logger = context.logger
         self.recorder = context.recorder
-        self._defects = Defects(context.logger, context.metrics.defects.count)
         self.queue = context.queue(self.queue_name or context.name, self.backoff())
         (declared,) = (each for each in self.watches if isinstance(each, For))
         self._for = declared.configured(context.config)
@@ -163,12 +162,8 @@ class Reconciler(ABC, Generic[ObjectT]):
     def enqueue_all(self) -> Iterator[None]:
         """Call `starting`, then add the key of every object, one in each step."""
         self.starting()
-        for obj in self.objects.all():
-            try:
-                enqueue(self.queue, self._for, obj)
-            except Exception as error:  # noqa: BLE001 - it concerns this object only
-                self._defects.report("enqueue", error, object=key_of(obj))
-            yield
+        add = partial(enqueue, self.queue, self._for)
+        yield from self.context.one_by_one(self.objects.all(), add)
 
     def make_workers(self) -> Workers:
         """Return the workers, not yet running."""

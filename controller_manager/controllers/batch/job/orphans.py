@@ -74,9 +74,8 @@ class OrphanPods:
 
     def _enqueue_all(self) -> Iterator[None]:
         """Add the pods that lost their job before this process led."""
-        for pod in self._pods.all():
-            self._enqueue_if_orphan(pod)
-            yield
+        pods = self._pods.all()
+        yield from self._context.one_by_one(pods, self._enqueue_if_orphan)
 
     def _pod_changed(self, old: Pod | None, new: Pod) -> None:
         self._metrics.pod_changed(old, new)

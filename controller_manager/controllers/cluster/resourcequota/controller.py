@@ -103,6 +103,7 @@ class QuotaController:
         self._client = context.client
         self._clock = context.clock
         self._turns = context.turns
+        self._one_by_one = context.one_by_one
         self._consistency = context.consistency
         self._consistency.records_writes = True
         self._period = context.config.of(ResourceQuotaOptions).sync_period
@@ -159,9 +160,7 @@ class QuotaController:
 
     def enqueue_all(self) -> Iterator[None]:
         """Add the keys of all quotas, one in each step."""
-        for quota in self._quotas.all():
-            self._enqueue(quota)
-            yield
+        yield from self._one_by_one(self._quotas.all(), self._enqueue)
 
     def _enqueue(self, quota: ResourceQuota) -> None:
         """Add a quota to the queue that its status calls for (addQuota)."""

@@ -94,12 +94,7 @@ class ResourceClaimController:
         A pod may have gone while nobody led, so all claims are looked at.
         """
         self._maker.start_leading()
-        for pod in self._pods.all():
-            self._watch.pod_changed(pod)
-            yield
-        for group in self._groups.all():
-            self._watch.group_changed(group)
-            yield
-        for claim in self._claims.all():
-            self._watch.claim_changed(claim)
-            yield
+        each = self._context.one_by_one
+        yield from each(self._pods.all(), self._watch.pod_changed)
+        yield from each(self._groups.all(), self._watch.group_changed)
+        yield from each(self._claims.all(), self._watch.claim_changed)
