@@ -93,7 +93,18 @@ def test_among_pods_of_similar_age_the_uid_decides() -> None:
 
 @pytest.mark.parametrize(
     ("text", "cost"),
-    [("5", 5), ("-7", -7), ("0", 0), ("+5", 0), ("05", 0), ("x", 0), (str(2**31), 0)],
+    [
+        ("5", 5),
+        ("-7", -7),
+        ("-05", -5),
+        ("0", 0),
+        ("+5", 0),
+        ("05", 0),
+        ("x", 0),
+        ("\u0665", 0),
+        (str(2**31), 0),
+        ("9" * 5000, 0),
+    ],
 )
 def test_a_malformed_cost_counts_as_none(text: str, cost: int) -> None:
     """As upstream takes it."""

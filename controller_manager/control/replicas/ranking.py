@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.numbers import parse_int
 from controller_manager.api.pods import is_active, is_ready, ready_condition
 from controller_manager.api.times import parse_time
 
@@ -81,14 +82,10 @@ def deletion_cost(pod: Pod) -> int:
     """Return the pod-deletion-cost annotation; 0 if absent or malformed."""
     annotations = pod.metadata.annotations
     text = annotations.deletion_cost if annotations is not None else None
-    if text is None:
+    # Upstream accepts neither "+1" nor "01", but "-01"; what it refuses counts as 0.
+    if text is None or text.startswith(("+", "0")):
         return 0
-    digits = text.removeprefix("-")
-    # Upstream accepts neither "+1" nor "01"; a text that it refuses counts as 0.
-    if not digits.isdecimal() or (digits[0] == "0" and len(digits) > 1):
-        return 0
-    cost = int(text)
-    return cost if -(2**31) <= cost < 2**31 else 0
+    return parse_int(text, 32) or 0
 
 
 def _no_cost(_: Pod) -> int:

@@ -5,6 +5,7 @@ from typing import Final
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.meta import ObjectMeta, annotations_of
+from controller_manager.api.numbers import parse_int
 from controller_manager.controllers.apps.deployment.rollout import Rollout, by_age
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -31,12 +32,12 @@ _MAX_HISTORY_LENGTH: Final = 2000
 
 def revision_of(metadata: ObjectMeta) -> int:
     """Return the revision annotation, 0 if absent or malformed."""
-    return _non_negative(annotations_of(metadata).get(REVISION)) or 0
+    return parse_int(annotations_of(metadata).get(REVISION, ""), 64) or 0
 
 
 def max_revision(replica_sets: Iterable[ReplicaSet]) -> int:
     """Return the highest revision."""
-    return max((revision_of(each.metadata) for each in replica_sets), default=0)
+    return max((0, *(revision_of(each.metadata) for each in replica_sets)))
 
 
 def last_revision(replica_sets: Iterable[ReplicaSet]) -> int:
@@ -49,16 +50,13 @@ def last_revision(replica_sets: Iterable[ReplicaSet]) -> int:
 
 def desired_annotation(replica_set: ReplicaSet) -> int | None:
     """Return the deployment's size when this replica set was last scaled."""
-    return _non_negative(annotations_of(replica_set.metadata).get(DESIRED_REPLICAS))
+    return parse_int(annotations_of(replica_set.metadata).get(DESIRED_REPLICAS, ""), 32)
 
 
 def max_annotation(replica_set: ReplicaSet) -> int | None:
     """Return the deployment's size with surge when it was last scaled."""
-    return _non_negative(annotations_of(replica_set.metadata).get(MAX_REPLICAS))
-
-
-def _non_negative(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    size = parse_int(annotations_of(replica_set.metadata).get(MAX_REPLICAS, ""), 32)
+    return size if size is not None and size >= 0 else None
 
 
 def size_annotations(desired: int, maximum: int) -> dict[str, str]:
@@ -82,12 +80,13 @@ def synced_annotations(
         if key not in NOT_COPIED
     }
     annotations = {**current, **inherited}
-    own = current.get(REVISION)
-    if own is not None and not own.isdecimal():
+    own = current.get(REVISION, "")
+    known = parse_int(own or "0", 64)
+    if known is None:
         return annotations  # leave a malformed revision as it is
-    if own is None or int(own) < revision:
+    if known < revision:
         annotations[REVISION] = str(revision)
-        if own is not None:
+        if own:
             annotations[REVISION_HISTORY] = _extended_history(
                 current.get(REVISION_HISTORY, ""), own
             )

@@ -12,6 +12,7 @@ import msgspec
 
 from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH, Deployment, ReplicaSet
 from controller_manager.api.meta import annotations_of
+from controller_manager.api.numbers import parse_int
 from controller_manager.control.decision import Decision, Step, awaited_by
 from controller_manager.controllers.apps.deployment.actions import (
     DeploymentDecision,
@@ -49,10 +50,7 @@ UNCHANGED_REASON: Final = "DeploymentRollbackTemplateUnchanged"
 
 def requested_revision(deployment: Deployment) -> int | None:
     """Return the requested revision, 0 for the last one, `None` for no request."""
-    text = annotations_of(deployment.metadata).get(ROLLBACK_TO)
-    if text is None or not text.isdecimal():
-        return None
-    return int(text)
+    return parse_int(annotations_of(deployment.metadata).get(ROLLBACK_TO, ""), 64)
 
 
 def roll_back(

@@ -7,7 +7,6 @@ keeps its finalizer, and stays, until its replacement has taken over the counts
 
 from collections.abc import Container, Iterable
 from datetime import datetime
-from typing import Final
 
 from controller_manager.api.batch.v1 import PodFailurePolicy
 from controller_manager.api.core.v1 import (
@@ -15,18 +14,14 @@ from controller_manager.api.core.v1 import (
     JOB_INDEX_IGNORED_FAILURE_COUNT,
     Pod,
 )
+from controller_manager.api.numbers import parse_int
 from controller_manager.controllers.batch.job.failure_policy import (
     FAIL_INDEX,
     IGNORE,
     match,
 )
 from controller_manager.controllers.batch.job.finish_time import finished_at
-from controller_manager.controllers.batch.job.indexes import (
-    completion_index,
-    parse_number,
-)
-
-_INT32_END: Final = 2**31
+from controller_manager.controllers.batch.job.indexes import completion_index
 
 
 def failures_of(pod: Pod) -> int:
@@ -106,5 +101,5 @@ def _order(pod: Pod) -> tuple[int, datetime]:
 
 
 def _count(text: str | None) -> int:
-    count = parse_number(text) if text is not None else None
-    return count if count is not None and 0 <= count < _INT32_END else 0
+    count = parse_int(text, 32) if text is not None else None
+    return count if count is not None and count >= 0 else 0

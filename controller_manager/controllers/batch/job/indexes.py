@@ -1,18 +1,15 @@
 """Completion indexes: sets of them, and the index of a pod (indexed_job_utils.go)."""
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.numbers import parse_int
 
 Interval = tuple[int, int]
 """The first and the last of consecutive indexes."""
-
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class IndexSet(Struct, frozen=True):
@@ -103,7 +100,7 @@ def completion_index(pod: Pod) -> int | None:
     """Return the completion index of a pod; `None` without a valid one."""
     annotations = pod.metadata.annotations
     text = annotations.completion_index if annotations is not None else None
-    index = parse_number(text) if text is not None else None
+    index = parse_int(text, 64) if text is not None else None
     return index if index is not None and index >= 0 else None
 
 
@@ -113,18 +110,11 @@ def indexes_of(pods: Iterable[Pod]) -> IndexSet:
     return IndexSet.of(index for index in found if index is not None)
 
 
-def parse_number(text: str) -> int | None:
-    """Return a decimal number as Go reads it (strconv.Atoi); `None` if it is none.
-
-    Python alone would also accept spaces, underscores and digits of other scripts.
-    """
-    return int(text) if _NUMBER.fullmatch(text) else None
-
-
 def _interval(text: str, completions: int) -> Interval | None:
     """Return the interval of a text like ``3`` or ``3-5``; `None` if there is none."""
     limits = text.split("-")
-    first, last = parse_number(limits[0]), parse_number(limits[min(1, len(limits) - 1)])
+    first = parse_int(limits[0], 64)
+    last = parse_int(limits[min(1, len(limits) - 1)], 64)
     if first is None or last is None:
         return None
     last = min(last, completions - 1)

@@ -1,12 +1,17 @@
 """Revisions, their annotations, and how many are kept."""
 
 import msgspec
+import pytest
 
 from controller_manager.controllers.apps.deployment.revisions import (
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
     REVISION,
     REVISION_HISTORY,
     beyond_history_limit,
+    desired_annotation,
     last_revision,
+    max_annotation,
     synced_annotations,
 )
 from controller_manager.controllers.apps.deployment.rollout import Rollout
@@ -82,3 +87,45 @@ def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first() -> None:
     everything = Rollout(deployment(revisionHistoryLimit=5), None, olds)
     assert beyond_history_limit(everything) == ()
     assert beyond_history_limit(Rollout(deployment(), None, olds)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("3", 3),
+        ("+3", 3),
+        ("003", 3),
+        ("\u0663", None),
+        ("2147483648", None),
+        ("9" * 5000, None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_size_at_the_last_scaling_is_read_as_upstream_reads_it(
+    text: str | None, size: int | None
+) -> None:
+    """Users can write the annotation; one that is no number is as good as none."""
+    annotations = {} if text is None else {DESIRED_REPLICAS: text, MAX_REPLICAS: text}
+    scaled = replica_set("rs", 3)
+    metadata = msgspec.structs.replace(scaled.metadata, annotations=annotations)
+    scaled = msgspec.structs.replace(scaled, metadata=metadata)
+    assert (desired_annotation(scaled), max_annotation(scaled)) == (size, size)
+
+
+@pytest.mark.parametrize(
+    ("own", "result"),
+    [
+        ("", {REVISION: "3"}),
+        ("+2", {REVISION: "3", REVISION_HISTORY: "+2"}),
+        ("two", {REVISION: "two"}),
+        ("\u0662", {REVISION: "\u0662"}),
+        ("9" * 5000, {REVISION: "9" * 5000}),
+    ],
+)
+def test_a_revision_that_a_user_wrote_is_read_as_upstream_reads_it(
+    own: str, result: dict[str, str]
+) -> None:
+    """An empty one counts as none, and one that is no number stays as it is."""
+    parent = annotated().deployment
+    assert synced_annotations(parent, {REVISION: own}, 3) == result

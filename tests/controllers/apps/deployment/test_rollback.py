@@ -152,3 +152,23 @@ async def test_a_rollback_that_is_not_possible_is_explained(
         assert (event.type, event.message) == ("Warning", message)
         metadata = (await user.deployment()).metadata
         assert metadata.annotations == {REVISION: "1"}
+
+
+@pytest.mark.parametrize("revision", ["-1", "+7"])
+async def test_a_rollback_to_a_revision_that_cannot_be_is_refused(
+    cluster: Cluster, user: User, revision: str
+) -> None:
+    """The annotation is removed; one that is no number at all is ignored."""
+    async with cluster.nodes(), cluster.manager():
+        await user.create(DEPLOYMENTS, deployment_json(replicas=1))
+        await settle()
+        for text in ("first", revision):
+            annotations = {"deprecated.deployment.rollback.to": text}
+            patch = {"metadata": {"annotations": annotations}}
+            await user.patch(DEPLOYMENTS, "web", patch)
+            await settle()
+            found = (await user.deployment()).metadata.annotations or {}
+            stays = found.get("deprecated.deployment.rollback.to")
+            assert stays == (text if text == "first" else None)
+        (event,) = await user.events("DeploymentRollbackRevisionNotFound")
+        assert event.message == "Unable to find the revision to rollback to."
