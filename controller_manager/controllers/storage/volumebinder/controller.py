@@ -9,6 +9,7 @@ from typing import Final
 
 from controller_manager.api.core import claims
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.core.volumes import (
     PERSISTENT_VOLUMES,
     PersistentVolume,
@@ -114,13 +115,15 @@ class VolumeBinder:
 
     async def sync_claim(self, key: str) -> Outcome:
         """Do for a claim what is to be done, one write after the other."""
-        held, is_certain = "", False
+        held, shown = "", ""
         self._woken.discard(key)
         async with AsyncExitStack() as stack:
             for _ in range(_MOST_STEPS):
                 claim = self.caches.claims.get(key)
                 if claim is None:
                     return DONE
+                # The claim may have changed while the volume was read.
+                is_certain = bool(shown) and shown == claim.spec.volume_name
                 match decide_claim(claim, self.caches, is_certain=is_certain):
                     case Write(volume=volume) if volume and volume != held:
                         # Somebody else may be changing it: decide again then.
@@ -133,7 +136,7 @@ class VolumeBinder:
                     case ReadVolume(name=name):
                         if not await self._is_shown(name):
                             return _OLD_CACHE
-                        is_certain = True
+                        shown = name
                     case Rest() as rest:
                         return self._rest_of_claim(key, rest)
                     case step:
@@ -147,18 +150,23 @@ class VolumeBinder:
 
     async def sync_volume(self, name: str) -> Outcome:
         """Do for a volume what is to be done, one write after the other."""
-        read: FoundClaim | None = None
+        read: tuple[ObjectReference | None, FoundClaim] | None = None
         async with self.caches.holds.hold(name):
             for _ in range(_MOST_STEPS):
                 volume = self.caches.volume(name)
                 if volume is None:
                     return DONE
-                found = read or self.caches.found_claim(volume.spec.claim_ref)
+                reference = volume.spec.claim_ref
+                # The volume may refer to another claim since one was read.
+                if read is not None and read[0] == reference:
+                    found = read[1]
+                else:
+                    found = self.caches.found_claim(reference)
                 match decide_volume(volume, found):
                     case Write() as write:
                         await self._writer.write(write)
                     case ReadClaim(namespace=namespace, name=claim):
-                        read = await self._read(namespace, claim)
+                        read = reference, await self._read(namespace, claim)
                     case Rest() as rest:
                         return self._rest_of_volume(volume, rest)
         raise _endless(name)

@@ -1,6 +1,7 @@
 """Claims and volumes are bound on a cluster in memory, on virtual time."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.inmemory import InMemoryTransport
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.transport import Request, Response, Transport
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
@@ -34,9 +35,12 @@ def add_volume(cluster: Cluster, name: str, size: str = "1Gi", **spec: Any) -> N
     cluster.add("PersistentVolume", name, **parts(volume_json(name, size, **spec)))
 
 
-def add_claim(cluster: Cluster, name: str = "data", **spec: Any) -> None:
+def add_claim(
+    cluster: Cluster, name: str = "data", metadata: JSON | None = None, **spec: Any
+) -> None:
     """Create a claim."""
-    cluster.add("PersistentVolumeClaim", name, **parts(claim_json(name, **spec)))
+    body = {"metadata": metadata or {"name": name}, **parts(claim_json(name, **spec))}
+    cluster.add("PersistentVolumeClaim", name, **body)
 
 
 def add_class(cluster: Cluster, name: str = "by-hand", **fields: Any) -> None:
@@ -299,6 +303,75 @@ async def test_a_claim_that_only_the_api_server_shows_keeps_its_volume(
     async with cluster.manager(config, transport):
         assert await phases(cluster) == {"v": "Pending"}
     assert transport.asked == 1
+
+
+async def test_a_volume_that_gets_another_claim_while_the_former_is_read_is_kept(
+    cluster: Cluster,
+) -> None:
+    """That the former claim is gone says nothing about the new one."""
+    add_claim(cluster, "new", volumeName="v")
+    new = await cluster.client.get(CLAIMS, "default", "new")
+    kind = {"kind": "PersistentVolumeClaim", "namespace": "default"}
+    former = {**kind, "name": "old", "uid": "gone"}
+    add_volume(cluster, "v", claimRef=former, persistentVolumeReclaimPolicy="Delete")
+
+    async def give_away() -> None:
+        reference = {**kind, "name": "new", "uid": new.metadata.uid}
+        patch = {"spec": {"claimRef": reference}}
+        await cluster.client.patch(PERSISTENT_VOLUMES, "", "v", patch, PatchType.MERGE)
+        await asyncio.sleep(0.1)  # the watch shows it before the answer comes
+
+    transport = Interrupted(cluster, "/persistentvolumeclaims/old", give_away)
+    async with cluster.manager(CONFIG, transport) as recording:
+        assert await phases(cluster) == {"v": "Bound"}
+        assert await bindings(cluster) == {"new": ("Bound", "v")}
+    assert [each for each in recording.writes if b"Released" in each.body] == []
+
+
+async def test_a_claim_that_changes_while_its_volume_is_read_is_not_lost(
+    cluster: Cluster,
+) -> None:
+    """A backup may restore a claim as bound before it restores the volume."""
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    add_claim(cluster, volumeName="first")
+    patch = {"metadata": {"annotations": bound}}
+    await cluster.client.patch(CLAIMS, "default", "data", patch, PatchType.MERGE)
+
+    async def restore() -> None:
+        await remove_claim(cluster)
+        metadata = {"name": "data", "annotations": bound}
+        add_claim(cluster, metadata=metadata, volumeName="second")
+        await asyncio.sleep(0.1)
+
+    second = Interrupted(cluster, "/persistentvolumes/second")
+    transport = Interrupted(cluster, "/persistentvolumes/first", restore, inner=second)
+    async with cluster.manager(CONFIG, transport):
+        await asyncio.sleep(0.05)
+        assert (await bindings(cluster))["data"] == ("Lost", "second")
+    assert second.seen == 1  # it was asked for before the claim was lost
+
+
+class Interrupted(RecordingTransport):
+    """Has something happen before the first answer for a path; counts requests."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        path: str,
+        happens: Callable[[], Awaitable[None]] | None = None,
+        inner: Transport | None = None,
+    ) -> None:
+        super().__init__(inner or InMemoryTransport(cluster.server, TOKEN))
+        self._path = path
+        self._happens = happens
+        self.seen = 0
+
+    async def request(self, request: Request) -> Response:
+        if request.path.endswith(self._path) and request.method == "GET":
+            self.seen += 1
+            if self._happens is not None and self.seen == 1:
+                await self._happens()
+        return await super().request(request)
 
 
 async def test_a_volume_of_a_claim_that_cannot_be_is_released(
