@@ -98,6 +98,14 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
                 )
         return DONE
 
+    def deleted(self, obj: Pod) -> None:
+        """Drop the volumes of a pod that is gone.
+
+        A pod may come back under its name before the key is reconciled. It is another
+        one, and is told of its conflicts again.
+        """
+        self._uses.forget(key_of(obj))
+
     def forget(self, key: str) -> None:
         """Drop the volumes of a pod that is gone."""
         self._uses.forget(key)

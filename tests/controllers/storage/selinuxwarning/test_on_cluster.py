@@ -238,3 +238,27 @@ async def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
         await cluster.client.patch(CLAIMS, "default", "p-data", patch, PatchType.MERGE)
         await asyncio.sleep(1)
         assert await told(cluster) == LABELS
+
+
+async def test_a_pod_that_comes_back_under_its_name_is_told_again(
+    cluster: Cluster,
+) -> None:
+    """Also if the watch shows its deletion and its return together."""
+    add_driver(cluster)
+    add_claim(cluster)
+    async with cluster.manager(CONFIG):
+        add_pod(cluster, "p", pod_spec(X))
+        add_pod(cluster, "q", pod_spec(Y))
+        await asyncio.sleep(1)
+        kind = cluster.server.catalogue.of("v1", "Pod")
+        assert kind is not None
+        pods = cluster.server.storage.collection(kind.resource)
+        pods.remove(("default", "p"))
+        add_pod(cluster, "p", pod_spec(X))  # in the same turn of the event loop
+        await asyncio.sleep(1)
+    page = await cluster.client.list_page(EVENTS)
+    told_pods = {each.involved_object.uid for each in page.items}
+    left = await cluster.client.list_page(PODS)
+    present = {each.metadata.uid for each in left.items}
+    assert len(present) == 2
+    assert told_pods > present
