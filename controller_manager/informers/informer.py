@@ -5,6 +5,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -122,7 +123,7 @@ class SharedInformer(Generic[ObjectT]):
     logged and counted. An object that breaks the transform is stored as it came. For
     an object that breaks an index the store keeps the former version, or none, and no
     handler is called: it looks as if the watch were late, and controllers must expect
-    that. Its next change is handled like any other.
+    that, see `lacks_any`. Its next change is handled like any other.
     """
 
     def __init__(
@@ -157,6 +158,7 @@ class SharedInformer(Generic[ObjectT]):
         self._resource_version = ""
         self.epoch = 0
         """How often the server's resource versions have gone back."""
+        self._unshown: set[str] = set()
         self._reflector = Reflector(
             client,
             resource,
@@ -202,6 +204,14 @@ class SharedInformer(Generic[ObjectT]):
         """Tell whether the store is at least as new as `resource_version`."""
         seen = resource_version_number(self._resource_version)
         return seen >= resource_version_number(resource_version)
+
+    def lacks_any(self, keys: AbstractSet[str]) -> bool:
+        """Tell whether the newest version of one of these objects broke an index.
+
+        The store then lacks that version, whatever its own version is: a controller
+        that knows of the object must not take it for one that is gone.
+        """
+        return not self._unshown.isdisjoint(keys)
 
     async def wait_for_sync(self) -> None:
         """Wait until `is_synced`."""
@@ -292,6 +302,7 @@ class SharedInformer(Generic[ObjectT]):
         Other tasks get their turns meanwhile. The store counts as complete only after
         the handlers have been called for all changes.
         """
+        self._unshown &= objects.keys()
         # The first list needs no atomic replacement: workers wait until it is complete.
         if self._replaces_atomically and self.is_synced:
             await self._replace_in_one_turn(objects)
@@ -409,6 +420,7 @@ class SharedInformer(Generic[ObjectT]):
     def deleted(self, obj: ObjectT) -> None:
         """Remove a deleted object (called by the reflector)."""
         key = key_of(obj)
+        self._unshown.discard(key)
         if self.store.remove(key) is not None:
             self._notify_delete(self._registrations, key, obj)
 
@@ -451,7 +463,9 @@ class SharedInformer(Generic[ObjectT]):
         except Exception as error:  # noqa: BLE001 - it concerns this object only
             name = self.resource.group_resource
             self._defects.report("index", error, resource=name, object=key)
+            self._unshown.add(key)
             return False
+        self._unshown.discard(key)
         return True
 
     def reread(self, obj: ObjectT) -> bool:

@@ -10,7 +10,9 @@ for every controller. It avoids conflicts that come from a stale cache.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from controller_manager.api.meta import KubeObject, resource_version_number
+from msgspec import Struct, field
+
+from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.informers.factory import ControllerInformers
@@ -33,6 +35,16 @@ def requeue_for(stale: SharedInformer[Any]) -> Requeue:
     )
 
 
+class _Written(Struct):
+    """What was written to the objects of one informer."""
+
+    version: tuple[int, int] = (0, 0)
+    """The epoch and the highest version."""
+
+    objects: set[str] = field(default_factory=set)
+    """Their keys: a cache may be as new, and lack an object that breaks an index."""
+
+
 class ConsistencyStore:
     """The newest version written for each key, by the informer that will show it.
 
@@ -46,7 +58,7 @@ class ConsistencyStore:
         self.records_writes = False
         """Whether `record_write` records anything. A `Reconciler`, which waits for
         the caches, switches it on."""
-        self._written: dict[str, dict[SharedInformer[Any], tuple[int, int]]] = {}
+        self._written: dict[str, dict[SharedInformer[Any], _Written]] = {}
         self._next_sweep = _FIRST_SWEEP
 
     def __len__(self) -> int:
@@ -68,8 +80,9 @@ class ConsistencyStore:
             if key not in self._written:
                 self._make_room()
             versions = self._written.setdefault(key, {})
-            written = (informer.epoch, version)
-            versions[informer] = max(written, versions.get(informer, (0, 0)))
+            written = versions.setdefault(informer, _Written())
+            written.version = max(written.version, (informer.epoch, version))
+            written.objects.add(key_of(obj))
 
     def _make_room(self) -> None:
         """Drop the versions that the caches show, whenever there are twice as many.
@@ -102,7 +115,8 @@ class ConsistencyStore:
             return None
         for informer, written in versions.items():
             seen = resource_version_number(informer.resource_version)
-            if (informer.epoch, seen) < written:
+            is_old = (informer.epoch, seen) < written.version
+            if is_old or informer.lacks_any(written.objects):
                 return informer
         del self._written[key]  # the caches show all writes
         return None

@@ -3,26 +3,29 @@
 import asyncio
 import io
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.client.builder import Connections
 from controller_manager.informers import transforms
+from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.reflector import Reflector
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
-from controller_manager.options.config import Config
+from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
 from tests.clusters import ROOT_CA, Cluster, make_config
-from tests.controllers.builders import deployment_json
+from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User
 from tests.manager.daemons import ELECTING, Daemon
 
@@ -172,6 +175,40 @@ async def test_objects_that_break_the_transform_are_reconciled_like_others(
         counted = registry.get_sample_value("informer_unexpected_errors_total", labels)
         assert counted is not None
         assert counted >= 3
+
+
+async def test_pods_that_no_cache_can_show_are_not_created_again(
+    cluster: Cluster,
+) -> None:
+    """The index of their owners breaks for each of them, also after a restart.
+
+    Other replica sets get their pods.
+    """
+    function = BY_CONTROLLER.function
+
+    def values(obj: KubeObject) -> Iterable[str]:
+        return fail() if "odd" in labels_of(obj) else function(obj)
+
+    config = make_config(
+        controllers=("replicaset",), leader_election=LeaderElectionConfig()
+    )
+    registry, log = CollectorRegistry(), io.StringIO()
+    force_setattr(BY_CONTROLLER, "function", values)
+    try:
+        async with running(cluster, registry, log, config):
+            odd = replica_set_json("odd", 3)
+            odd["spec"]["template"]["metadata"]["labels"]["odd"] = "1"
+            await User(cluster).create(REPLICASETS, odd)
+            await asyncio.sleep(600)
+            assert len(await User(cluster).pods()) == 3
+        async with running(cluster, CollectorRegistry(), log, config):
+            await User(cluster).create(REPLICASETS, replica_set_json("even", 2))
+            await asyncio.sleep(600)
+            names = sorted(each.metadata.name for each in await User(cluster).pods())
+    finally:
+        force_setattr(BY_CONTROLLER, "function", function)
+    owners = [name.rpartition("-")[0] for name in names]
+    assert owners == ["even"] * 2 + ["odd"] * 3
 
 
 async def test_a_reflector_with_a_defect_stops_no_controller(
