@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.meta import APIStruct
+from controller_manager.api.numbers import parse_int
 
 
 class LabelSelectorRequirement(APIStruct, frozen=True):
@@ -50,10 +51,9 @@ def _compare(
 ) -> Callable[[str | None, frozenset[str]], bool]:
     def matches(value: str | None, values: frozenset[str]) -> bool:
         (bound,) = values
-        # Go parses both sides as int64; a value that is no integer does not match.
-        if value is None or not re.fullmatch(r"[+-]?\d+", value):
-            return False
-        return than(int(value), int(bound))
+        # Upstream parses both as int64; a value that is none does not match.
+        number, limit = parse_int(value or "", 64), parse_int(bound, 64)
+        return number is not None and limit is not None and than(number, limit)
 
     return matches
 

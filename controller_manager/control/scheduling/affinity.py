@@ -14,11 +14,11 @@ from controller_manager.api.core.scheduling import (
 )
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.meta import labels_of
+from controller_manager.api.numbers import parse_int
 from controller_manager.api.selectors import Requirement, Selector
 
 _LONGEST_VALUE: Final = 63
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-_INTEGER: Final = re.compile(r"[+-]?\d+")
 
 _FITTING_VALUES: Final[Mapping[str, Callable[[int], bool]]] = {
     "In": lambda count: count > 0,
@@ -101,7 +101,7 @@ def _compile_label(expression: NodeSelectorRequirement) -> Requirement | None:
         return None
     if not all(map(_is_label_value, values)):
         return None
-    if operator in ("Gt", "Lt") and not _INTEGER.fullmatch(values[0]):
+    if operator in ("Gt", "Lt") and parse_int(values[0], 64) is None:
         return None
     return Requirement(expression.key, operator, frozenset(values))
 

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from controller_manager.api.core.scheduling import Taint, Toleration
+from controller_manager.api.numbers import parse_int
 
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
-_INT64: Final = range(-(2**63), 2**63)
 
 
 def tolerates(
@@ -33,18 +33,14 @@ def tolerates(
 
 
 def _compares(operator: str, value: str, bound: str) -> bool:
-    """Compare two numbers; what is none of 64 bits fits nothing, as upstream."""
-    one, other = _integer(value), _integer(bound)
-    if one is None or other is None:
+    number, limit = _number(value), _number(bound)
+    if number is None or limit is None:
         return False
-    return one < other if operator == "Lt" else one > other
+    return number < limit if operator == "Lt" else number > limit
 
 
-def _integer(text: str) -> int | None:
-    if not _INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if number in _INT64 else None
+def _number(text: str) -> int | None:
+    return parse_int(text, 64) if _INTEGER.fullmatch(text) else None
 
 
 def untolerated(

@@ -11,7 +11,7 @@ from controller_manager.control.scheduling.affinity import required_nodes
 
 JSON = dict[str, Any]
 
-LABELS = {"zone": "a", "disk": "ssd", "cores": "16", "empty": ""}
+LABELS = {"zone": "a", "disk": "ssd", "cores": "16", "empty": "", "serial": "9" * 20}
 NODE = msgspec.convert({"metadata": {"name": "node-1", "labels": LABELS}}, Node)
 
 
@@ -82,6 +82,7 @@ def test_all_labels_of_a_node_selector_must_match(
         (label("cores", "Lt", "16"), False),
         (label("absent", "Lt", "16"), False),
         (label("zone", "Gt", "1"), False),
+        (label("serial", "Gt", "1"), False),
         (field("In", "node-1"), True),
         (field("In", "node-2"), False),
         (field("NotIn", "node-2"), True),
@@ -102,6 +103,8 @@ def test_each_operator_selects_nodes(term: JSON, *, expected: bool) -> None:
         label("zone", "Exists", "a"),
         label("absent", "DoesNotExist", "a"),
         label("cores", "Gt", "eight"),
+        label("cores", "Lt", "9223372036854775808"),
+        label("cores", "Gt", "\u0661"),
         label("cores", "Gt", "8", "9"),
         label("zone", "Like", "a"),
         label("zone", "NotIn", "no label value!"),
