@@ -18,10 +18,10 @@ from tests.controllers.custom_resources import DEFINITIONS, definition
 pytestmark = pytest.mark.looptime
 
 KINDS = 400
-OUTAGE = 3.0
-LONGEST_BACKOFF = 1.8
-"""Seconds from the end of an outage of 3 s to the next attempt of a watch, at most:
-its attempts come at once, after 0.8 to 1.6 s, and after another 1.6 to 3.2 s."""
+OUTAGE = 2.0
+LONGEST_BACKOFF = 2.9
+"""Seconds from the end of the outage to the next attempt of a watch, at most: its
+attempts come at once, after 0.8 to 1.6 s, and after another 1.6 to 3.2 s."""
 
 
 @dataclass
