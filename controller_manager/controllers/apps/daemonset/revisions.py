@@ -117,10 +117,16 @@ class RevisionKeeper:
         others: Sequence[ControllerRevision],
         pods: Sequence[Pod],
     ) -> None:
-        """Label the pods with the kept revision, then delete the others."""
+        """Label the pods of the others with the kept revision, then delete the others.
+
+        Upstream labels all pods, also those of former templates: an update then takes
+        them for up to date and leaves them as they are.
+        """
         label = labels_of(kept).get(POD_REVISION_LABEL)
+        united = {labels_of(each).get(POD_REVISION_LABEL) for each in others}
         for pod in pods:
-            if labels_of(pod).get(POD_REVISION_LABEL) != label:
+            found = labels_of(pod).get(POD_REVISION_LABEL)
+            if found != label and found in united:
                 await self._relabel(pod, label)
         for each in others:
             await self._history.delete(each)

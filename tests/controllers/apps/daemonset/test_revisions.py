@@ -12,10 +12,13 @@ from controller_manager.api.apps.v1 import (
     ControllerRevision,
     DaemonSet,
 )
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import ObjectMeta, OwnerReference
 from controller_manager.api.owners import controller_reference
+from controller_manager.client.client import DeleteOptions
 from controller_manager.control.history.names import data_hash
 from controller_manager.control.history.template import template_data
+from controller_manager.controllers.apps.daemonset.targets import target_of
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, config, running
 from tests.controllers.builders import daemon_set_json
@@ -95,6 +98,38 @@ async def test_equal_revisions_are_united(cluster: Cluster) -> None:
         assert {(each.metadata.labels or {})[HASH] for each in pods} == {"b"}
         assert await operator.placed() == before
         assert await operator.numbers() == (2, 2, 2, 2, 0)
+
+
+async def test_uniting_revisions_makes_no_old_pod_current(cluster: Cluster) -> None:
+    """Only the pods of the united revisions get the label of the one that stays.
+
+    Upstream labels all pods, and then never updates those of former templates.
+    """
+    on_delete = {"type": "OnDelete"}
+    async with running(cluster, "n1", "n2", updateStrategy=on_delete) as (operator, _):
+        await operator.run_all()
+        (first,) = await operator.revisions()
+        old = (first.metadata.labels or {})[HASH]
+        change = {"template": {"spec": {"terminationGracePeriodSeconds": 1}}}
+        await operator.patch(DAEMON_SETS, "agent", {"spec": change})
+        await settle(2)
+        updated, kept = sorted(await operator.pods(), key=target_of)
+        options = DeleteOptions(grace_period_seconds=0)
+        await operator.client.delete(PODS, "default", updated.metadata.name, options)
+        await operator.run_all()
+        assert await operator.numbers() == (2, 2, 1, 2, 0)
+        data = template_data((await operator.daemon_set()).spec.template)
+        await store_revision(operator, "agent-b", data, 7, labels={HASH: "b"})
+        await operator.patch(DAEMON_SETS, "agent", {"spec": {"minReadySeconds": 1}})
+        await settle(5)
+        assert seen(await operator.revisions()) == {
+            first.metadata.name: (1, old),
+            "agent-b": (7, "b"),
+        }
+        new, still = sorted(await operator.pods(), key=target_of)
+        assert (new.metadata.labels or {})[HASH] == "b"
+        assert still.metadata == kept.metadata
+        assert await operator.numbers() == (2, 2, 1, 2, 0)
 
 
 async def test_a_user_may_create_and_delete_revisions(cluster: Cluster) -> None:
