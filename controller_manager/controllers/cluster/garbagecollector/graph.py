@@ -119,7 +119,7 @@ class Graph:
             self._insert(node)
             self._add_to_owners(node, owners)
         else:
-            if node.is_virtual or node.identity.api_version != resource.api_version:
+            if node.is_virtual or not _is_of(node, resource):
                 self._set_identity(node, _identity(resource, new))
             if node.owners != owners:
                 self._change_owners(node, owners)
@@ -352,17 +352,24 @@ def _matches(reference: OwnerReference, namespace: str, owner: Node) -> bool:
 def _partition(
     dependents: Iterable[Node], identity: Identity
 ) -> tuple[list[Node], list[Node]]:
-    """Split dependents into those whose references match `identity`, and others."""
+    """Return the dependents whose references match `identity`, and the others.
+
+    A dependent with several references to the uid may be among both.
+    """
     matching: list[Node] = []
     nonmatching: list[Node] = []
     for dependent in dependents:
         namespace = dependent.identity.namespace
-        fits = all(
-            identity_of(each, identity.namespace) == identity
+        may_match = not identity.namespace or namespace == identity.namespace
+        fits = {
+            may_match and identity_of(each, identity.namespace) == identity
             for each in dependent.owners
             if each.uid == identity.uid
-        ) and (not identity.namespace or namespace == identity.namespace)
-        (matching if fits else nonmatching).append(dependent)
+        }
+        if True in fits:
+            matching.append(dependent)
+        if False in fits:
+            nonmatching.append(dependent)
     return matching, nonmatching
 
 

@@ -1,5 +1,7 @@
 """The graph of owners and dependents alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
@@ -78,6 +80,35 @@ async def test_different_owners_with_one_uid_are_distinguished() -> None:
     books.graph.gone(_object("one"))
     books.graph.gone(_object("two"))
     assert books.graph.get("u") is None
+
+
+async def test_a_dependent_that_names_a_uid_twice_is_checked_for_each_name() -> None:
+    """One of the names may be that of an owner that exists; or none of them."""
+    books = Bookkeeping()
+    books.see(_object("child", _reference("a", uid="u"), _reference("b", uid="u")))
+    assert books.asked() == ["u", "child"]
+    for name, other in (("a", "b"), ("b", "a")):
+        books.graph.absent(Identity("v1", "ConfigMap", "n", name, "u"))
+        owner = books.graph.get("u")
+        assert owner is not None
+        assert (books.asked(), owner.identity.name) == (["child"], other)
+    books.graph.gone(_object("child"))
+    assert books.graph.nodes() == []
+
+
+async def test_objects_that_are_shown_with_another_kind_are_not_forgotten() -> None:
+    """A custom resource may be defined again with the same name for another kind."""
+    books = Bookkeeping()
+    renamed = replace(CONFIG_MAPS, kind="ConfigTable")
+    child, owner = _object("child", _reference("owner")), _object("owner")
+    books.see(owner, child)
+    for each in (owner, child):
+        books.graph.seen(renamed, None, each)
+    list(books.graph.forget(CONFIG_MAPS))
+    assert [(each.identity.kind, each.is_virtual) for each in books.graph.nodes()] == [
+        ("ConfigTable", False),
+        ("ConfigTable", False),
+    ]
 
 
 async def test_a_dependent_in_another_namespace_is_reported_in_either_order() -> None:
