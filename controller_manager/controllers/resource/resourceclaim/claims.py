@@ -81,7 +81,7 @@ class ClaimSync:
                 changed = await self._writer.set_status(claim, loss.status)
             if loss.drops_finalizer:
                 await self._writer.set_finalizers(changed, other_finalizers(changed))
-            if len(gone) == len(reserved) and self._is_superfluous(claim):
+            if len(gone) == len(reserved) and await self._is_superfluous(claim):
                 await self._writer.delete(claim)
                 self._logger.v(5).info("Deleted unused generated claim", claim=key)
         return DONE
@@ -113,7 +113,9 @@ class ClaimSync:
             group = self._groups.find(namespace, consumer.name)
             if group is not None and group.metadata.uid == consumer.uid:
                 return False
-            return not await self._is_stored(POD_GROUPS, namespace, consumer)
+            return not await self._is_stored(
+                POD_GROUPS, namespace, consumer.name, consumer.uid
+            )
         if kind != POD:
             return False
         if consumer.uid in self._gone:
@@ -121,26 +123,26 @@ class ClaimSync:
         pod = self._pods.get(namespace, consumer.name)
         if pod is not None and pod.metadata.uid == consumer.uid:
             return is_done(pod)
-        return not await self._is_stored(PODS, namespace, consumer)
+        return not await self._is_stored(PODS, namespace, consumer.name, consumer.uid)
 
     async def _is_stored(
-        self, resource: AnyResource, namespace: str, consumer: ClaimConsumer
+        self, resource: AnyResource, namespace: str, name: str, uid: str
     ) -> bool:
-        """Tell whether a consumer is there that the cache does not show.
+        """Tell whether a consumer or owner is there that the cache does not show.
 
         A scheduler may have reserved the claim for a pod that is newer than the cache,
         also if the cache shows an older pod of the same name. Upstream takes the claim
         from it then.
         """
         try:
-            found = await self._client.get(resource, namespace, consumer.name)
+            found = await self._client.get(resource, namespace, name)
         except NotFound as error:
-            if not is_about(error, consumer.name):
+            if not is_about(error, name):
                 raise
             return False
-        return bool(found.metadata.uid == consumer.uid)
+        return bool(found.metadata.uid == uid)
 
-    def _is_superfluous(self, claim: ResourceClaim) -> bool:
+    async def _is_superfluous(self, claim: ResourceClaim) -> bool:
         """Tell whether a claim was made for a pod that has been replaced, or is done.
 
         The garbage collector deletes it with its pod, but the pod may stay for long.
@@ -158,5 +160,7 @@ class ClaimSync:
             )
         if (owner.api_version, owner.kind) == (POD_GROUPS.api_version, POD_GROUPS.kind):
             group = self._groups.find(namespace, name)
-            return group is not None and group.metadata.uid != owner.uid
+            if group is None or group.metadata.uid == owner.uid:
+                return False
+            return not await self._is_stored(POD_GROUPS, namespace, name, owner.uid)
         return False

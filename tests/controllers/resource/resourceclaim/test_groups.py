@@ -2,8 +2,10 @@
 
 import asyncio
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from controller_manager.api.dynamicresources.v1 import (
@@ -12,6 +14,7 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.client import PatchType
+from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.resource.resourceclaim.consumers import of_group
 from controller_manager.controllers.resource.resourceclaim.names import (
     pod_claim_name,
@@ -33,6 +36,7 @@ from tests.controllers.resource.resourceclaim.objects import (
     remove,
     requests,
 )
+from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
@@ -123,6 +127,40 @@ async def test_a_shared_claim_is_reserved_for_the_group_until_it_is_gone() -> No
         claim = (await claims(cluster))["c"]
     assert consumers(claim) == []
     assert claim.status.allocation is None
+
+
+async def test_the_claim_of_a_group_that_is_newer_than_the_cache_stays() -> None:
+    """The cache may show an older group of the same name, after a change of leaders."""
+    cluster = Cluster()
+    add_group(cluster)
+    body = {"metadata": {"name": "g", "namespace": "default", "uid": "newer"}}
+    is_newer = True
+
+    async def answer(request: Request) -> Response | None:
+        if request.method == "GET" and request.path.endswith("/podgroups/g"):
+            found = body if is_newer else {**body, "metadata": {"uid": "newest"}}
+            return Response(HTTPStatus.OK, {}, msgspec.json.encode(found))
+        return None
+
+    add_claim(cluster, is_allocated=False)
+    owner = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
+        "name": "g",
+        "uid": "newer",
+        "controller": True,
+    }
+    patch = {"metadata": {"ownerReferences": [owner]}}
+    where = (RESOURCE_CLAIMS, "default", "c")
+    await cluster.client.patch(*where, patch, PatchType.MERGE)
+    transport = Meddler(cluster.transport, answer)
+    async with cluster.manager(ENABLED, transport) as recording:
+        await asyncio.sleep(10)
+        assert requests(recording.writes) == []
+        is_newer = False
+        await cluster.client.patch(*where, {"metadata": {"labels": {"a": "b"}}})
+        await asyncio.sleep(10)
+        assert requests(recording.writes) == [("DELETE", "resourceclaims/c", 200)]
 
 
 async def test_without_the_gate_a_group_does_not_matter() -> None:
