@@ -205,6 +205,9 @@ class Graph:
                 self._to_delete(dependent.uid)
         self._identify(node, identity)
         node.is_virtual = False
+        for reference in node.owners:
+            owner = identity_of(reference, identity.namespace)
+            self._kinds.add(owner.group_kind, identity.group_kind)
 
     def _identify(self, node: Node, identity: Identity) -> None:
         """Give a node another identity with the same uid."""

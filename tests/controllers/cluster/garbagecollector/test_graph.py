@@ -100,15 +100,20 @@ async def test_objects_that_are_shown_with_another_kind_are_not_forgotten() -> N
     """A custom resource may be defined again with the same name for another kind."""
     books = Bookkeeping()
     renamed = replace(CONFIG_MAPS, kind="ConfigTable")
-    child, owner = _object("child", _reference("owner")), _object("owner")
+    owner, secret = _object("owner"), _reference("secret", kind="Secret")
+    child = _object("child", _reference("owner"), secret)
     books.see(owner, child)
     for each in (owner, child):
         books.graph.seen(renamed, None, each)
     list(books.graph.forget(CONFIG_MAPS))
-    assert [(each.identity.kind, each.is_virtual) for each in books.graph.nodes()] == [
-        ("ConfigTable", False),
-        ("ConfigTable", False),
+    books.graph.forget_kind(CONFIG_MAPS)
+    assert [(each.uid, each.identity.kind) for each in books.graph.nodes()] == [
+        ("owner", "ConfigTable"),
+        ("child", "ConfigTable"),
+        ("secret", "Secret"),
     ]
+    named = Identity("v1", "Secret", "n", "secret", "secret")
+    assert books.graph.kinds_owned_by(named) == [("", "ConfigTable")]
 
 
 async def test_a_dependent_in_another_namespace_is_reported_in_either_order() -> None:
