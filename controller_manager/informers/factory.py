@@ -89,6 +89,7 @@ class InformerFactory:
         self._types: dict[str, Resource[Any]] = {}
         """The resources whose monitors have more than metadata."""
         self._held: set[SharedInformer[Any]] = set()
+        self._started_late: set[SharedInformer[Any]] = set()
         """The informers that are not started yet, see `hold`."""
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[SharedInformer[Any], asyncio.Task[None]] = {}
@@ -117,6 +118,7 @@ class InformerFactory:
             )
         informer = self._informers[key]
         _check_same(informer.resource, resource)
+        _check_same(self._types.get(key, resource), resource)
         self.start(informer)
         self._keep(key, declared or [Reads(resource)])
         return cast("SharedInformer[ObjectT]", informer)
@@ -129,9 +131,12 @@ class InformerFactory:
         As `informer`, but it is started only by `start`, or because `informer` or
         `monitor` returns it, too. Its caller waits for a resource that the API server
         lacks. What the caller reads is kept from the start, so that no cache that
-        others fill lacks it later.
+        others fill lacks it later. Raises RuntimeError if the factory runs.
         """
         key = _key(resource)
+        if self._group is not None:
+            msg = f"the informer of {key} can be held before the start only"
+            raise RuntimeError(msg)
         is_held = key not in self._informers or self._informers[key] in self._held
         informer = self.informer(resource, reads)
         if is_held:
@@ -144,7 +149,12 @@ class InformerFactory:
             return
         self._held.remove(informer)
         if self._group is not None:
+            self._started_late.add(informer)
             self._start(self._group, _key(informer.resource), informer)
+
+    def was_late(self, informer: SharedInformer[Any]) -> bool:
+        """Tell whether an informer was held when the factory began to run."""
+        return informer in self._started_late
 
     def _keep(self, key: str, declared: Iterable[Reads]) -> None:
         """Have the cache of a resource keep what these declarations read."""
@@ -176,6 +186,8 @@ class InformerFactory:
         """
         key = _key(resource)
         if key in self._informers:
+            if not resource.metadata_only:
+                _check_same(self._informers[key].resource, resource)
             self.start(self._informers[key])
             return self._informers[key]
         resource = self._types.get(key, resource)

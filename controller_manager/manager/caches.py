@@ -107,6 +107,10 @@ class CacheGroup(Runnable):
             resource = informer.resource.group_resource
             problem = informer.problem()
             if not informer.is_synced:
+                if self._factory.was_late(informer):
+                    # Its resource came after the start, and may be gone again: that
+                    # must not make a process unready which was ready before.
+                    continue
                 who = ", ".join(waiting.get(resource, ())) or "nobody"
                 why = f": {problem}" if problem else ""
                 problem = f"waiting for the cache to sync; {who} cannot start{why}"

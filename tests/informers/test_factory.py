@@ -264,3 +264,27 @@ async def test_an_informer_that_is_asked_for_again_remembers_nothing_more(
         "v1/pods": [Reads(PODS, "spec")],
         "v1/nodes": [Reads(NODES)],
     }
+
+
+async def test_an_informer_cannot_be_held_once_the_caches_run(cluster: Cluster) -> None:
+    """It may be running already: then it would be started twice."""
+    subject = factory(cluster)
+    subject.informer(PODS)
+    running = asyncio.create_task(subject.run())
+    await subject.wait_for_sync()
+    with pytest.raises(RuntimeError, match="v1/pods can be held before the start only"):
+        subject.hold(PODS)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_types_of_monitors_clash_in_any_order(cluster: Cluster) -> None:
+    """The informer or the monitor may be asked for first."""
+    subject = factory(cluster)
+    subject.read_monitored(PHASES)
+    with pytest.raises(ClashError):
+        subject.informer(PODS)
+    subject = factory(cluster)
+    subject.informer(PODS)
+    with pytest.raises(ClashError):
+        subject.monitor(PHASES)

@@ -67,6 +67,32 @@ async def test_a_controller_starts_once_its_group_is_switched_on(
         assert log.count(line) == 1
 
 
+async def test_a_late_resource_that_cannot_be_listed_leaves_the_daemon_ready(
+    cluster: Cluster,
+) -> None:
+    """It may be gone again: one of several API servers was newer for a moment."""
+    catalogue = cluster.server.catalogue
+    catalogue.remove(DEPLOYMENT)
+    daemon = RefusedDaemon(cluster)
+    async with daemon.running("deployment", "replicaset") as manager:
+        await manager.started.wait()
+        handle = cluster.server.handle
+
+        async def refuse(request: Request) -> Any:
+            if request.path == "/apis/apps/v1/deployments":
+                return Response(403, {}, b'{"kind":"Status","code":403}')
+            return await handle(request)
+
+        cluster.server.handle = refuse  # type: ignore[method-assign]
+        catalogue.add(DEPLOYMENT)
+        await settle(100)
+        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+        catalogue.remove(DEPLOYMENT)
+        cluster.server.handle = handle  # type: ignore[method-assign]
+        await settle(400)
+        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+
+
 async def test_a_standby_notices_a_group_that_is_switched_on(cluster: Cluster) -> None:
     """Its caches are synced before it leads, so it acts as soon as it does."""
     catalogue = cluster.server.catalogue
