@@ -4,7 +4,8 @@ import asyncio
 import gc
 from typing import Final
 
-from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.informers.controller_informers import ControllerInformers
+from controller_manager.informers.factory import InformerFactory
 from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import CacheCollectors

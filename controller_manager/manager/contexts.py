@@ -8,7 +8,7 @@ from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.client import Client, WriteHook, ignore_write
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
-from controller_manager.informers.factory import ControllerInformers
+from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.manager.events import EventBroadcasters
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors

@@ -20,7 +20,8 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.leader_election import is_of_this_program
 from controller_manager.clock import Clock
-from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.informers.controller_informers import ControllerInformers
+from controller_manager.informers.factory import InformerFactory
 from controller_manager.manager.contexts import Contexts
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config

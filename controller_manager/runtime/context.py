@@ -11,7 +11,7 @@ from controller_manager.client.client import Client
 from controller_manager.client.events import EventRecorder
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
-from controller_manager.informers.factory import ControllerInformers
+from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
 from controller_manager.observability.defects import Defects

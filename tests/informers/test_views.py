@@ -11,7 +11,8 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodCondition
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.informers.factory import ControllerInformers, InformerFactory
+from controller_manager.informers.controller_informers import ControllerInformers
+from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.indexes import BY_LABEL, Index
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister

@@ -10,7 +10,7 @@ from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.control.superseded_versions import SupersededVersions
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
 from controller_manager.controllers.cluster.garbagecollector.node import GroupKind
-from controller_manager.informers.factory import ControllerInformers
+from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.informer import (
     Handler,
     Registration,

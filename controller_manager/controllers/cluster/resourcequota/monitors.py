@@ -22,7 +22,7 @@ from controller_manager.controllers.cluster.resourcequota.sources import (
     Tally,
     Unlisted,
 )
-from controller_manager.informers.factory import ControllerInformers
+from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.informer import (
     Handler,
     Registration,
