@@ -16,7 +16,10 @@ from controller_manager.controllers.batch.cronjob.decide import decide
 from controller_manager.controllers.batch.cronjob.deletions import Deletions
 from controller_manager.controllers.batch.cronjob.metrics import CronJobMetrics
 from controller_manager.controllers.batch.cronjob.options import CronJobOptions
-from controller_manager.controllers.batch.cronjob.timing import seconds_until_next
+from controller_manager.controllers.batch.cronjob.timing import (
+    seconds_until_next,
+    zone_problem,
+)
 from controller_manager.controllers.batch.cronjob.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Outcome
@@ -50,7 +53,8 @@ class CronJobReconciler(Reconciler[CronJob]):
         """Return the seconds until the next run if the schedule has changed.
 
         A changed schedule starts nothing at once, also if it makes a run of the past
-        look missed (updateCronJob).
+        look missed (updateCronJob). With a time zone that does not exist nothing can
+        start, so the sync that says so need not wait for a run.
         """
         if (old.spec.schedule, old.spec.time_zone) == (
             new.spec.schedule,
@@ -58,7 +62,8 @@ class CronJobReconciler(Reconciler[CronJob]):
         ):
             return 0.0
         try:
-            return seconds_until_next(new, self._local, self.clock.now()) or 0.0
+            seconds = seconds_until_next(new, self._local, self.clock.now()) or 0.0
+            return 0.0 if zone_problem(new) is not None else seconds
         except ScheduleError:
             message = f"unparseable schedule for cronjob: {new.spec.schedule}"
             reason = "UnParseableCronJobSchedule"

@@ -89,12 +89,14 @@ def zone_problem(cron_job: CronJob) -> CronJobEvent | None:
 def seconds_until_next(cron_job: CronJob, local: tzinfo, now: datetime) -> float | None:
     """Return the seconds until the next run; `None` if there is none.
 
-    Raises ScheduleError if the schedule or its zone cannot be used.
+    A time zone that does not exist is left out, as upstream's formatSchedule does: the
+    sync says what is wrong with it. Raises ScheduleError if the schedule cannot be
+    parsed.
     """
     try:
         schedule = _parsed(cron_job, local)
-    except ZoneError as error:
-        raise ScheduleError(str(error)) from error
+    except ZoneError:
+        schedule = parse_in_zone(cron_job.spec.schedule, None, local)
     return _seconds_until_next(cron_job, schedule, now)
 
 

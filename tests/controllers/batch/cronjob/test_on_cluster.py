@@ -366,3 +366,34 @@ async def test_a_stored_status_without_a_change_is_not_written(cron: Cron) -> No
             )
             await asyncio.sleep(1)
     assert [each for each in writes_of(recording) if each[0] != "PATCH"] == []
+
+
+UNKNOWN_ZONE = (
+    "tick Warning UnknownTimeZone [cronjob-controller]: "
+    'invalid timeZone: "Mars/Phobos": unknown time zone Mars/Phobos'
+)
+UNPARSEABLE = (
+    "tick Warning UnParseableCronJobSchedule [cronjob-controller]: "
+    "unparseable schedule for cronjob: every day"
+)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "events"),
+    [("* * * * *", [UNKNOWN_ZONE]), ("every day", [UNPARSEABLE, UNKNOWN_ZONE])],
+)
+async def test_only_a_schedule_is_called_unparseable(
+    cron: Cron, schedule: str, events: list[str]
+) -> None:
+    """Not a time zone that does not exist; an API server may know more of them."""
+    cron.create(schedule="0 0 1 1 *")
+    async with cron.cluster.manager(CONFIG):
+        await asyncio.sleep(5)
+        body = cron.get("CronJob", "tick")
+        changed = {**body["spec"], "timeZone": "Mars/Phobos", "schedule": schedule}
+        kind = cron.cluster.server.catalogue.of("batch/v1", "CronJob")
+        assert kind is not None
+        key = ("default", "tick")
+        cron.cluster.server.objects.put(kind, key, {**body, "spec": changed})
+        await asyncio.sleep(5)
+    assert cron.events() == events
