@@ -99,7 +99,7 @@ class APIServer(GenericAPIServer):
         of those that are on.
         """
         storage = storage or Storage()
-        gates = features or FeatureGates()
+        gates = self._features = features or FeatureGates()
         self._bound_tokens = BoundTokens(storage, clock, rng)
         authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
         parts = Parts(storage, clock, rng, authorizer, self._kinds, gates)
@@ -145,7 +145,7 @@ class APIServer(GenericAPIServer):
     def _reconcile_roles(self) -> None:
         """Add what the bootstrap roles and bindings lack, if roles decide."""
         if isinstance(self.authorizer, RBACAuthorizer):
-            wanted = bootstrap_objects(registry())
+            wanted = bootstrap_objects(registry(), self._features)
             reconcile(self._unchecked, self.catalogue.of, wanted)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:

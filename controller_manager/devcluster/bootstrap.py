@@ -31,6 +31,7 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.users import (
     bindings_of_users,
     roles_of_users,
 )
+from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import Registry
 from controller_manager.runtime.permissions import Permission
 from controller_manager.runtime.roles import controller_roles
@@ -41,8 +42,13 @@ MANAGER: Final = components.MANAGER
 """The user that kubeadm's controller-manager.conf names, and the name of its role."""
 
 
-def bootstrap_objects(build: Registry) -> list[JSON]:
-    """Return roles and bindings, also for the controllers of a build."""
+def bootstrap_objects(
+    build: Registry, features: FeatureGates | None = None
+) -> list[JSON]:
+    """Return roles and bindings, also for the controllers of a build.
+
+    `features` are the gates of the API server; by default each has its default.
+    """
     return [
         *roles_of_users(),
         *roles_of_components(),
@@ -53,7 +59,7 @@ def bootstrap_objects(build: Registry) -> list[JSON]:
         *roles_of_namespaces(),
         *roles_of_absent_controllers(),
         _metrics_reader(),
-        *_of_controllers(build),
+        *_of_controllers(build, features or FeatureGates()),
     ]
 
 
@@ -77,14 +83,14 @@ def _metrics_reader() -> JSON:
     }
 
 
-def _of_controllers(build: Registry) -> Iterator[JSON]:
+def _of_controllers(build: Registry, features: FeatureGates) -> Iterator[JSON]:
     accounts: dict[str, dict[Permission, None]] = {}
     for descriptor in build.descriptors:
         if descriptor.runs_first:
             continue  # It acts as the manager itself.
         # Several controllers may share an account, and so a role.
         granted = accounts.setdefault(descriptor.account, {})
-        granted.update(dict.fromkeys(descriptor.permissions))
+        granted.update(dict.fromkeys(descriptor.permissions_with(features)))
     for account, permissions in accounts.items():
         for each in controller_roles(account, permissions):
             yield {**each, "metadata": with_bootstrap_metadata(each["metadata"])}

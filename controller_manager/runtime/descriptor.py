@@ -9,7 +9,7 @@ from controller_manager.api.resource import AnyResource
 from controller_manager.informers.reads import Reads
 from controller_manager.options.controller_options import ControllerOptions, flags_of
 from controller_manager.options.flag import Flag
-from controller_manager.options.gates import Gate
+from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.runtime.permissions import Permission
 
 
@@ -33,6 +33,7 @@ class Descriptor:
     - `requires_gates`: the feature gates without which it does not run (upstream:
       requiredFeatureGates).
     - `permissions`: the rules of its role, as upstream's bootstrap policy has them.
+    - `gated_permissions`: the rules that its role has as well while a gate is enabled.
     - `metrics`: the names of the metrics that only it has.
     - `component`: the source of its events, its name by default.
     - `service_account`: its service account in kube-system with
@@ -56,6 +57,7 @@ class Descriptor:
     gates: tuple[Gate, ...] = ()
     requires_gates: tuple[Gate, ...] = ()
     permissions: tuple[Permission, ...] = ()
+    gated_permissions: tuple[tuple[Gate, tuple[Permission, ...]], ...] = ()
     metrics: tuple[str, ...] = ()
     component: str = ""
     service_account: str = ""
@@ -76,6 +78,18 @@ class Descriptor:
         if self.runs_first:
             return ""
         return self.service_account or self.name
+
+    def permissions_with(self, features: FeatureGates) -> tuple[Permission, ...]:
+        """Return the rules of its role on an API server with these feature gates."""
+        return (
+            *self.permissions,
+            *(
+                permission
+                for gate, permissions in self.gated_permissions
+                if features.is_enabled(gate)
+                for permission in permissions
+            ),
+        )
 
     @property
     def flags(self) -> tuple[Flag, ...]:

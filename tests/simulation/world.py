@@ -22,6 +22,7 @@ from controller_manager.options.config import (
     RateLimit,
     ServingConfig,
 )
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, TOKEN
 from tests.simulation.faults import Faults
 from tests.simulation.finding import find_properties
@@ -86,6 +87,8 @@ class World:
             clock=self.clock,
             rng=random.Random(f"server {self.seed}"),
             users={TOKEN: User("admin", groups=("system:masters",))},
+            # Users have pods in groups.
+            features=FeatureGates({"GenericWorkload": True}),
         )
         self.state = State(self.server)
         controllers = find_properties(self.more_properties)

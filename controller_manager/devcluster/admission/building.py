@@ -38,6 +38,7 @@ from controller_manager.devcluster.admission.extended_resource_toleration import
 from controller_manager.devcluster.admission.hard_anti_affinity import (
     LimitPodHardAntiAffinityTopology,
 )
+from controller_manager.devcluster.admission.job_validation import JobValidation
 from controller_manager.devcluster.admission.limit_ranger import LimitRanger
 from controller_manager.devcluster.admission.matching import Kinds
 from controller_manager.devcluster.admission.namespace_exists import NamespaceExists
@@ -116,6 +117,7 @@ _MAKERS: Final[Mapping[str, _Make]] = {
     "CertificateSubjectRestriction": lambda _: CertificateSubjectRestriction(),
     "DefaultIngressClass": lambda parts: DefaultIngressClass(parts.storage),
     "PodTopologyLabels": lambda parts: PodTopologyLabels(parts.storage),
+    "JobValidation": lambda parts: JobValidation(parts.storage, parts.features),
     "ResourceQuota": lambda parts: ResourceQuota(
         parts.storage, parts.clock, parts.features
     ),

@@ -166,6 +166,11 @@ _MORE: Final[dict[str, JSON]] = {
         "driverName": "csi.example.com",
         "parameters": {"iops": "100"},
     },
+    "Workload": {
+        "spec": {
+            "podGroupTemplates": [{"name": "a", "schedulingPolicy": {"basic": {}}}]
+        }
+    },
     "MutatingAdmissionPolicy": {
         "spec": {
             "matchConstraints": {

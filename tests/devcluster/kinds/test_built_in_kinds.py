@@ -19,6 +19,7 @@ ON_DEMAND: Final = {
         "a controller carries them out"
     ),
     "storageversions.internal.apiserver.k8s.io/v1alpha1": "a controller collects them",
+    "workloads.scheduling.k8s.io/v1alpha2": "a controller makes them for jobs",
 }
 """Kinds that a real server serves only if it is told to, and why they are here."""
 

@@ -167,6 +167,7 @@ def row(resource: str, obj: JSON, **metadata: Any) -> list[Any]:
             ["a", "deployments.apps", "Succeeded"],
         ),
         ("podgroups.scheduling.k8s.io", {}, ["a", "30s"]),
+        ("workloads.scheduling.k8s.io", {}, ["a", "30s"]),
         ("resourceclaims.resource.k8s.io", {"status": {}}, ["a", "pending", "30s"]),
         (
             "resourceclaims.resource.k8s.io",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
 
@@ -15,6 +16,9 @@ pytestmark = pytest.mark.looptime
 SAME_END = "Both success and failed conditions cannot be true at the same time"
 ONE_POLICY = "must specify one of: `basic`, `gang`"
 ONLY_ONE_POLICY = "must specify exactly one of: `basic`, `gang`"
+FIRST = "spec.podGroupTemplates[0].schedulingPolicy"
+BASIC: JSON = {"schedulingPolicy": {"basic": {}}}
+GROUPS_OF_PODS = FeatureGates({"GenericWorkload": True})
 COMMON = "status.commonEncodingVersion: Invalid value:"
 
 
@@ -123,6 +127,93 @@ async def test_a_group_of_pods_has_one_policy(
     """Of two."""
     (cause,) = refused(cluster, "PodGroup", {"schedulingPolicy": policy})
     assert expected in cause
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {"podGroupTemplates": []},
+            "spec.podGroupTemplates: Required value",
+        ),
+        (
+            {"podGroupTemplates": [{"name": "a"}]},
+            f"{FIRST}: Required value: {ONE_POLICY}",
+        ),
+        (
+            {"podGroupTemplates": [{"name": "a", "schedulingPolicy": {"gang": {}}}]},
+            f"{FIRST}.gang.minCount: Invalid value: 0: must be greater than zero",
+        ),
+        (
+            {"podGroupTemplates": [{"name": "a", **BASIC}, {"name": "a", **BASIC}]},
+            'spec.podGroupTemplates[1]: Duplicate value: {"name":"a"}',
+        ),
+        (
+            {"podGroupTemplates": [{"name": str(n), **BASIC} for n in range(9)]},
+            "spec.podGroupTemplates: Too many: 9: must have at most 8 items",
+        ),
+        (
+            {"controllerRef": {"apiGroup": "batch", "kind": "Job", "name": ""}},
+            "spec.controllerRef.name: Required value",
+        ),
+    ],
+)
+async def test_a_workload_has_templates_of_groups(
+    cluster: Cluster, spec: JSON, expected: str
+) -> None:
+    """At most eight, each with a name and a policy of its own."""
+    assert refused(cluster, "Workload", spec) == [expected]
+
+
+async def test_a_workload_does_not_change(cluster: Cluster) -> None:
+    """But it may say later which object it is about."""
+    workload = create(cluster, "Workload")
+    (template,) = workload["spec"]["podGroupTemplates"]
+    assert template == {"name": "a", **BASIC, "schedulingConstraints": None}
+    change = {"spec": {"podGroupTemplates": [{"name": "b", **BASIC}]}}
+    with pytest.raises(Refusal, match="field is immutable"):
+        update(cluster, workload, change)
+    reference = {"apiGroup": "batch", "kind": "Job", "name": "j"}
+    named = update(cluster, workload, {"spec": {"controllerRef": reference}})
+    with pytest.raises(Refusal, match="field is immutable"):
+        update(cluster, named, {"spec": {"controllerRef": {"name": "other"}}})
+
+
+async def test_the_group_of_a_pod_needs_a_gate() -> None:
+    """A server without the gate drops it, but not from pods that have it."""
+    named = {"spec": {"schedulingGroup": {"podGroupName": "g"}}}
+    without, with_gate = Cluster(), Cluster(features=GROUPS_OF_PODS)
+    for cluster, kept in ((without, {}), (with_gate, named["spec"])):
+        pod = create(cluster, "Pod", named)
+        assert {key: pod["spec"].get(key) for key in kept} == kept
+        assert ("schedulingGroup" in pod["spec"]) == bool(kept)
+    stored = {**create(without, "Pod", {"metadata": {"name": "old"}})}
+    stored["spec"] = {**stored["spec"], **named["spec"]}
+    kind = without.server.catalogue.of("v1", "Pod")
+    assert kind is not None
+    without.server.objects.put(kind, ("default", "old"), stored)
+    changed = update(without, stored, {"metadata": {"labels": {"a": "b"}}})
+    assert changed["spec"]["schedulingGroup"] == named["spec"]["schedulingGroup"]
+
+
+async def test_the_parallelism_of_a_job_in_a_gang_does_not_change() -> None:
+    """If the template of the job names the group; other groups do not matter."""
+    cluster = Cluster(features=GROUPS_OF_PODS)
+    gang: JSON = {"schedulingPolicy": {"basic": None, "gang": {"minCount": 1}}}
+    groups: dict[str, JSON] = {"gang": gang, "free": BASIC}
+    jobs: dict[str, JSON] = {}
+    for name, spec in groups.items():
+        create(cluster, "PodGroup", {"metadata": {"name": name}, "spec": spec})
+    for name in ("gang", "free", "missing"):
+        template = {"spec": {"schedulingGroup": {"podGroupName": name}}}
+        change = {"metadata": {"name": name}, "spec": {"template": template}}
+        jobs[name] = create(cluster, "Job", change)
+    with pytest.raises(Refusal, match='gang-scheduled PodGroup "gang"') as raised:
+        update(cluster, jobs["gang"], {"spec": {"parallelism": 5}})
+    assert raised.value.code == 403
+    update(cluster, jobs["gang"], {"spec": {"suspend": True}})
+    for name in ("free", "missing"):
+        update(cluster, jobs[name], {"spec": {"parallelism": 5}})
 
 
 async def test_a_group_of_pods_is_held_by_a_finalizer(cluster: Cluster) -> None:

@@ -434,6 +434,7 @@ ROWS: Final[list[tuple[str, str, JSON, list[Any]]]] = [
         ["", "d", "p"],
     ),
     ("podgroups.scheduling.k8s.io", "Name Age", {}, []),
+    ("workloads.scheduling.k8s.io", "Name Age", {}, []),
     (
         "priorityclasses.scheduling.k8s.io",
         "Name Value Global-Default Age PreemptionPolicy",

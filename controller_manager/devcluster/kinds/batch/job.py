@@ -32,6 +32,11 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
+from controller_manager.devcluster.kinds.scheduling_group import (
+    GENERIC_WORKLOAD,
+    OF_TEMPLATE,
+    drop_scheduling_group,
+)
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
@@ -105,6 +110,10 @@ class JobStrategy(Strategy):
         "UncountedTerminatedPods": {1: "succeeded:[]str", 2: "failed:[]str"},
     }
 
+    def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
+        """Take whether ``schedulingGroup`` of the template is stored, not dropped."""
+        self._keeps_scheduling_group = keeps_scheduling_group
+
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in template, counts and policies."""
         spec = obj.setdefault("spec", {})
@@ -125,13 +134,21 @@ class JobStrategy(Strategy):
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Make the job select its own pods, unless manualSelector is set.
 
-        A job without labels gets those of its template.
+        A job without labels gets those of its template. The field of a feature that is
+        off is dropped.
         """
         del storage
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(obj, OF_TEMPLATE)
         if not obj["spec"]["manualSelector"]:
             select_own_pods(obj)
         if labels := obj["spec"]["template"]["metadata"].get("labels"):
             obj["metadata"].setdefault("labels", dict(labels))
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Drop the field of a feature that is off, unless it was there before."""
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(new, OF_TEMPLATE, old)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check selector and spec; an Indexed job's name with the highest index."""
@@ -207,4 +224,5 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(status_of("Job"),),
     strategy=JobStrategy(),
+    gated=((GENERIC_WORKLOAD, JobStrategy(keeps_scheduling_group=True)),),
 )

@@ -22,6 +22,11 @@ from controller_manager.devcluster.kinds.pod_spec_defaults import (
 )
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.kinds.proxy import proxy_of
+from controller_manager.devcluster.kinds.scheduling_group import (
+    GENERIC_WORKLOAD,
+    OF_POD,
+    drop_scheduling_group,
+)
 from controller_manager.devcluster.server.kind import (
     READ_AND_WRITE,
     Kind,
@@ -72,6 +77,10 @@ class PodStrategy(Strategy):
         "Eviction": {1: "metadata:ObjectMeta", 2: "deleteOptions:DeleteOptions"},
     }
 
+    def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
+        """Take whether ``schedulingGroup`` is stored and not dropped."""
+        self._keeps_scheduling_group = keeps_scheduling_group
+
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in spec and requests."""
         spec = obj.setdefault("spec", {})
@@ -86,13 +95,23 @@ class PodStrategy(Strategy):
         obj.setdefault("status", {})
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in the status; admission may have changed the resources."""
+        """Fill in the status; admission may have changed the resources.
+
+        Drop the field of a feature that is off.
+        """
         del storage
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(obj, OF_POD)
         status = obj["status"]
         status.setdefault("phase", "Pending")
         status.setdefault("qosClass", qos_class(obj["spec"]))
         if obj["spec"].get("schedulingGates"):
             status["conditions"] = [_GATED]
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Drop the field of a feature that is off, unless it was there before."""
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(new, OF_POD, old)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec."""
@@ -165,4 +184,5 @@ KIND: Final = Kind(
         status_of("Pod"),
     ),
     strategy=PodStrategy(),
+    gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
 )

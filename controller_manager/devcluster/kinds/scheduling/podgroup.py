@@ -9,19 +9,15 @@ from controller_manager.devcluster.kinds.condition_validation import (
     validate_conditions,
 )
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import (
-    Cause,
-    invalid,
-    required,
-    shown,
+from controller_manager.devcluster.kinds.scheduling.policy import (
+    validate_scheduling_policy,
 )
+from controller_manager.devcluster.server.kind import Kind, status_of
+from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
 
 JSON = dict[str, Any]
-
-_POLICIES: Final = ("basic", "gang")
 
 
 class PodGroupStrategy(Strategy):
@@ -30,25 +26,20 @@ class PodGroupStrategy(Strategy):
     columns: ClassVar = (NAME, AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec, the policy and the status also when they are empty."""
-        obj.setdefault("spec", {}).setdefault("schedulingPolicy", {})
+        """Fill in the mode of disruptions.
+
+        Go writes the spec, the policy and the status also when they are empty.
+        """
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("schedulingPolicy", {})
+        spec.setdefault("disruptionMode", "Pod")
         obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check that there is one scheduling policy."""
-        field, policy = "spec.schedulingPolicy", obj["spec"]["schedulingPolicy"]
-        given = [each for each in _POLICIES if each in policy]
-        if len(given) == 1:
-            if given == ["gang"] and policy["gang"].get("minCount", 0) < 1:
-                why = "must be greater than zero"
-                count = shown(policy["gang"].get("minCount", 0))
-                return (invalid(f"{field}.gang.minCount", count, why),)
-            return ()
-        listed = ", ".join(f"`{each}`" for each in _POLICIES)
-        if not given:
-            return (required(field, f"must specify one of: {listed}"),)
-        why = f"must specify exactly one of: {listed}"
-        return (invalid(field, shown(policy), why),)
+        return validate_scheduling_policy(
+            obj["spec"]["schedulingPolicy"], "spec.schedulingPolicy"
+        )
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the spec does not change."""

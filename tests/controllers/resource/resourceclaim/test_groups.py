@@ -43,6 +43,7 @@ pytestmark = pytest.mark.looptime
 ENABLED: Final = replace(
     CONFIG, features=FeatureGates({"DRAWorkloadResourceClaims": True})
 )
+GROUPS_OF_PODS: Final = FeatureGates({"GenericWorkload": True})
 GROUP: Final = {"schedulingGroup": {"podGroupName": "g"}}
 
 
@@ -70,7 +71,7 @@ def consumers(claim: ResourceClaim) -> list[tuple[str, str, str]]:
 
 async def test_the_pods_of_a_group_share_a_claim() -> None:
     """Confined to the role; the pods' other claims are their own."""
-    cluster = Cluster(rbac=True)
+    cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
     async with cluster.confined_manager(ENABLED) as recording:
         add_template(cluster)
         add_template(cluster, "own")
@@ -103,7 +104,7 @@ async def test_the_pods_of_a_group_share_a_claim() -> None:
 
 async def test_a_shared_claim_is_reserved_for_the_group_until_it_is_gone() -> None:
     """Not for its pods; a claim of a user is shared likewise."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_claim(cluster)
     add_group(cluster, from_template(), direct())
@@ -165,7 +166,7 @@ async def test_the_claim_of_a_group_that_is_newer_than_the_cache_stays() -> None
 
 async def test_without_the_gate_a_group_does_not_matter() -> None:
     """A claim that is reserved for one stays so; its pods have their own claims."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_group(cluster, from_template())
     reference = {
@@ -185,7 +186,7 @@ async def test_without_the_gate_a_group_does_not_matter() -> None:
 
 async def test_a_group_waits_for_its_template_and_an_event_says_so() -> None:
     """The template ends the wait at once."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster, from_template())
     async with cluster.manager(ENABLED):
         await asyncio.sleep(60)
@@ -203,7 +204,7 @@ async def test_a_group_waits_for_its_template_and_an_event_says_so() -> None:
 
 async def test_a_deleted_claim_of_a_group_is_made_again() -> None:
     """Its pods are told the new name."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_group(cluster, from_template())
     async with cluster.manager(ENABLED):

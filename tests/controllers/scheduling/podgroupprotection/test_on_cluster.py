@@ -23,7 +23,8 @@ CONFIG: Final = make_config(
     controllers=("podgroup-protection-controller", "ttl"),
     use_service_account_credentials=True,
 )
-ENABLED: Final = replace(CONFIG, features=FeatureGates({"GenericWorkload": True}))
+GROUPS_OF_PODS: Final = FeatureGates({"GenericWorkload": True})
+ENABLED: Final = replace(CONFIG, features=GROUPS_OF_PODS)
 API: Final = "scheduling.k8s.io/v1alpha2"
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
 
@@ -78,7 +79,7 @@ def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
 
 async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
     """Confined to the role of the controller; others are not touched."""
-    cluster = Cluster(rbac=True)
+    cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
     add_group(cluster)
     add_group(cluster, "kept")
     async with cluster.confined_manager(ENABLED) as recording:
@@ -92,7 +93,7 @@ async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
     """Pods of other groups do not count."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     for name in ("a", "b"):
         add_pod(cluster, name)
@@ -109,7 +110,7 @@ async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
 
 async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
     """Deleted at once."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     add_pod(cluster, "a")
     async with cluster.manager(ENABLED):
@@ -122,7 +123,7 @@ async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
 
 async def test_other_finalizers_stay() -> None:
     """And the group with them."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster, finalizers=["example.com/hold"])
     async with cluster.manager(ENABLED) as recording:
         await delete(cluster)
@@ -132,7 +133,7 @@ async def test_other_finalizers_stay() -> None:
 
 async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
     """Upstream lets the group go."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     created = False
 
@@ -158,7 +159,7 @@ async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
 
 async def test_an_old_list_of_pods_is_not_trusted() -> None:
     """A proxy may have answered."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     is_old = True
 
@@ -180,7 +181,7 @@ async def test_an_old_list_of_pods_is_not_trusted() -> None:
 @pytest.mark.parametrize("ahead", ["podgroups.scheduling.k8s.io", "pods"])
 async def test_a_group_goes_whatever_counts_the_versions_of_pods(ahead: str) -> None:
     """Groups and pods may each be in an etcd of their own."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     cluster.server.storage.collection(ahead).separate(1_000_000)
     add_group(cluster)
     add_pod(cluster, "a")
@@ -194,7 +195,7 @@ async def test_a_group_goes_whatever_counts_the_versions_of_pods(ahead: str) -> 
 
 async def test_many_groups_that_are_deleted_together_need_few_lists() -> None:
     """One list of the pods of their namespace serves them all."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     names = [f"g{number}" for number in range(50)]
     for name in names:
         add_group(cluster, name)
@@ -216,7 +217,7 @@ async def test_many_groups_that_are_deleted_together_need_few_lists() -> None:
 
 async def test_a_group_that_has_changed_is_looked_at_again() -> None:
     """The write conflicts."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     changed = False
 
@@ -240,7 +241,7 @@ async def test_a_group_that_has_changed_is_looked_at_again() -> None:
 
 async def test_without_its_gate_it_does_not_run() -> None:
     """The gate is off by default."""
-    cluster = Cluster()
+    cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     async with cluster.manager(CONFIG):
         await delete(cluster)

@@ -1,0 +1,91 @@
+"""Workload: the groups of pods that belong together, such as those of a job."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.field_values import validate_unchanged
+from controller_manager.devcluster.kinds.scheduling.policy import (
+    validate_scheduling_policy,
+)
+from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.names import validate_label
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    duplicate,
+    required,
+    shown,
+    too_many,
+)
+from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
+
+JSON = dict[str, Any]
+
+_MOST_TEMPLATES: Final = 8
+_TEMPLATES: Final = "spec.podGroupTemplates"
+
+
+class WorkloadStrategy(Strategy):
+    """The spec never changes, but an absent reference to a controller may be set."""
+
+    columns: ClassVar = (NAME, AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Go writes null for constraints that are absent."""
+        spec = obj.setdefault("spec", {})
+        for template in spec.get("podGroupTemplates") or ():
+            template.setdefault("schedulingPolicy", {})
+            template.setdefault("schedulingConstraints", None)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the reference to the controller, and each template."""
+        spec = obj["spec"]
+        causes = _validate_reference(spec.get("controllerRef"))
+        templates = spec.get("podGroupTemplates") or []
+        if not templates:
+            causes.append(required(_TEMPLATES))
+        if len(templates) > _MOST_TEMPLATES:
+            causes.append(too_many(_TEMPLATES, len(templates), _MOST_TEMPLATES))
+        names: set[str] = set()
+        for number, template in enumerate(templates):
+            field = f"{_TEMPLATES}[{number}]"
+            if (name := template.get("name", "")) in names:
+                causes.append(duplicate(field, shown({"name": name})))
+            names.add(name)
+            causes += validate_label(name, f"{field}.name")
+            policy = template["schedulingPolicy"]
+            causes += validate_scheduling_policy(policy, f"{field}.schedulingPolicy")
+        return causes
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that the spec does not change."""
+        fields = ["podGroupTemplates"]
+        if "controllerRef" in old["spec"]:
+            fields.insert(0, "controllerRef")
+        return validate_unchanged(old["spec"], new["spec"], "spec", *fields)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), age(obj, now)]
+
+
+def _validate_reference(reference: JSON | None) -> list[Cause]:
+    if reference is None:
+        return []
+    return [
+        required(f"spec.controllerRef.{name}")
+        for name in ("kind", "name")
+        if not reference.get(name)
+    ]
+
+
+KIND: Final = Kind(
+    "scheduling.k8s.io",
+    "v1alpha2",
+    "Workload",
+    "workloads",
+    model="V1alpha2Workload",
+    strategy=WorkloadStrategy(),
+)
