@@ -42,6 +42,7 @@ _KINDS: Final = {
     "PersistentVolumeClaim": _Kind("v1", "persistentvolumeclaims"),
     "Pod": _Kind("v1", "pods"),
     "PodDisruptionBudget": _Kind("policy/v1", "poddisruptionbudgets"),
+    "PodGroup": _Kind("scheduling.k8s.io/v1alpha2", "podgroups"),
     "PriorityClass": _Kind("scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
     "ReplicaSet": _Kind("apps/v1", "replicasets"),
     "ReplicationController": _Kind("v1", "replicationcontrollers"),
@@ -59,6 +60,7 @@ _KINDS: Final = {
     "VolumeAttributesClass": _Kind(
         "storage.k8s.io/v1", "volumeattributesclasses", namespaced=False
     ),
+    "Workload": _Kind("scheduling.k8s.io/v1alpha2", "workloads"),
 }
 
 

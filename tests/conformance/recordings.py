@@ -47,6 +47,7 @@ _KNOWN_FIELDS: Final = {
     "name",
     "about",
     "kinds",
+    "customkinds",
     "mask",
     "quiet",
     "podfields",
@@ -60,7 +61,8 @@ _KNOWN_FIELDS: Final = {
 }
 """The fields that a recording may have; a recording with others is refused.
 
-`quiet` are the seconds without a change before a checkpoint, `podfields` the paths of
+`customkinds` has paths of kinds, which the module `paths` knows as well. `quiet` are
+the seconds without a change before a checkpoint, `podfields` the paths of
 more fields in which pods are shown. Everything that matches a pattern of `mask` is the
 same; events that match a pattern of `ignore` differ from run to run. `also` names
 objects of other namespaces. With `cluster_events`, the events about cluster-scoped
@@ -124,6 +126,12 @@ class Recording:
         """The steps of users and nodes."""
         steps: list[JSON] = self._content["steps"]
         return with_heartbeats(steps) if self.family == "volumes" else steps
+
+    @property
+    def custom_kinds(self) -> Mapping[str, Sequence[Any]]:
+        """The prefix of the path, the plural and the scope of kinds that it names."""
+        found: Mapping[str, Sequence[Any]] = self._content.get("customkinds", {})
+        return found
 
     @property
     def settled_after(self) -> float:

@@ -9,6 +9,7 @@ from controller_manager.registry import registry
 from tests.clusters import Cluster
 from tests.conformance.deliberate import AMENDMENTS
 from tests.conformance.managers import SwitchedManager
+from tests.conformance.paths import path_of
 from tests.conformance.player import Player
 from tests.conformance.recordings import (
     ALL_RECORDINGS,
@@ -24,6 +25,14 @@ def test_every_recording_is_found() -> None:
     """In whichever family; no recording is in another directory."""
     everywhere = DIRECTORY.parent.rglob("*/*.json")
     assert {each.path for each in ALL_RECORDINGS.values()} == set(everywhere)
+
+
+def test_a_kind_has_the_path_with_which_it_was_recorded() -> None:
+    """Recordings name the paths of kinds that a server does not have by default."""
+    for recording in ALL_RECORDINGS.values():
+        for kind, (prefix, plural, namespaced) in recording.custom_kinds.items():
+            middle = "/namespaces/n" if namespaced else ""
+            assert path_of(kind, "n") == f"{prefix}{middle}/{plural}"
 
 
 def test_a_recording_is_left_out_only_while_its_controllers_are_absent() -> None:

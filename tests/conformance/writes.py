@@ -8,6 +8,8 @@ from typing import Any, Final
 from controller_manager.devcluster.kinds.batch.job import KIND as JOB
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
+from controller_manager.devcluster.kinds.scheduling.podgroup import KIND as POD_GROUP
+from controller_manager.devcluster.kinds.scheduling.workload import KIND as WORKLOAD
 from tests.clusters import Write
 from tests.conformance.access import Other
 from tests.conformance.aliases import Aliases
@@ -116,9 +118,11 @@ def _complete_attachment(attachment: JSON) -> None:
 _DEFAULTS: Final[Mapping[str, Callable[[JSON], None]]] = {
     "jobs": _complete_job,
     "persistentvolumeclaims": _complete_claim,
+    "podgroups": POD_GROUP.strategy.apply_defaults,
     "pods": _complete_pod,
     "replicasets": _complete_replica_set,
     "volumeattachments": _complete_attachment,
+    "workloads": WORKLOAD.strategy.apply_defaults,
 }
 
 

@@ -12,6 +12,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import TOKEN, Cluster
@@ -88,6 +89,27 @@ async def test_a_controller_that_acts_as_the_manager_needs_no_more_than_it_has(
     names = {each["metadata"]["name"] for each in bootstrap_objects(registry())}
     assert f"system:controller:{descriptor.name}" not in names
     assert "system:controller:" not in names
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+async def test_a_role_grows_with_a_gate_of_the_server(*, is_on: bool) -> None:
+    """As the role for jobs: it is about workloads only where there may be some."""
+    cluster = Cluster(rbac=True, features=FeatureGates({"WorkloadWithJob": is_on}))
+    user = User("system:serviceaccount:kube-system:job-controller")
+    allowed = {
+        (resource, verb)
+        for resource in ("workloads", "podgroups")
+        for verb in ("create", "get", "list", "watch", "update", "patch", "delete")
+        if cluster.server.authorizer.allows(
+            user, Attributes(verb, group="scheduling.k8s.io", resource=resource)
+        )
+    }
+    assert allowed == {
+        (resource, verb)
+        for resource in ("workloads", "podgroups")
+        for verb in ("create", "get", "list", "watch")
+        if is_on
+    }
 
 
 async def test_the_managers_role_is_upstreams() -> None:

@@ -1,8 +1,8 @@
 """job-controller: runs pods until enough of them have succeeded.
 
 ``reconciler`` has the handlers and the sync, ``apply`` the writes, ``memory`` what is
-kept between two syncs, and ``orphans`` removes finalizers that nobody else removes. All
-other modules are pure:
+kept between two syncs, and ``orphans`` removes finalizers that nobody else removes.
+``gangs`` makes workloads and groups of pods. All other modules are pure:
 
 - ``decide``: what to do in a sync;
 - ``spec`` and ``conditions``: what a job asks for, and what its status says;
@@ -10,6 +10,7 @@ other modules are pure:
 - ``target``: whether it ends, and why;
 - ``plan`` and ``ranking``: which pods to create or to delete;
 - ``pod_bodies``: the pods to create;
+- ``gang``: whether the pods of a job need each other, and what is made for them then;
 - ``tracking``: how ended pods are counted;
 - ``indexes``, ``failure_policy``, ``success_policy``, ``back_off``,
   ``index_failures`` and ``finish_time``: the rules that these apply.
@@ -22,7 +23,11 @@ from controller_manager.api.core.v1 import (
     JOB_INDEX_IGNORED_FAILURE_COUNT,
     PODS,
 )
-from controller_manager.controllers.batch.job.gates import READS_OWN_WRITES
+from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, WORKLOADS
+from controller_manager.controllers.batch.job.gates import (
+    READS_OWN_WRITES,
+    WORKLOAD_WITH_JOB,
+)
 from controller_manager.controllers.batch.job.options import JobOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
@@ -53,13 +58,22 @@ CONTROLLER = Descriptor(
         ),
     ),
     options=JobOptions,
-    gates=(READS_OWN_WRITES,),
+    gates=(READS_OWN_WRITES, WORKLOAD_WITH_JOB),
     permissions=(
         allow(JOBS, "get", "list", "patch", "update", "watch"),
         allow(JOBS, "update", subresource="status"),
         allow(JOBS, "update", subresource="finalizers"),
         allow(PODS, "create", "delete", "list", "patch", "watch"),
         *RECORD_EVENTS,
+    ),
+    gated_permissions=(
+        (
+            WORKLOAD_WITH_JOB,
+            (
+                allow(WORKLOADS, "create", "get", "list", "watch"),
+                allow(POD_GROUPS, "create", "get", "list", "watch"),
+            ),
+        ),
     ),
     metrics=(
         "job_controller_job_finished_indexes_total",

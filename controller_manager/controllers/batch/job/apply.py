@@ -81,11 +81,16 @@ class JobApplier:
 
     # The number of pods.
 
-    async def carry_out(self, assessment: Assessment, plan: Plan) -> Activity:
-        """Create or delete the pods of a plan; return what was done."""
+    async def carry_out(
+        self, assessment: Assessment, plan: Plan, group: str = ""
+    ) -> Activity:
+        """Create or delete the pods of a plan; return what was done.
+
+        New pods are scheduled together with the `group` of that name.
+        """
         match plan:
             case Create():
-                return await self._create(assessment, plan)
+                return await self._create(assessment, plan, group)
             case Delete(pods=pods):
                 return await self._condemn(assessment.job, pods)
             case Wait() | None:
@@ -101,9 +106,11 @@ class JobApplier:
         deleted, failure = await _each(assessment.active, delete)
         return Activity(deleted=deleted, failure=failure)
 
-    async def _create(self, assessment: Assessment, plan: Create) -> Activity:
+    async def _create(
+        self, assessment: Assessment, plan: Create, group: str
+    ) -> Activity:
         job, key = assessment.job, key_of(assessment.job)
-        bodies = pod_bodies(job, plan)
+        bodies = pod_bodies(job, plan, group)
         created = failed = 0
 
         async def create_one() -> None:

@@ -1,4 +1,4 @@
-"""The feature gate of the job controller."""
+"""The feature gates of the job controller."""
 
 from typing import Final
 
@@ -8,3 +8,8 @@ READS_OWN_WRITES: Final = Gate(
     "StaleControllerConsistencyJob", depends_on=(ATOMIC_FIFO.name,)
 )
 """A job is not synced before the caches show the writes of its last sync."""
+
+WORKLOAD_WITH_JOB: Final = Gate(
+    "WorkloadWithJob", "ALPHA", default=False, depends_on=("GenericWorkload",)
+)
+"""The pods of a job that need each other are scheduled together."""

@@ -38,8 +38,11 @@ _VARIABLE: Final = {
 }
 
 
-def pod_bodies(job: Job, plan: Create) -> Iterator[bytes]:
-    """Yield the request bodies of the pods to create."""
+def pod_bodies(job: Job, plan: Create, group: str = "") -> Iterator[bytes]:
+    """Yield the request bodies of the pods to create.
+
+    The pods of a gang, which have indexes, name their `group`.
+    """
     reference = controller_reference(job, JOBS.api_version, JOBS.kind)
     template = _tracked(job.spec.template)
     if not plan.indexes:
@@ -47,6 +50,8 @@ def pod_bodies(job: Job, plan: Create) -> Iterator[bytes]:
         yield from (body for _ in range(plan.count))
         return
     spec = _with_variable(template)
+    if group:
+        spec["schedulingGroup"] = raw_json({"podGroupName": group})
     for index in plan.indexes:
         indexed = _with_index(template, spec, job, index, plan.replaced)
         prefix = _prefix(job.metadata.name, index)

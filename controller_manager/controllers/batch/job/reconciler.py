@@ -24,6 +24,7 @@ from controller_manager.controllers.batch.job.assessment import (
 )
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
+from controller_manager.controllers.batch.job.gangs import Gangs
 from controller_manager.controllers.batch.job.gates import READS_OWN_WRITES
 from controller_manager.controllers.batch.job.memory import Memory
 from controller_manager.controllers.batch.job.metrics import (
@@ -116,6 +117,7 @@ class JobReconciler(Reconciler[Job]):
             self._metrics,
         )
         self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
+        self._gangs = Gangs(context)
         self.orphans = OrphanPods(context, self._metrics)
         context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
 
@@ -181,7 +183,10 @@ class JobReconciler(Reconciler[Job]):
                 return decision
             if decision.is_decided:
                 action = action_of(decision.plan)
-            outcome = await self._act(decision)
+            group = ""
+            if decision.is_decided:
+                group = await self._gangs.group_of(job, decision.assessment.pods)
+            outcome = await self._act(decision, group)
             failed = False
         except (Conflict, NotFound) as error:
             if is_about(error, job.metadata.name):
@@ -212,8 +217,11 @@ class JobReconciler(Reconciler[Job]):
             return await self._read_api_server(job, selector)
         return decision
 
-    async def _act(self, decision: JobDecision) -> Outcome:
-        """Change the number of pods, then count those that have ended."""
+    async def _act(self, decision: JobDecision, group: str) -> Outcome:
+        """Change the number of pods, then count those that have ended.
+
+        New pods name the `group`, unless it is empty.
+        """
         assessment, target = decision.assessment, decision.target
         job, key = assessment.job, key_of(assessment.job)
         if target is not None:
@@ -223,7 +231,8 @@ class JobReconciler(Reconciler[Job]):
         else:
             activity = Activity()
             if decision.is_decided:
-                activity = await self._applier.carry_out(assessment, decision.plan)
+                plan = decision.plan
+                activity = await self._applier.carry_out(assessment, plan, group)
             if decision.sees_all_pods:
                 target = completed(assessment, active_after(assessment, activity))
         await self._track(assessment, activity, target)

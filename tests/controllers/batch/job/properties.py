@@ -33,7 +33,10 @@ class _Bounds:
 
 
 class JobProperties(Properties):
-    """Each pod is counted once; no job asks for more pods than it wanted recently."""
+    """Each pod is counted once; no job asks for more pods than it wanted recently.
+
+    All pods of a job are in one group, or none is in any.
+    """
 
     controller = "job-controller"
     may_write = (
@@ -44,6 +47,8 @@ class JobProperties(Properties):
             only(("metadata", "ownerReferences"), ("metadata", "finalizers")),
         ),
         AllowedWrite(("update",), "jobs/status", only(("status",))),
+        AllowedWrite(("create",), "workloads"),
+        AllowedWrite(("create",), "podgroups"),
     )
     workload = JobUsers
 
@@ -75,7 +80,19 @@ class JobProperties(Properties):
             if write.is_late:
                 return
             yield from self._surplus(write)
+            yield from self._torn_gang(write)
         yield from found
+
+    def _torn_gang(self, write: Write) -> Iterator[str]:
+        """Yield a new pod that is not in the group of the other pods of its job."""
+        owner = controller_of(write.answered)
+        groups = {
+            (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+            for pod in self.state.stored("pods")
+            if owner is not None and controller_of(pod) == owner
+        }
+        if len(groups) > 1:
+            yield f"{write}: the pods of the job are in the groups {groups}"
 
     def _writes_for_others(self, write: Write) -> Iterator[str]:
         mine = write.controller == self.controller and write.target.plural == "jobs"
