@@ -151,6 +151,11 @@ def test_closing_does_not_wait_for_a_reader_that_does_not_read(pipe: Pipe) -> No
     pipe.writer.write("crash" * PIPE)
     pipe.writer.flush()
     assert set(pipe.read(PIPE)) == {"a"}
+    # Let the thread end: its file descriptor will soon be that of another file.
+    pipe.start_reading()
+    output._thread.join(10)
+    assert not output._thread.is_alive()
+    assert set("".join(pipe.seen())) == {"a"}
 
 
 def test_closing_writes_what_waits_and_leaves_the_file_to_others(pipe: Pipe) -> None:
