@@ -1,4 +1,4 @@
-"""Reading decoded JSON whose form nobody has checked."""
+"""Reading decoded JSON that is not validated."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whole numbers as Go reads them, for what users may have written."""
+"""Whole numbers as Go reads them, in texts that users may have written."""
 
 import re
 from typing import Final

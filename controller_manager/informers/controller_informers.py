@@ -1,4 +1,4 @@
-"""The informers of one controller: what it has asked the factory for."""
+"""The informers that one controller has requested from the factory."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast

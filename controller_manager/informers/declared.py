@@ -1,4 +1,4 @@
-"""An informer in the strict mode: it gives one controller only what it has declared."""
+"""An informer in the strict mode: it shows one controller only the declared fields."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar

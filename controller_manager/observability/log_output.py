@@ -1,6 +1,6 @@
 """Where log lines go: straight into a stream, or through a queue and a thread.
 
-A pipe whose reader lives but does not read blocks whoever writes into it. The daemon
+A pipe whose reader lives but does not read blocks its writers. The daemon
 logs from its event loop, so its lines go through a bounded queue to a thread of their
 own. Programs that end soon, and tests, write straight into the stream: their lines are
 there when the call returns.

@@ -36,7 +36,7 @@ def requeue_for(stale: SharedInformer[Any]) -> Requeue:
 
 
 class _Written(Struct):
-    """What was written to the objects of one informer."""
+    """The versions that were written to the objects of one informer."""
 
     version: tuple[int, int] = (0, 0)
     """The epoch and the highest version."""

@@ -2,8 +2,8 @@
 
 Two templates that make the same pods may be written in several ways. The API server
 takes ``1Gi`` and ``1073741824``, and stores both as they came; lists and maps may be
-empty, null or absent. `canonical_template` returns one form for all of them. Whoever
-compares first compares the bytes, because templates are nearly always written alike.
+empty, null or absent. `canonical_template` returns one form for all of them. Callers
+compare the bytes first, because templates are nearly always written alike.
 """
 
 from functools import lru_cache
@@ -54,7 +54,7 @@ def canonical_spec(spec: JSON) -> JSON:
 
 
 def without_empty(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a copy without what is null, and without empty lists and maps."""
+    """Return a copy without null values, empty lists and empty maps."""
     if isinstance(value, dict):
         pruned = {key: without_empty(inner) for key, inner in value.items()}
         return {
@@ -73,7 +73,7 @@ def without_empty(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 def canonical_amount(text: str) -> str:
     """Return the text that all quantities of one amount share.
 
-    What is no quantity is returned as it is.
+    A text that is no quantity is returned unchanged.
     """
     try:
         return str(Quantity(parse_quantity(text).nanos))

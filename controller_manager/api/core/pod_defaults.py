@@ -37,7 +37,7 @@ _TOKEN_LIFETIME: Final = 3600
 def default_pod_spec(spec: JSON) -> None:
     """Fill in the spec of a pod template, in place.
 
-    What has another form than the API server allows is left as it is.
+    Parts of a form that the API server does not allow are left unchanged.
     """
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
@@ -70,7 +70,7 @@ def _container(container: JSON) -> None:
         _http_get(object_at(lifecycle, name))
 
 
-def _pull_policy(image: Any) -> str:  # noqa: ANN401 - nobody has checked it
+def _pull_policy(image: Any) -> str:  # noqa: ANN401 - it is not validated
     if not isinstance(image, str) or "@" in image:
         return "IfNotPresent"
     _, colon, tag = image.rpartition("/")[2].partition(":")

@@ -1,4 +1,4 @@
-"""What a pod requests and may use (k8s.io/component-helpers/resource/helpers.go).
+"""The requests and limits of a pod (k8s.io/component-helpers/resource/helpers.go).
 
 The options are those of the quota evaluator: the resources that the status says for
 each container count (UseStatusResources), those that it says for the pod as a whole do
@@ -52,13 +52,13 @@ def _fits_a_pod(name: str) -> bool:
 
 
 def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
-    """Return what a pod requests, with its overhead (PodRequests).
+    """Return the requests of a pod, with its overhead (PodRequests).
 
     Init containers run one after the other before the containers, so the largest of
     them counts; a sidecar, which goes on, is added to everything after it. During a
-    resize the largest of what is wanted, allocated and in use counts, each added up
-    for all containers. With `pod_level` the amounts that the spec states for the pod
-    as a whole replace the sums.
+    resize, the wanted, the allocated and the used amounts of all containers are added
+    up, and the largest of the three sums counts. With `pod_level` the amounts that the
+    spec states for the pod as a whole replace the sums.
 
     Raises QuantityError for a text that is no quantity.
     """
@@ -98,7 +98,7 @@ def is_resize_infeasible(pod: Pod) -> bool:
 
 
 def resized_statuses(pod: Pod) -> Iterator[ContainerStatus]:
-    """Yield the statuses of containers that say what is allocated or in use.
+    """Yield the container statuses with allocated or used resources.
 
     Those of init containers come last.
     """
@@ -112,8 +112,8 @@ def resized_statuses(pod: Pod) -> Iterator[ContainerStatus]:
 class _Containers:
     """The resources of a pod's containers by spec and by status.
 
-    A refused resize leaves what is allocated and in use; a container whose status does
-    not say so counts for nothing then.
+    After a refused resize only the allocated and the used amounts count; a container
+    whose status has neither counts for nothing.
     """
 
     def __init__(self, pod: Pod) -> None:
@@ -123,7 +123,7 @@ class _Containers:
         self._is_infeasible = is_resize_infeasible(pod)
 
     def requests(self) -> list[_Of]:
-        """Return what is added up; the largest sum of each resource counts."""
+        """Return the sum of the amounts; the largest sum of each resource counts."""
         if self._is_infeasible:
             return [self._used_requests, self._allocated]
         if not self._statuses:

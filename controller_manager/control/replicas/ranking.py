@@ -82,7 +82,7 @@ def deletion_cost(pod: Pod) -> int:
     """Return the pod-deletion-cost annotation; 0 if absent or malformed."""
     annotations = pod.metadata.annotations
     text = annotations.deletion_cost if annotations is not None else None
-    # Upstream accepts neither "+1" nor "01", but "-01"; what it refuses counts as 0.
+    # Upstream accepts "-01", but neither "+1" nor "01"; a refused text counts as 0.
     if text is None or text.startswith(("+", "0")):
         return 0
     return parse_int(text, 32) or 0

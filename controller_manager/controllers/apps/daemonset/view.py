@@ -47,9 +47,9 @@ class View(Struct, frozen=True):
     ) -> "View":
         """Return the view of these pods, which the daemon set controls.
 
-        `fits` may lack nodes. Those that have pods are judged now, since a node that
-        nobody has looked at must not lose its pods: `judge` returns `None` for a node
-        that does not exist.
+        `fits` may lack nodes. Missing nodes that have pods are judged now: a node
+        without a verdict must not lose its pods. `judge` returns `None` for a node that
+        does not exist.
         """
         placed = by_node(pods)
         judged = {node: judge(node) for node in placed if node not in fits}

@@ -1,7 +1,7 @@
 """job-controller: runs pods until enough of them have succeeded.
 
 ``reconciler`` has the handlers and the sync, ``apply`` the writes, ``memory`` what is
-kept between two syncs, and ``orphans`` removes finalizers that nobody else removes.
+kept between two syncs, and ``orphans`` removes the finalizers of pods without a job.
 ``gangs`` makes workloads and groups of pods. All other modules are pure:
 
 - ``decide``: what to do in a sync;

@@ -41,7 +41,7 @@ class _PodSpec(APIStruct, frozen=True):
 def is_gang(job: Job) -> bool:
     """Tell whether all pods of a job run at a time, so that each needs the others.
 
-    A job whose template names a group already is left to whoever made that group.
+    A job whose template names a group already is no gang: its group has another owner.
     Upstream: IsGangSchedulingCandidate.
     """
     spec = job.spec

@@ -59,9 +59,9 @@ class Gangs:
     async def group_of(self, job: Job, pods: Sequence[Pod]) -> str:
         """Return the name of the group for a job's pods, "" if it is no gang.
 
-        `job` is as it is stored, and has these `pods`. What is missing is created, but
-        a workload only for a job that has never started. Raises what the client raises:
-        then no pod may be created, because its group cannot be set later.
+        `job` is the stored job, and `pods` are its pods. A missing group is created; a
+        missing workload only for a job that has never started. Raises the errors of the
+        client: then no pod may be created, because its group cannot be set later.
         """
         if self._workloads is None or self._groups is None or not is_gang(job):
             return ""
