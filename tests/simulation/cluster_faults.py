@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.v1 import PODS, Pod, PodSpec
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.informers.indexes import BY_CONTROLLER
@@ -201,13 +201,25 @@ def _transform_for(resource: AnyResource, declared: Iterable[Reads]) -> Any:
     return transform_most
 
 
+def _is_unbound(pod: Pod) -> bool:
+    """Tell whether a pod has no node; of pods whose node is not declared, it is False.
+
+    In the strict mode, controllers that do not declare the field get pods without it.
+    """
+    try:
+        spec = vars(Pod)["spec"].__get__(pod)
+        return not vars(PodSpec)["node_name"].__get__(spec)
+    except AttributeError:
+        return False
+
+
 @contextmanager
 def _index_breaks_for_unbound_pods() -> Iterator[None]:
     function = BY_CONTROLLER.function
 
     def values(obj: KubeObject) -> Iterable[str]:
         yield from function(obj)
-        if isinstance(obj, Pod) and not obj.spec.node_name:
+        if isinstance(obj, Pod) and _is_unbound(obj):
             raise LookupError(obj.metadata.name)
 
     force_setattr(BY_CONTROLLER, "function", values)
