@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr
 
 from controller_manager.api.core.scheduling import Toleration, crosses_namespaces
 from controller_manager.api.core.v1 import (
+    RESIZE_PENDING,
     Container,
     InitContainer,
     Pod,
@@ -109,6 +110,8 @@ class PodTransform:
 
     def __call__(self, pod: Pod) -> None:
         """Drop the unused fields of `pod`, and share equal parts with other pods."""
+        # The trim may drop the condition that decides about another reduction.
+        is_resizing = _has_pending_resize(pod)
         if self._trim is not None:
             self._trim(pod)
         self._owners.share(pod.metadata)
@@ -116,6 +119,8 @@ class PodTransform:
         force_setattr(pod.spec, "node_name", intern(pod.spec.node_name))
         if not self._is_whole:
             _reduce(pod)
+            if not is_resizing:
+                _drop_settled_resources(pod)
         self._share_tolerations(pod.spec)
         self._share_volumes(pod.spec)
         self._share_containers(pod)
@@ -167,7 +172,6 @@ def _reduce(pod: Pod) -> None:
     """Drop the parts of declared fields that no controller of this program reads."""
     _reduce_spec(pod.spec)
     _keep_named_ports((*(pod.spec.containers or ()), *(pod.spec.init_containers or ())))
-    _drop_settled_resources(pod)
 
 
 def _reduce_spec(spec: PodSpec) -> None:
@@ -236,11 +240,20 @@ def _share_status(status: PodStatus) -> None:
         force_setattr(container, "name", intern(container.name))
 
 
+def _has_pending_resize(pod: Pod) -> bool:
+    """Tell whether a kubelet puts off, or refuses, to resize a pod.
+
+    After a refusal only the status counts (`control.quota.pod_resources`), so it must
+    say what each container has, even if that is what the spec says.
+    """
+    return any(each.type == RESIZE_PENDING for each in pod.status.conditions or ())
+
+
 def _drop_settled_resources(pod: Pod) -> None:
     """Drop the resources of a container's status that are those of its spec.
 
     The kubelet reports them for each container. They say something only while a pod
-    is being resized.
+    is being resized; the caller makes sure that no resize is pending.
     """
     spec, status = pod.spec, pod.status
     if spec.resources is None and status.resources is not None:

@@ -235,6 +235,44 @@ def test_resources_of_a_status_are_kept_while_they_differ_from_the_spec() -> Non
     assert kept("1", "2") == ["c", "unknown"]
 
 
+@pytest.mark.parametrize("reason", ["Deferred", "Infeasible"])
+def test_resources_of_a_status_are_kept_while_a_resize_is_pending(reason: str) -> None:
+    """If the node refuses it, the status alone says what each container has.
+
+    So all containers are kept, those of equal amounts too, and the pod's own status;
+    also if no controller reads the condition itself.
+    """
+    requests = {"requests": {"cpu": "1"}}
+    in_use = {**requests, "limits": {}}
+    container_status = {"name": "c", "resources": in_use}
+    container_status["allocatedResources"] = requests["requests"]
+    condition = {"type": "PodResizePending", "status": "True", "reason": reason}
+    body = {
+        "metadata": {"name": "p"},
+        "spec": {
+            "containers": [{"name": "c", "resources": in_use}],
+            "initContainers": [{"name": "c", "resources": in_use}],
+        },
+        "status": {
+            "resources": requests,
+            "allocatedResources": requests["requests"],
+            "conditions": [condition],
+            "containerStatuses": [container_status],
+            "initContainerStatuses": [container_status],
+        },
+    }
+    paths = ("spec", "status.containerStatuses", "status.initContainerStatuses")
+    reads = Reads(
+        PODS, *paths, "status.resources", "status.allocatedResources", "status.phase"
+    )
+    transform = transform_for(PODS, [reads])
+    assert transform is not None
+    pod, kept = msgspec.convert(body, Pod), msgspec.convert(body, Pod)
+    transform(kept)
+    expected = msgspec.structs.replace(pod.status, conditions=None)
+    assert kept.status == expected
+
+
 @pytest.mark.parametrize(("namespaces", "is_kept"), [(["a"], True), ([], False)])
 def test_of_a_pod_with_a_node_only_an_affinity_to_other_namespaces_is_kept(
     namespaces: list[str], is_kept: bool

@@ -46,6 +46,10 @@ JOB_INDEX_FAILURE_COUNT = "batch.kubernetes.io/job-index-failure-count"
 JOB_INDEX_IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 
+RESIZE_PENDING = "PodResizePending"
+"""The condition of a pod that its kubelet has not resized; the reason says why."""
+
+
 class PodAnnotations(APIStruct, frozen=True):
     """The only annotations of a pod that controllers read.
 

@@ -15,6 +15,7 @@ from controller_manager.api.core.compute import (
     ResourceRequirements,
 )
 from controller_manager.api.core.v1 import (
+    RESIZE_PENDING,
     Container,
     ContainerStatus,
     InitContainer,
@@ -29,7 +30,6 @@ from controller_manager.control.quota.amounts import (
     larger,
 )
 
-_RESIZE_PENDING: Final = "PodResizePending"
 _INFEASIBLE: Final = "Infeasible"
 _ALWAYS: Final = "Always"
 
@@ -92,7 +92,7 @@ def _pod_level(stated: _Texts) -> dict[str, Quantity]:
 def is_resize_infeasible(pod: Pod) -> bool:
     """Tell whether the node has refused to resize the pod (IsPodResizeInfeasible)."""
     for condition in pod.status.conditions or ():
-        if condition.type == _RESIZE_PENDING:
+        if condition.type == RESIZE_PENDING:
             return condition.reason == _INFEASIBLE
     return False
 

@@ -181,6 +181,41 @@ async def test_what_is_allocated_to_a_claim_is_charged_with_its_status(
         assert user.used() == {"requests.storage": "6Gi"}
 
 
+async def test_a_refused_resize_charges_what_each_container_has(user: User) -> None:
+    """One container would be larger, the other one is as its spec says."""
+
+    def status(name: str, cpu: str) -> JSON:
+        resources = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+        allocated = {"allocatedResources": {"cpu": cpu}, "resources": resources}
+        return {"name": name, "image": "", "imageID": "", "ready": True} | {
+            "restartCount": 0,
+            **allocated,
+        }
+
+    def container(name: str, cpu: str) -> JSON:
+        resources = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+        return {"name": name, "image": "app:v1", "resources": resources}
+
+    refused = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    user.cluster.add("ResourceQuota", "q", spec={"hard": {"requests.cpu": "100"}})
+    user.cluster.add(
+        "Pod",
+        "p",
+        spec={
+            "nodeName": "n",
+            "containers": [container("a", "4"), container("b", "2")],
+        },
+        status={
+            "phase": "Running",
+            "conditions": [refused],
+            "containerStatuses": [status("a", "1"), status("b", "2")],
+        },
+    )
+    async with counting(user.cluster):
+        await asyncio.sleep(30)
+        assert user.used() == {"requests.cpu": "3"}
+
+
 async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None:
     """A limit without usage refuses; one that the status does not show does not."""
     user.add_quota({"pods": "2"})

@@ -53,8 +53,14 @@ def pods(draw: st.DrawFn) -> JSON:
     in_use = draw(st.sampled_from([resources, resources, draw(_REQUIREMENTS)]))
     status = {
         "phase": draw(st.sampled_from(["Running", "Running", "Failed"])),
-        "containerStatuses": [{"name": "a", "resources": in_use}],
+        "containerStatuses": [
+            {"name": name, "resources": draw(st.sampled_from([resources, in_use]))}
+            for name in names
+        ],
     }
+    if reason := draw(st.sampled_from(["", "Deferred", "Infeasible"])):
+        condition = {"type": "PodResizePending", "status": "True", "reason": reason}
+        status["conditions"] = [condition]
     return {"spec": spec, "status": status}
 
 
