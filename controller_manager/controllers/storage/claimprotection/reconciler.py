@@ -18,7 +18,7 @@ from controller_manager.controllers.storage.claimprotection.use import (
     uses,
 )
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
@@ -27,10 +27,20 @@ FINALIZER: Final = "kubernetes.io/pvc-protection"
 _PROTECTION: Final = Protection(FINALIZER)
 WAITING: Final = _PROTECTION.waiting
 
+_OUTDATED: Final = 1.0
+"""Seconds until the next sync of a claim of which the cache shows an older state."""
+
 
 def is_settled(claim: KubeObject) -> bool:
     """Tell whether nothing is to be done for a claim, whether a pod uses it or not."""
     return _PROTECTION.is_settled(claim)
+
+
+def _is_same(cached: KubeObject, stored: KubeObject) -> bool:
+    """Tell whether two claims are one, and both or neither are being deleted."""
+    return cached.metadata.uid == stored.metadata.uid and (
+        is_deleting(cached) == is_deleting(stored)
+    )
 
 
 def _needs_work(claim: PersistentVolumeClaim) -> bool:
@@ -81,8 +91,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
                 pod=key_of(user),
             )
             return DONE
-        await self._set_finalizers(claim)
-        return DONE
+        return await self._set_finalizers(claim)
 
     async def _user_of(self, claim: PersistentVolumeClaim) -> Pod | None:
         cached = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
@@ -93,20 +102,28 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
             self._live_pods.forget()
         return found
 
-    async def _set_finalizers(self, cached: PersistentVolumeClaim) -> None:
+    async def _set_finalizers(self, cached: PersistentVolumeClaim) -> Outcome:
+        """Write the finalizers, if what was decided holds for the stored claim.
+
+        The users were looked for only if the cached claim is being deleted. Upstream
+        writes the cached claim, so the API server refuses one that has changed.
+        """
         namespace, name = cached.metadata.namespace, cached.metadata.name
         try:
             claim = await self.client.get(CLAIMS, namespace, name)
         except NotFound:
-            return
-        if claim.metadata.uid != cached.metadata.uid or is_settled(claim):
-            return
+            return DONE
+        if not _is_same(cached, claim):
+            return Requeue(_OUTDATED, "the cache shows an older claim")
+        if is_settled(claim):
+            return DONE
         await _PROTECTION.settle(self.client, CLAIMS, claim)
         self.logger.v(3).info(
             "Changed the finalizers of PVC",
             PVC=key_of(claim),
             finalizers=_PROTECTION.finalizers_of(claim),
         )
+        return DONE
 
     def _deleted_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
         for name in claim_names(pod):

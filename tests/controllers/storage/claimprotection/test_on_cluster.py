@@ -168,6 +168,42 @@ class Replacing(RecordingTransport):
         return await super().request(request)
 
 
+async def test_a_claim_that_is_deleted_right_before_it_is_read_keeps_its_finalizer(
+    cluster: Cluster,
+) -> None:
+    """The cache shows a claim without it, which needs no search for users."""
+    add_claim(cluster)
+    await strip(cluster)
+    add_pod(cluster, nodeName="n")
+    transport = Deleting(cluster)
+    async with cluster.manager(CONFIG, transport):
+        kept = await claims(cluster)
+        await delete_pod(cluster)
+        await asyncio.sleep(1)
+        released = await claims(cluster)
+    assert transport.has_deleted
+    assert (kept, released) == ({"data": (FINALIZER,)}, {})
+
+
+class Deleting(RecordingTransport):
+    """Protects and deletes the claim "data" right before it is read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._cluster = cluster
+        self.has_deleted = False
+
+    async def request(self, request: Request) -> Response:
+        named = request.path.endswith("/persistentvolumeclaims/data")
+        if named and request.method == "GET" and not self.has_deleted:
+            self.has_deleted = True
+            patch = {"metadata": {"finalizers": [FINALIZER]}}
+            client = self._cluster.client
+            await client.patch(CLAIMS, "default", "data", patch, PatchType.MERGE)
+            await delete_claim(self._cluster)
+        return await super().request(request)
+
+
 class Lists(RecordingTransport):
     """Counts the lists of the pods of a namespace."""
 
