@@ -258,6 +258,7 @@ class ContainerStatus(APIStruct, frozen=True):
     """The fields of a container's status that controllers read."""
 
     name: str = ""
+    ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
     allocated_resources: dict[str, str] | None = None

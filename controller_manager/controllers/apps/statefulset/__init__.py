@@ -2,7 +2,8 @@
 
 ``reconciler`` has the watches and caches, ``view`` the data of a sync, ``decide`` the
 decision, ``actions`` the possible actions; ``apply`` and ``claim_control`` carry them
-out, ``events`` has the messages, ``deletions`` waits for the cache.
+out, ``events`` has the messages, ``deletions`` waits for the cache,
+``evidence_memory`` remembers since when pods have not started.
 
 Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``health``,
 ``replicas`` (what to do about one pod), ``updating`` (rolling updates), ``stuck``
@@ -36,8 +37,11 @@ CONTROLLER = Descriptor(
             PODS,
             *("spec.volumes.persistentVolumeClaim.claimName", "status.phase"),
             *("status.conditions[Ready]", "status.conditions[PodScheduled]"),
-            "status.containerStatuses.state.waiting.reason",
-            "status.initContainerStatuses.state.waiting.reason",
+            *(
+                f"status.{statuses}.{field}"
+                for statuses in ("containerStatuses", "initContainerStatuses")
+                for field in ("name", "ready", "restartCount", "state.waiting.reason")
+            ),
         ),
         Reads(CLAIMS),
     ),

@@ -3,18 +3,25 @@
 After a power cut all pods of a set start, and a database may replay its log for half an
 hour. Nothing but the pod's own status distinguishes such a pod from one that never
 starts: a container that its kubelet cannot start, or no node that takes the pod.
+
+A status does not say since when a container waits. So the controller remembers when it
+first saw the evidence (`evidence_memory`), and hands it to the decision in the view.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from controller_manager.api.core.v1 import ContainerStatus, Pod, PodCondition
 from controller_manager.api.pods import ready_condition
 from controller_manager.api.times import parse_time
+from controller_manager.controllers.apps.statefulset.view import View
 
 LEAST_SECONDS: Final = 600
-"""A pod that has not been ready for a shorter time is never taken for broken."""
+"""Evidence that has lasted for a shorter time never makes a pod count as broken."""
+
+NO_NODE: Final = ""
+"""The name of the evidence that no node takes a pod; others are named by containers."""
 
 _REASONS: Final = frozenset(
     (
@@ -28,25 +35,53 @@ _REASONS: Final = frozenset(
 """Why a container waits that does not start by itself, as kubelets write it."""
 
 
-def broken_at(pod: Pod, min_ready_seconds: int) -> datetime | None:
+def broken_at(view: View, pod: Pod) -> datetime | None:
     """Return the instant from which on a pod counts as broken.
 
-    That is ten minutes, or `min_ready_seconds` if they are longer, after the pod ceased
-    to be ready, or was found to fit no node. `None` for a pod without evidence. A
-    container that crashes again and again runs in between; so what counts is how long
-    the pod has not been ready.
+    That is ten minutes, or `minReadySeconds` if they are longer, after the controller
+    first saw the evidence, or after the pod ceased to be ready, or was found to fit no
+    node, if that was later. `None` for a pod without evidence now.
     """
-    condition = _unschedulable(pod) or _kept_from_starting(pod)
-    if condition is None or not condition.last_transition_time:
+    seen, condition = view.evidence.get(pod.metadata.uid), _condition(pod)
+    if seen is None or condition is None or not condition.last_transition_time:
         return None
-    since = parse_time(condition.last_transition_time)
-    return since + timedelta(seconds=max(LEAST_SECONDS, min_ready_seconds))
+    since = max(seen, parse_time(condition.last_transition_time))
+    return since + timedelta(seconds=max(LEAST_SECONDS, view.min_ready_seconds))
 
 
-def is_evidently_broken(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
+def is_evidently_broken(view: View, pod: Pod, now: datetime) -> bool:
     """Tell whether a pod counts as broken now."""
-    instant = broken_at(pod, min_ready_seconds)
+    instant = broken_at(view, pod)
     return instant is not None and instant <= now
+
+
+def evidence_of(pod: Pod) -> Mapping[str, int]:
+    """Return what keeps a pod from starting now, with the restarts until then.
+
+    The keys are the containers that wait in vain, or `NO_NODE`. Empty for a pod that is
+    ready.
+    """
+    if _unschedulable(pod) is not None:
+        return {NO_NODE: 0}
+    condition = ready_condition(pod)
+    if condition is None or condition.status == "True":
+        return {}
+    return {
+        each.name: each.restart_count
+        for each in container_statuses(pod)
+        if each.state.waiting is not None and each.state.waiting.reason in _REASONS
+    }
+
+
+def container_statuses(pod: Pod) -> Iterator[ContainerStatus]:
+    """Yield the statuses of containers and init containers."""
+    yield from pod.status.container_statuses or ()
+    yield from pod.status.init_container_statuses or ()
+
+
+def _condition(pod: Pod) -> PodCondition | None:
+    """Return the condition that says since when a pod cannot work."""
+    return _unschedulable(pod) or ready_condition(pod)
 
 
 def _unschedulable(pod: Pod) -> PodCondition | None:
@@ -55,20 +90,3 @@ def _unschedulable(pod: Pod) -> PodCondition | None:
         if each.type == "PodScheduled" and each.status == "False":
             return each if each.reason == "Unschedulable" else None
     return None
-
-
-def _kept_from_starting(pod: Pod) -> PodCondition | None:
-    """Return the Ready condition of a pod with a container that does not start."""
-    condition = ready_condition(pod)
-    if condition is None or condition.status == "True":
-        return None
-    status = pod.status
-    waits = _waits_in_vain(status.container_statuses or ()) or _waits_in_vain(
-        status.init_container_statuses or ()
-    )
-    return condition if waits else None
-
-
-def _waits_in_vain(statuses: Iterable[ContainerStatus]) -> bool:
-    waiting = (each.state.waiting for each in statuses)
-    return any(each is not None and each.reason in _REASONS for each in waiting)

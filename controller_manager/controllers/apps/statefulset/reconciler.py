@@ -30,6 +30,9 @@ from controller_manager.controllers.apps.statefulset.apply import StatefulSetApp
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
+from controller_manager.controllers.apps.statefulset.evidence_memory import (
+    EvidenceMemory,
+)
 from controller_manager.controllers.apps.statefulset.gates import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
@@ -102,6 +105,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._history = History(context.client, STATEFUL_SETS, revisions)
         self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
         self._deletions = UnseenDeletions()
+        self._evidence = EvidenceMemory(context.clock)
         self._reads = OwnerReads(
             context.client, STATEFUL_SETS, self.objects, context.consistency
         )
@@ -171,6 +175,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     def forget(self, key: str) -> None:
         """Drop the state of a key whose set is gone."""
         self._deletions.forget(key)
+        self._evidence.forget(key)
         self._metrics.forget(*split_key(key))
 
     def is_known_gone(self, obj: StatefulSet) -> bool:
@@ -265,6 +270,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             revisions=revisions,
             claims=self._claims_of(stateful_set, pods),
             foreign={each.metadata.name: each for each in others},
+            evidence=self._evidence.observe(key_of(stateful_set), pods),
             settings=self._settings,
         )
 

@@ -52,7 +52,7 @@ def is_stuck(view: View, slot: Slot, now: datetime) -> bool:
     return (
         pod is not None
         and _may_be_stuck(view, slot, pod, now)
-        and is_evidently_broken(pod, view.min_ready_seconds, now)
+        and is_evidently_broken(view, pod, now)
     )
 
 
@@ -64,7 +64,7 @@ def next_evidence(view: View, now: datetime) -> float | None:
     if not view.settings.replaces_stuck_pods:
         return None
     instants = [
-        broken_at(slot.pod, view.min_ready_seconds)
+        broken_at(view, slot.pod)
         for slot in view.slots()
         if slot.pod is not None
         and updates(view, slot)

@@ -102,7 +102,7 @@ def _within_budget(view: View, slots: Sequence[Slot], now: datetime) -> Iterable
 def _is_broken(view: View, pod: Pod, now: datetime) -> bool:
     if not view.settings.replaces_stuck_pods or not view.is_unavailable(pod, now):
         return False
-    return is_evidently_broken(pod, view.min_ready_seconds, now)
+    return is_evidently_broken(view, pod, now)
 
 
 def allowed_unavailable(view: View) -> int:

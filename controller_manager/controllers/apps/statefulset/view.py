@@ -58,6 +58,9 @@ class View(Struct, frozen=True, kw_only=True):
     foreign: Mapping[str, Pod] = {}
     """Pods that are not the set's, by the names of wanted pods that they have."""
 
+    evidence: Mapping[str, datetime] = {}
+    """Since when pods have been seen in a state in which they do not start, by uid."""
+
     settings: Settings = Settings()
 
     acted: bool = False

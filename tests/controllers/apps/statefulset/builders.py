@@ -1,5 +1,7 @@
 """Stateful sets, their pods and views, as tests need them."""
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -8,6 +10,7 @@ from controller_manager.api.apps.v1 import ControllerRevision, StatefulSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import ObjectMeta, PartialObject
 from controller_manager.control.history.template import template_data
+from controller_manager.controllers.apps.statefulset.evidence import evidence_of
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
 from controller_manager.controllers.apps.statefulset.view import Settings, View
 from tests.controllers.builders import template
@@ -15,6 +18,7 @@ from tests.controllers.builders import template
 JSON = dict[str, Any]
 
 SINCE: Final = "2026-01-01T00:00:00Z"
+_LONG_AGO: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def stateful_set_json(name: str = "web", replicas: int = 3, **spec: Any) -> JSON:
@@ -155,13 +159,20 @@ def view(
     claims: tuple[PartialObject, ...] = (),
     foreign: tuple[Pod, ...] = (),
     settings: Settings | None = None,
+    evidence: Mapping[str, datetime] | None = None,
 ) -> View:
-    """Return the view at the beginning of a sync."""
+    """Return the view at the beginning of a sync.
+
+    Without `evidence`, that for broken pods has been seen for very long.
+    """
+    if evidence is None:
+        evidence = {each.metadata.uid: _LONG_AGO for each in pods if evidence_of(each)}
     return View(
         stateful_set=subject,
         pods=pods,
         revisions=revisions,
         claims={each.metadata.name: each for each in claims},
         foreign={each.metadata.name: each for each in foreign},
+        evidence=evidence,
         settings=settings or Settings(),
     )

@@ -237,7 +237,7 @@ def _out_of_order(
             is_running_and_ready(pod) and revision_of(pod) == current
             for pod in view.pods
         )
-        is_broken = is_evidently_broken(move.pod, view.min_ready_seconds, now)
+        is_broken = is_evidently_broken(view, move.pod, now)
         if not revision or not is_broken or (revision == current and works):
             yield f"{move.pod.metadata.name} is replaced though it may recover"
     elif move.for_update:

@@ -16,6 +16,7 @@ from controller_manager.controllers.apps.statefulset.actions import (
     InTurn,
 )
 from controller_manager.controllers.apps.statefulset.decide import decide, plan_sync
+from controller_manager.controllers.apps.statefulset.evidence import evidence_of
 from controller_manager.controllers.apps.statefulset.identity import ordinals
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
 from controller_manager.controllers.apps.statefulset.status import calculate_status
@@ -30,6 +31,7 @@ from tests.controllers.apps.statefulset.properties import plan_problems
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TEN_MINUTES_AGO = "2025-12-31T23:51:00Z"
+LONG_SEEN = datetime(2025, 1, 1, tzinfo=UTC)
 LONG_AGO, RECENT = "2026-01-01T00:00:00Z", "2026-01-01T00:00:58Z"
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -170,7 +172,8 @@ def _recovered(seen: View) -> View:
             fields: dict[str, Any] = broken if is_broken else {}
             each = pod(ordinal, revision, **fields)  # noqa: PLW2901
         kept.append(each)
-    return replace(seen, pods=tuple(kept))
+    evidence = {each.metadata.uid: LONG_SEEN for each in kept if evidence_of(each)}
+    return replace(seen, pods=tuple(kept), evidence=evidence)
 
 
 def _carried_out(seen: View, todo: list[Change]) -> View:

@@ -197,6 +197,48 @@ async def test_pods_that_all_start_are_not_replaced_at_a_change_of_the_template(
         )
 
 
+async def test_a_crash_beside_a_container_that_starts_counts_from_that_crash_on(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """A database replays its log for half an hour before another container crashes."""
+    async with manager(cluster):
+        await sets.make(replicas=1)
+        await settle(1)
+
+        async def report(restarts: int, waiting: str) -> None:
+            state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+            fields = {"image": "", "imageID": "", "ready": False}
+            container = {"name": "c", "restartCount": restarts, "state": state}
+            conditions = [
+                {
+                    "type": "Ready",
+                    "status": "False",
+                    "lastTransitionTime": "2000-01-01T00:00:00Z",
+                }
+            ]
+            status = {
+                "phase": "Running",
+                "conditions": conditions,
+                "containerStatuses": [{**container, **fields}],
+            }
+            await sets.client.patch(
+                PODS, "default", "web-0", {"status": status}, subresource="status"
+            )
+
+        await report(0, "")
+        await sets.use("app:v2")
+        await settle(1800)
+        await report(1, "CrashLoopBackOff")
+        await settle(300)
+        await report(2, "")
+        await settle(10)
+        await report(2, "CrashLoopBackOff")
+        await settle(289)
+        assert await sets.images() == {"web-0": "app:v1"}
+        await settle(2)
+        assert await sets.images() == {"web-0": "app:v2"}
+
+
 async def test_a_pod_that_may_recover_is_waited_for(
     cluster: Cluster, sets: Sets
 ) -> None:

@@ -1,6 +1,6 @@
 """Pods of a broken template are replaced, others are waited for."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -20,6 +20,7 @@ from tests.controllers.apps.statefulset.test_decide import steps
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TEN_MINUTES_AGO: Final = "2025-12-31T23:51:00Z"
+HALF_AN_HOUR_AGO: Final = "2025-12-31T23:31:00Z"
 A_SECOND_LESS: Final = "2025-12-31T23:51:01Z"
 PULL: Final = {"waiting": "ImagePullBackOff", "since": TEN_MINUTES_AGO}
 """What a pod says whose image cannot be pulled."""
@@ -107,6 +108,24 @@ def test_only_what_is_evidently_broken_for_ten_minutes_is_replaced(
     """A pod that only has not become ready yet may replay a log."""
     pods = [pod(0, "web-broken", **{"since": TEN_MINUTES_AGO, **fields})]
     assert steps(seen(*pods)) == (["replace web-0"] if is_broken else [])
+
+
+def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ago() -> (
+    None
+):
+    """Of another container; ten minutes count from the first sight of that."""
+    crashed = pod(0, "web-broken", waiting="CrashLoopBackOff", since=HALF_AN_HOUR_AGO)
+    subject = stateful_set(updateStrategy=rolling())
+
+    def decided(seconds: float) -> tuple[list[str], float | None]:
+        evidence = {"web-0": NOW - timedelta(seconds=seconds)}
+        found = view(subject, crashed, revisions=UPDATING, evidence=evidence)
+        step = decide(found, NOW)
+        return steps(found), step.next_look if isinstance(step, Decision) else None
+
+    assert decided(5) == ([], 595)
+    assert decided(599) == ([], 1)
+    assert decided(600) == (["replace web-0"], None)
 
 
 def test_a_longer_min_ready_seconds_is_waited_for() -> None:

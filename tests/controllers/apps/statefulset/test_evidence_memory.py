@@ -1,0 +1,168 @@
+"""Evidence that a pod is broken counts from when it was first seen."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.apps.statefulset.evidence_memory import (
+    EvidenceMemory,
+)
+
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+KEY: Final = "default/web"
+READY: Final = {"type": "Ready", "status": "True"}
+NOT_READY: Final = {"type": "Ready", "status": "False"}
+
+
+class Ticking:
+    """A clock that stands until a test sets it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def container(restarts: int, waiting: str = "", **more: Any) -> dict[str, Any]:
+    """Return the status of the container "c", which waits or runs."""
+    state = {"waiting": {"reason": waiting}} if waiting else {}
+    return {"name": "c", "restartCount": restarts, "state": state, **more}
+
+
+def pod(*containers: dict[str, Any], uid: str = "u", **status: Any) -> Pod:
+    """Return a pod that is not ready; beside the given containers one only starts."""
+    content = {
+        "phase": "Running",
+        "conditions": [NOT_READY],
+        "containerStatuses": [{"name": "db"}, *containers],
+        **status,
+    }
+    return msgspec.convert({"metadata": {"uid": uid}, "status": content}, Pod)
+
+
+CRASHED: Final = "CrashLoopBackOff"
+PULL: Final = "ImagePullBackOff"
+UNSCHEDULABLE: Final = pod(
+    phase="Pending",
+    conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+)
+GATED: Final = pod(
+    phase="Pending",
+    conditions=[
+        {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "since"),
+    [
+        # It waits, for however long nothing changes.
+        ([(0, pod(container(0, PULL))), (5000, pod(container(0, PULL)))], 0),
+        ([(0, pod(container(0, PULL))), (9, pod(container(0, "ErrImagePull")))], 0),
+        ([(0, UNSCHEDULABLE), (5000, UNSCHEDULABLE)], 0),
+        # It begins after half an hour, while another container only starts.
+        ([(0, pod(container(0))), (1800, pod(container(1, CRASHED)))], 1800),
+        ([(0, GATED), (2400, UNSCHEDULABLE)], 2400),
+        # It crashes again and again.
+        (
+            [
+                (0, pod(container(1, CRASHED))),
+                (300, pod(container(2))),
+                (310, pod(container(2, CRASHED))),
+                (910, pod(container(3, CRASHED))),
+            ],
+            0,
+        ),
+        # It ran for long before it crashed again, seen or not.
+        ([(0, pod(container(1, CRASHED))), (601, pod(container(2, CRASHED)))], 601),
+        (
+            [
+                (0, pod(container(1, CRASHED))),
+                (20, pod(container(2))),
+                (700, pod(container(2))),
+                (710, pod(container(2, CRASHED))),
+            ],
+            710,
+        ),
+        # It was ready in between, or its pod was.
+        (
+            [
+                (0, pod(container(1, CRASHED))),
+                (20, pod(container(2, ready=True))),
+                (30, pod(container(2, CRASHED))),
+            ],
+            30,
+        ),
+        (
+            [
+                (0, pod(container(1, CRASHED))),
+                (20, pod(container(2), conditions=[READY])),
+                (30, pod(container(2, CRASHED))),
+            ],
+            30,
+        ),
+        # The kubelet could go on; then it could not.
+        (
+            [
+                (0, pod(container(0, PULL))),
+                (20, pod(container(0, "ContainerCreating"))),
+                (30, pod(container(0, PULL))),
+            ],
+            30,
+        ),
+        # A pod of the same name is another pod.
+        (
+            [
+                (0, pod(container(0, PULL), uid="v")),
+                (20, pod(container(0, PULL))),
+            ],
+            20,
+        ),
+    ],
+)
+def test_evidence_counts_from_its_first_sight_without_interruption(
+    seen: list[tuple[float, Pod]], since: float
+) -> None:
+    """Rather too late than too early: a database may begin its replay again."""
+    clock = Ticking()
+    memory = EvidenceMemory(clock)
+    found: object = None
+    for clock.seconds, each in seen:
+        found = memory.observe(KEY, [each])
+    assert found == {"u": EPOCH + timedelta(seconds=since)}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pod(container(2)),
+        pod(container(1, "ContainerCreating")),
+        pod(container(1, CRASHED), conditions=[READY]),
+        GATED,
+    ],
+)
+def test_a_pod_that_nothing_keeps_from_starting_has_no_evidence_now(state: Pod) -> None:
+    """Also one whose container crashed a moment ago and runs again."""
+    memory = EvidenceMemory(Ticking())
+    memory.observe(KEY, [pod(container(1, CRASHED))])
+    assert memory.observe(KEY, [state]) == {}
+
+
+@pytest.mark.parametrize("left", [[], [pod(uid="v")], [pod(container(0), uid="u")]])
+def test_nothing_is_remembered_of_pods_that_are_gone_or_work(left: list[Pod]) -> None:
+    """Nor of sets that are gone."""
+    memory = EvidenceMemory(Ticking())
+    memory.observe(KEY, [pod(container(0, PULL))])
+    memory.observe(KEY, left)
+    assert memory._pods == {}
+    memory.observe(KEY, [pod(container(0, PULL))])
+    memory.forget(KEY)
+    assert memory._pods == {}
