@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.api.core.equality import canonical_amount, canonical_template
+from controller_manager.api.core.equality import (
+    canonical_amount,
+    canonical_spec,
+    canonical_template,
+)
 from controller_manager.api.quantity import parse_quantity
 
 JSON = dict[str, Any]
@@ -104,6 +108,33 @@ def test_null_and_empty_are_absent_but_an_empty_struct_of_a_pointer_is_not() -> 
     assert canonical_template(sparse) == canonical_template(plain)
     plain["spec"]["volumes"] = [{"name": "v"}]
     assert canonical_template(sparse) != canonical_template(plain)
+
+
+@pytest.mark.parametrize("empty", [{}, {"limits": {}, "requests": None}])
+def test_empty_resources_are_absent_but_for_those_of_the_pod_as_a_whole(
+    empty: JSON,
+) -> None:
+    """In Go only the latter are a pointer; they may decide about the QoS class."""
+
+    def canonical(resources: JSON, of_pod: JSON) -> JSON:
+        claim = {"spec": {"accessModes": ["ReadWriteOnce"], **resources}}
+        volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}
+        spec = {
+            "containers": [{"name": "c", **resources}],
+            "initContainers": [{"name": "i", **resources}],
+            "volumes": [volume],
+            **of_pod,
+        }
+        template = canonical_template({"metadata": {}, "spec": spec})
+        assert canonical_spec(spec) == template["spec"]
+        return template
+
+    some: JSON = {"resources": empty}
+    assert (
+        canonical({}, {}) == canonical(some, {}) == canonical({}, {"resources": None})
+    )
+    assert canonical({}, {}) != canonical({}, some)
+    assert canonical({}, some) == canonical(some, {"resources": {}})
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,14 @@ _EMPTY_IS_ABSENT: Final = frozenset(
         "options",
         "overhead",
         "requests",
-        "resources",
         "volumeAttributes",
     )
 )
 """Fields that are maps in Go, or structs that are always written.
 
 Any other field with an empty object is a pointer in Go. There an empty object differs
-from none: ``emptyDir: {}`` is a volume.
+from none: ``emptyDir: {}`` is a volume. ``resources`` is a pointer in the spec of a
+pod, and a struct in containers and claims.
 """
 
 CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
@@ -84,7 +84,7 @@ def canonical_amount(text: str) -> str:
 def _canonize_spec(spec: JSON) -> None:
     """Write all quantities of a pod's spec in one form."""
     _canonize(spec, "overhead")
-    _canonize_resources(spec)
+    _canonize_amounts(object_at(spec, "resources"))
     for name in CONTAINERS:
         for container in objects_at(spec, name):
             _canonize_resources(container)
@@ -105,7 +105,13 @@ def _canonize_volume(volume: JSON) -> None:
 
 
 def _canonize_resources(holder: JSON) -> None:
-    resources = object_at(holder, "resources")
+    """Write the resources of a container or claim in one form, none if empty."""
+    _canonize_amounts(object_at(holder, "resources"))
+    if holder.get("resources") == {}:
+        del holder["resources"]
+
+
+def _canonize_amounts(resources: JSON) -> None:
     _canonize(resources, "requests")
     _canonize(resources, "limits")
 

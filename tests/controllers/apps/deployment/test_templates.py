@@ -26,7 +26,7 @@ def made(spec: object, **labels: str) -> PodTemplateSpec:
         ({"a": 1, "b": None}, {"a": 1}, True),
         ({"a": 1, "b": []}, {"a": 1}, True),
         ({"nodeSelector": {}}, {}, True),
-        ({"a": [{"resources": {}, "x": None}]}, {"a": [{}]}, True),
+        ({"containers": [{"resources": {}, "x": None}]}, {"containers": [{}]}, True),
         ({"b": 1, "a": 2}, {"a": 2, "b": 1}, True),
         ({"a": [1, 2]}, {"a": [2, 1]}, False),
         ({"v": [{"emptyDir": {}}]}, {"v": [{}]}, False),
