@@ -1,7 +1,7 @@
 """The defaults of a pod template's spec."""
 
 import copy
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -80,6 +80,26 @@ def test_a_container_gets_its_defaults() -> None:
     }
 
 
+def test_a_key_of_a_file_must_be_there_unless_the_user_says_otherwise() -> None:
+    """In each kind of container."""
+    wanted = {"path": "env", "volumeName": "v", "key": "k"}
+
+    def variables(**more: Any) -> JSON:
+        given: JSON = {"name": "V", "valueFrom": {"fileKeyRef": {**wanted, **more}}}
+        return {"env": [given]}
+
+    names = ("containers", "initContainers", "ephemeralContainers")
+    made = filled(**{each: [{"name": each, **variables()}] for each in names})
+    assert [made[each][0]["env"] for each in names] == (
+        [variables(optional=False)["env"]] * 3
+    )
+    kept = filled(containers=[{"name": "c", **variables(optional=True)}])
+    assert kept["containers"][0]["env"] == variables(optional=True)["env"]
+
+
+DIGEST: Final = "0123456789abcdef" * 4
+
+
 @pytest.mark.parametrize(
     ("image", "policy"),
     [
@@ -87,7 +107,15 @@ def test_a_container_gets_its_defaults() -> None:
         ("app:latest", "Always"),
         ("registry:5000/app", "Always"),
         ("registry:5000/app:v1", "IfNotPresent"),
-        ("app@sha256:abc", "IfNotPresent"),
+        (f"app@sha256:{DIGEST}", "IfNotPresent"),
+        (f"app:v1@sha256:{DIGEST}", "IfNotPresent"),
+        (f"registry.example.com:5000/a/app:latest@sha256:{DIGEST}", "Always"),
+        # No tag is read from names that nothing can pull.
+        ("app:latest@sha256:abc", "IfNotPresent"),
+        ("App", "IfNotPresent"),
+        ("a//app:latest", "IfNotPresent"),
+        (DIGEST, "IfNotPresent"),
+        ("", "IfNotPresent"),
     ],
 )
 def test_an_image_without_a_fixed_tag_is_always_pulled(image: str, policy: str) -> None:

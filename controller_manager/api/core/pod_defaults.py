@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.core.equality import CONTAINERS
+from controller_manager.api.core.image_names import LATEST, tag_of
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -61,7 +62,9 @@ def _container(container: JSON) -> None:
     for port in objects_at(container, "ports"):
         port.setdefault("protocol", "TCP")
     for variable in objects_at(container, "env"):
-        _field(object_at(variable, "valueFrom"))
+        source = object_at(variable, "valueFrom")
+        _field(source)
+        object_at(source, "fileKeyRef").setdefault("optional", False)
     for name in _PROBES:
         if name in container:
             _probe(object_at(container, name))
@@ -71,10 +74,8 @@ def _container(container: JSON) -> None:
 
 
 def _pull_policy(image: Any) -> str:  # noqa: ANN401 - it is not validated
-    if not isinstance(image, str) or "@" in image:
-        return "IfNotPresent"
-    _, colon, tag = image.rpartition("/")[2].partition(":")
-    return "IfNotPresent" if colon and tag != "latest" else "Always"
+    is_latest = isinstance(image, str) and tag_of(image) == LATEST
+    return "Always" if is_latest else "IfNotPresent"
 
 
 def _probe(probe: JSON) -> None:
