@@ -41,13 +41,35 @@ _WRITTEN_BEYOND: Final = re.compile(
 """How Go writes a time before the year 0, or after the year 9999."""
 
 
+class OutOfRangeError(ValueError):
+    """A time in UTC before the year 1 or after the year 9999.
+
+    `nearest` is the nearest time that Python can hold.
+    """
+
+    def __init__(self, nearest: datetime) -> None:
+        """Take the nearest time."""
+        super().__init__("the time is before the year 1 or after the year 9999")
+        self.nearest = nearest
+
+
 def parse_rfc3339(text: str) -> datetime:
+    """Return the time that a text states, or the nearest that Python can hold.
+
+    Otherwise as `parse_in_range`.
+    """
+    try:
+        return parse_in_range(text)
+    except OutOfRangeError as error:
+        return error.nearest
+
+
+def parse_in_range(text: str) -> datetime:
     """Return the time in UTC that a text states, by the rules of Go's time.Parse.
 
-    A fraction of a second is cut off after microseconds (Go: after nanoseconds). A time
-    that Python cannot hold, in the year 0 for instance, is the nearest that it can.
-    Raises ValueError for a text that Go refuses. Upstream: the layout RFC3339 of Go's
-    src/time/format.go.
+    A fraction of a second is cut off after microseconds (Go: after nanoseconds).
+    Raises ValueError for a text that Go refuses, and OutOfRangeError for a time that
+    Python cannot hold. Upstream: the layout RFC3339 of Go's src/time/format.go.
     """
     if _CANONICAL.fullmatch(text) is not None:
         try:
@@ -74,10 +96,16 @@ def _parse_any_form(text: str) -> datetime:
     except ValueError:
         raise _malformed(text) from None
     offset = (hours * 60 + minutes) * 60
-    found_at = seconds_after(there, offset if sign == "-" else -offset)
+    seconds = offset if sign == "-" else -offset
     if year:
-        return found_at
-    return found_at.replace(year=1) if found_at.year > _LEAP_YEAR else _FIRST
+        try:
+            return there + timedelta(seconds=seconds)
+        except OverflowError:
+            raise OutOfRangeError(_LAST if seconds > 0 else _FIRST) from None
+    found_at = there + timedelta(seconds=seconds)
+    if found_at.year > _LEAP_YEAR:
+        return found_at.replace(year=1)
+    raise OutOfRangeError(_FIRST)
 
 
 @lru_cache(maxsize=4096)

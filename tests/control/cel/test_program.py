@@ -103,6 +103,9 @@ def value(text: str) -> Any:
         # times
         "duration('90s') == duration('1m30s') && duration('1h').getMinutes() == 60",
         "timestamp('2024-01-31T10:00:00Z').getFullYear() == 2024",
+        "timestamp('0001-01-01T00:00:00Z') == timestamp(-62135596800)",
+        "timestamp('9999-12-31T23:59:59Z') == timestamp(253402300799)",
+        "timestamp('0000-12-31T23:59:59-00:01').getFullYear() == 1",
         "timestamp('2024-01-31T23:00:00Z').getHours('+02:00') == 1",
         (
             "timestamp('2024-01-31T10:00:00Z') + duration('24h')"
@@ -156,6 +159,12 @@ def test_an_expression_is_true(text: str) -> None:
         ("'a'.matches('(')", "error parsing regexp: missing closing ): `(`"),
         ("'abc'.substring(2, 1)", "invalid substring range. start: 2, end: 1"),
         ("bool('x')", "type conversion error from 'x' to 'bool'"),
+        ("timestamp('9999-12-31T23:59:59-00:01')", "timestamp overflow"),
+        ("timestamp('0001-01-01T00:00:00+00:01')", "timestamp overflow"),
+        ("timestamp('0000-12-31T23:59:59Z')", "timestamp overflow"),
+        ("timestamp(253402300800)", "timestamp overflow"),
+        ("timestamp(-62135596801)", "timestamp overflow"),
+        ("timestamp(9223372036854775807)", "timestamp overflow"),
         ("duration('x')", 'time: invalid duration "x"'),
     ],
 )

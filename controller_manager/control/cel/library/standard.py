@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from controller_manager.api.times import parse_rfc3339
+from controller_manager.api.times import OutOfRangeError, parse_in_range
 from controller_manager.control.cel.library.checks import expect, parsed
 from controller_manager.control.cel.values import (
     MOST_INT,
@@ -33,6 +33,8 @@ _UNITS: Final = {
     "m": 60e6,
     "h": 3600e6,
 }
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TIME_OVERFLOW: Final = "timestamp overflow"
 _LEAST_EXPONENT: Final = 1e21
 """From here on a number is written with an exponent."""
 
@@ -57,8 +59,15 @@ def duration_of(text: str) -> timedelta:
 
 
 def timestamp_of(text: str) -> datetime:
-    """Return the time that a text stands for (RFC 3339); raises ValueError."""
-    return parse_rfc3339(text)
+    """Return the time that a text stands for (RFC 3339).
+
+    Raises ValueError for any other text, and for a time that is not in the years 1 to
+    9999 of UTC.
+    """
+    try:
+        return parse_in_range(text)
+    except OutOfRangeError:
+        raise ValueError(_TIME_OVERFLOW) from None
 
 
 # Conversions
@@ -149,7 +158,10 @@ def _timestamp(value: Value) -> datetime:
     if isinstance(value, datetime):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
-        return datetime.fromtimestamp(value, UTC)
+        try:
+            return _EPOCH + timedelta(seconds=value)
+        except OverflowError:
+            raise EvaluationError(_TIME_OVERFLOW) from None
     return parsed(timestamp_of, value)
 
 
