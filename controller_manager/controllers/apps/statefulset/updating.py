@@ -95,7 +95,9 @@ def _within_budget(view: View, slots: Sequence[Slot], now: datetime) -> Iterable
     ]
     broken = [pod for pod in outdated if _is_broken(view, pod, now)]
     yield from broken
-    others = (pod for pod in outdated if pod not in broken)
+    # Pods themselves are compared field by field.
+    uids = {pod.metadata.uid for pod in broken}
+    others = (pod for pod in outdated if pod.metadata.uid not in uids)
     yield from islice(others, max(budget, 0))
 
 

@@ -7,6 +7,7 @@ import pytest
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset.updating import (
     allowed_unavailable,
+    outdated_pods,
 )
 from controller_manager.controllers.apps.statefulset.view import Settings
 from tests.controllers.apps.statefulset.builders import (
@@ -16,7 +17,7 @@ from tests.controllers.apps.statefulset.builders import (
     stateful_set,
     view,
 )
-from tests.controllers.apps.statefulset.test_decide import steps
+from tests.controllers.apps.statefulset.test_decide import NOW, steps
 
 GATE = Settings(max_unavailable=True)
 AS_UPSTREAM = Settings(replaces_stuck_pods=False, max_unavailable=True)
@@ -79,6 +80,28 @@ def test_the_gate_allows_several_pods_to_be_unavailable(
     subject = stateful_set(4, updateStrategy=strategy, **PARALLEL)
     seen = view(subject, *pods, revisions=UPDATING, settings=settings)
     assert steps(seen) == expected
+
+
+def test_thousands_of_broken_pods_are_told_from_others_without_comparing_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each comparison looks at all fields of two pods."""
+    compared = 0
+
+    def count(_: Pod, __: object) -> object:
+        nonlocal compared
+        compared += 1
+        return NotImplemented
+
+    strategy = rolling(maxUnavailable=102)
+    subject = stateful_set(200, updateStrategy=strategy, **PARALLEL)
+    pods = [old(each, **(BROKEN if each < 100 else {})) for each in range(200)]
+    seen = view(subject, *pods, revisions=UPDATING, settings=GATE)
+    monkeypatch.setattr(Pod, "__eq__", count)
+    replaced = outdated_pods(seen, seen.slots(), NOW)
+    names = [f"web-{each}" for each in (*range(99, -1, -1), 199, 198)]
+    assert [each.metadata.name for each in replaced] == names
+    assert compared == 0
 
 
 def test_without_the_gate_it_is_one_at_a_time() -> None:
