@@ -5,12 +5,19 @@ something began to use it.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import Resource
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
+
+LONGEST_USE: Final = 5.0
+"""Seconds from the end of a list until it serves no other objects any more.
+
+Long enough for the objects that are deleted at a time, also if the list itself takes
+longer. If a watch stalls, or the process was paused, an old list lets nothing go.
+"""
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -34,8 +41,9 @@ class LiveUse:
     The lists serve all objects of a namespace whose deletion the cache showed when the
     lists began: nothing begins to use an object that is being deleted. The versions of
     an object and of a list of other objects say nothing about that, because each
-    resource may be in an etcd of its own (``--etcd-servers-overrides``). For
-    cluster-scoped objects the users of all namespaces are listed.
+    resource may be in an etcd of its own (``--etcd-servers-overrides``). The lists
+    serve for `LONGEST_USE`. For cluster-scoped objects the users of all namespaces are
+    listed.
     """
 
     def __init__(
@@ -52,6 +60,8 @@ class LiveUse:
         self._served: frozenset[str] = frozenset()
         """The uids of the objects that the last lists serve."""
         self._used: frozenset[str] = frozenset()
+        self._ended = 0.0
+        """When the last lists ended, on the monotonic clock."""
 
     async def is_used(self, obj: KubeObject) -> bool:
         """Tell whether something uses an object that is being deleted.
@@ -60,6 +70,8 @@ class LiveUse:
         caches.
         """
         key, uid = key_of(obj), obj.metadata.uid
+        if self._context.clock.monotonic() - self._ended >= LONGEST_USE:
+            self.forget()
         if uid in self._served and key not in self._used:
             return False
         self.forget()
@@ -70,6 +82,7 @@ class LiveUse:
             async for each in listed(self._context, resource, namespace):
                 used.update(used_by(each))
         self._served, self._used = served, frozenset(used)
+        self._ended = self._context.clock.monotonic()
         return key in used
 
 

@@ -5,7 +5,12 @@ from collections.abc import Sequence
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject
-from controller_manager.control.live_use import Waiting, listed, uids_of
+from controller_manager.control.live_use import (
+    LONGEST_USE,
+    Waiting,
+    listed,
+    uids_of,
+)
 from controller_manager.control.pods_by_claim import claim_names
 from controller_manager.controllers.storage.claimprotection.use import (
     user_among,
@@ -18,7 +23,8 @@ class LivePods:
 
     That no pod uses a claim may be read from any list that began when the cache showed
     the deletion of the claim: no kubelet starts a pod that is bound after it. Upstream
-    shares a list among the claims of a namespace that wait in its queue.
+    shares a list among the claims of a namespace that wait in its queue. A list serves
+    for `LONGEST_USE`, so that one of before a watch stalled decides nothing.
     """
 
     def __init__(self, context: ControllerContext, waiting: Waiting) -> None:
@@ -32,6 +38,8 @@ class LivePods:
         self._served: frozenset[str] = frozenset()
         """The uids of the claims that the last list serves."""
         self._pods: dict[str, Sequence[Pod]] = {}
+        self._ended = 0.0
+        """When the last list ended, on the monotonic clock."""
 
     async def user_of(self, claim: KubeObject) -> Pod | None:
         """Return a pod that uses a claim which is being deleted, `None` for none.
@@ -39,6 +47,8 @@ class LivePods:
         Raises SyncError if the API server answers with a list that is older than the
         cache.
         """
+        if self._context.clock.monotonic() - self._ended >= LONGEST_USE:
+            self.forget()
         if claim.metadata.uid in self._served and self._found(claim) is None:
             return None
         await self._list(claim)
@@ -58,3 +68,4 @@ class LivePods:
                 for name in claim_names(pod):
                     found[name].append(pod)
         self._served, self._pods = served, dict(found)
+        self._ended = self._context.clock.monotonic()
