@@ -2,7 +2,11 @@
 
 import sys
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+from controller_manager.runtime.spread import Spread
+
+ResultT = TypeVar("ResultT")
 
 
 class Steps:
@@ -23,3 +27,17 @@ class Steps:
         del frame, arg
         self.number += event == "line"
         return self._trace
+
+
+def parts_of(work: Spread[ResultT]) -> tuple[ResultT, list[int]]:
+    """Run spread work; return its result and the steps that each part takes."""
+    numbers: list[int] = []
+    while True:
+        with Steps() as steps:
+            try:
+                next(work)
+            except StopIteration as stop:
+                result: ResultT = stop.value
+                return result, numbers
+            finally:
+                numbers.append(steps.number)

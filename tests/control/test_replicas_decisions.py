@@ -1,5 +1,6 @@
 """The decisions of the replica set controller, as values."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -31,6 +32,7 @@ from controller_manager.control.replicas.status import (
     calculate_status,
     differs_in_substance,
 )
+from controller_manager.runtime.spread import finish
 from tests.controllers.builders import pod, replica_set
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -53,10 +55,17 @@ def test_the_difference_is_removed_in_bursts(
     assert plan_replicas([pod()] * active, wanted) == plan
 
 
+def chosen_of(
+    pods: Sequence[Pod], related: Sequence[Pod], count: int, now: datetime
+) -> list[Pod]:
+    """Return the pods that are deleted first."""
+    return finish(choose_pods_to_delete(pods, related, count, now))
+
+
 def first_to_go(*pods: Pod, related: tuple[Pod, ...] = ()) -> str:
     """Return the pod that is deleted first; the order of arguments does not matter."""
-    (chosen,) = choose_pods_to_delete(pods, related, 1, NOW)
-    (same,) = choose_pods_to_delete(pods[::-1], related, 1, NOW)
+    (chosen,) = chosen_of(pods, related, 1, NOW)
+    (same,) = chosen_of(pods[::-1], related, 1, NOW)
     assert chosen == same
     return chosen.metadata.name
 
@@ -138,7 +147,7 @@ def test_no_ready_pod_goes_while_an_unready_one_stays(
         )
         for each in candidates
     ]
-    chosen = choose_pods_to_delete(alike, (), count, NOW)
+    chosen = chosen_of(alike, (), count, NOW)
     assert len(chosen) == min(count, len(alike))
     stays = [each for each in alike if each not in chosen]
 
@@ -152,8 +161,8 @@ def test_no_ready_pod_goes_while_an_unready_one_stays(
 def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> None:
     """It is total: nobody's place hangs on the order of the cache."""
     half = len(candidates) // 2
-    forwards = choose_pods_to_delete(candidates, (), half, NOW)
-    backwards = choose_pods_to_delete(candidates[::-1], (), half, NOW)
+    forwards = chosen_of(candidates, (), half, NOW)
+    backwards = chosen_of(candidates[::-1], (), half, NOW)
 
     def rank(each: Pod) -> tuple[object, ...]:
         return (

@@ -1,16 +1,18 @@
 """Ranks pods: which to delete first (ActivePodsWithRanks, controller_utils.go)."""
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
+
+from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.numbers import parse_int
 from controller_manager.api.pods import is_active, is_ready, ready_condition
 from controller_manager.api.times import parse_time
+from controller_manager.runtime.spread import PART, Spread, parts
 
 _PHASES: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -18,64 +20,156 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 def choose_pods_to_delete(
     pods: Sequence[Pod],
-    related: Iterable[Pod],
+    related: Sequence[Pod],
     count: int,
     now: datetime,
     *,
     use_deletion_costs: bool = True,
-) -> list[Pod]:
-    """Return the `count` pods of a replica set that rank first for deletion.
+) -> Spread[list[Pod]]:
+    """Choose the `count` pods of a replica set that rank first for deletion.
 
     `related` are the pods of all replica sets of the same owner; a pod that
     shares its node with many of them is deleted before a pod that shares it with
     few. Without `use_deletion_costs` every pod has the same cost (the feature gate
     PodDeletionCost).
+
+    The rank of each pod is computed once, and the time is linear in the number of
+    pods: no more than `count` of them are kept in order.
     """
     if count >= len(pods):
         return list(pods)
-    on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
+    on_node: Counter[str] = Counter()
+    for part in parts(related):
+        on_node.update(pod.spec.node_name for pod in part if is_active(pod))
+        yield
     cost = deletion_cost if use_deletion_costs else _no_cost
-
-    def compare(one: Pod, other: Pod) -> int:
-        ranks = _static_rank(one, on_node, cost), _static_rank(other, on_node, cost)
-        return _compare(one, other, ranks, now)
-
-    return sorted(pods, key=functools.cmp_to_key(compare))[:count]
-
-
-def _compare(
-    one: Pod,
-    other: Pod,
-    static: tuple[tuple[int, ...], tuple[int, ...]],
-    now: datetime,
-) -> int:
-    """Return a number below 0 if `one` is deleted first; criteria by importance."""
-    if static[0] != static[1]:
-        return -1 if static[0] < static[1] else 1
-    if is_ready(one) and is_ready(other):
-        since = _ready_since(one), _ready_since(other)
-        if since[0] != since[1]:
-            return _younger_first(one, other, *since, now)
-    restarts = most_restarts(one), most_restarts(other)
-    if restarts[0] != restarts[1]:
-        return -1 if restarts[0] > restarts[1] else 1
-    created = _created(one), _created(other)
-    if created[0] != created[1]:
-        return _younger_first(one, other, *created, now)
-    return 0
+    ranks: list[_Rank] = []
+    for part_of_pods in parts(pods):
+        ranks += [_rank(pod, on_node, cost, now) for pod in part_of_pods]
+        yield
+    order = _Order()
+    for learn in (order.learn_readiness, order.learn_creation):
+        for part_of_ranks in parts(ranks):
+            for rank in part_of_ranks:
+                learn(rank)
+            yield
+    return (yield from _first(ranks, order, count))
 
 
-def _static_rank(
-    pod: Pod, on_node: Mapping[str, int], cost: Callable[[Pod], int]
-) -> tuple[int, ...]:
+class _Rank(Struct, frozen=True):
+    """All that counts about one pod."""
+
+    pod: Pod
+    static: tuple[int, ...]
+    ready: "_Since | None"
+    """Since when the pod is ready, `None` if it is not."""
+
+    restarts: tuple[int, int]
+    created: "_Since"
+
+    @property
+    def uid(self) -> str:
+        """The uid of the pod."""
+        return self.pod.metadata.uid
+
+
+class _Since(Struct, frozen=True):
+    """A time, and the power of two of the nanoseconds since then."""
+
+    time: datetime
+    magnitude: int
+
+
+_Key = tuple[Any, ...]
+
+
+class _Order:
+    """Makes keys by which pods are sorted for deletion; criteria by importance.
+
+    Ages are compared on a log scale; within one power of two the uid decides. So the
+    choice among pods of similar age is random: otherwise repeated scaling would always
+    delete pods of the youngest failure domain (KEP-2185). Pods of exactly the same
+    time are told apart by the next criteria. So they stand together, where the lowest
+    of their uids puts them. (Upstream's comparison goes in circles there.)
+    """
+
+    def __init__(self) -> None:
+        """Begin without pods; learn the readiness of all before any creation."""
+        self._ready: dict[_Key, str] = {}
+        self._created: dict[_Key, str] = {}
+
+    def learn_readiness(self, rank: _Rank) -> None:
+        """Note the uid of a pod among those that are ready since the same time."""
+        if rank.ready is not None:
+            _keep_lowest(self._ready, (rank.static, rank.ready), rank.uid)
+
+    def learn_creation(self, rank: _Rank) -> None:
+        """Note the uid of a pod among those that were created at the same time."""
+        _keep_lowest(
+            self._created, (*self._before_creation(rank), rank.created), rank.uid
+        )
+
+    def key(self, rank: _Rank) -> _Key:
+        """Return the key of a pod; the lowest is deleted first."""
+        before = self._before_creation(rank)
+        uid = self._created[(*before, rank.created)]
+        return (*before, *_age(rank.created, uid))
+
+    def _before_creation(self, rank: _Rank) -> _Key:
+        # A pod that is ready and one that is not differ in `static` already.
+        ready: _Key = ()
+        if rank.ready is not None:
+            uid = self._ready[(rank.static, rank.ready)]
+            ready = _age(rank.ready, uid)
+        restarts, sidecar_restarts = rank.restarts
+        return (rank.static, ready, -restarts, -sidecar_restarts)
+
+
+def _first(ranks: Sequence[_Rank], order: _Order, count: int) -> Spread[list[Pod]]:
+    """Return the first pods; of those that rank the same, the first of `ranks`."""
+    best: list[tuple[_Key, int]] = []
+    for start in range(0, len(ranks), PART):
+        part = range(start, min(start + PART, len(ranks)))
+        best += [(order.key(ranks[place]), place) for place in part]
+        best.sort()
+        del best[count:]
+        yield
+    return [ranks[place].pod for _, place in best]
+
+
+def _keep_lowest(uids: dict[_Key, str], key: _Key, uid: str) -> None:
+    if uid < uids.setdefault(key, uid):
+        uids[key] = uid
+
+
+def _age(since: _Since, uid: str) -> tuple[int, str]:
+    """Return a key by which younger pods come first, and those without a time."""
+    return (-2, "") if since.time == _NEVER else (since.magnitude, uid)
+
+
+def _rank(
+    pod: Pod, on_node: Mapping[str, int], cost: Callable[[Pod], int], now: datetime
+) -> _Rank:
     """Rank pods that are unassigned, not running, unready, cheap or crowded first."""
-    return (
+    ready = is_ready(pod)
+    static = (
         bool(pod.spec.node_name),
         _PHASES.get(pod.status.phase, 0),
-        is_ready(pod),
+        ready,
         cost(pod),
         -on_node[pod.spec.node_name],
     )
+    return _Rank(
+        pod=pod,
+        static=static,
+        ready=_since(_ready_since(pod), now) if ready else None,
+        restarts=most_restarts(pod),
+        created=_since(_created(pod), now),
+    )
+
+
+def _since(time: datetime, now: datetime) -> _Since:
+    return _Since(time, _magnitude(now, time))
 
 
 def deletion_cost(pod: Pod) -> int:
@@ -102,22 +196,6 @@ def _ready_since(pod: Pod) -> datetime:
 def _created(pod: Pod) -> datetime:
     timestamp = pod.metadata.creation_timestamp
     return parse_time(timestamp) if timestamp else _NEVER
-
-
-def _younger_first(
-    one: Pod, other: Pod, since: datetime, other_since: datetime, now: datetime
-) -> int:
-    """Compare ages on a log scale; within one power of two the uid decides.
-
-    So the choice among pods of similar age is random: otherwise repeated scaling
-    would always delete pods of the youngest failure domain (KEP-2185).
-    """
-    if _NEVER in (since, other_since):
-        return -1 if since == _NEVER else 1
-    ages = _magnitude(now, since), _magnitude(now, other_since)
-    if ages[0] == ages[1]:
-        return -1 if one.metadata.uid < other.metadata.uid else 1
-    return -1 if ages[0] < ages[1] else 1
 
 
 def _magnitude(now: datetime, since: datetime) -> int:

@@ -58,6 +58,7 @@ from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.spread import spread
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""
@@ -279,9 +280,10 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     ) -> Exception | None:
         now = self.clock.now()
         related = self._related_pods(owner)
-        chosen = choose_pods_to_delete(
+        choice = choose_pods_to_delete(
             active, related, count, now, use_deletion_costs=self.uses_deletion_costs
         )
+        chosen = await spread(choice, self.context.turns)
         for ratio in age_ratios(active, chosen, now):
             self._metrics.age_ratio.observe(ratio)
         self.logger.v(2).info("Too many replicas", deleting=count)
