@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from controller_manager.controllers.batch.job.assessment import (
     Assessment,
     has_finalizer,
 )
+from controller_manager.controllers.batch.job.index_texts import IndexTexts
 from controller_manager.controllers.batch.job.metrics import JobMetrics
 from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.pod_bodies import pod_bodies
@@ -71,12 +73,14 @@ class JobApplier:
         recorder: EventRecorder,
         expectations: Expectations,
         metrics: JobMetrics,
+        indexes: IndexTexts,
     ) -> None:
-        """Take the client, the recorder, the expectations and the metrics."""
+        """Take the client, the recorder, the expectations, the metrics and indexes."""
         self._client = client
         self._recorder = recorder
         self._expectations = expectations
         self._metrics = metrics
+        self._indexes = indexes
         self._pods = PodControl(client, recorder, JOBS)
 
     # The number of pods.
@@ -187,7 +191,8 @@ class JobApplier:
         if status == job.status:
             return job
         stored = await self._client.update(JOBS, replace(job, status=status), "status")
-        self._metrics.counted(job, job.status, status)
+        read = partial(self._indexes.read, key_of(job))
+        self._metrics.counted(job, job.status, status, read)
         self._announce(stored, job.status, status)
         return stored
 

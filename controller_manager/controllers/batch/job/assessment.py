@@ -1,6 +1,6 @@
 """The assessment of a job: what its pods mean, before anything is written."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -33,6 +33,9 @@ FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 
 _CONTROLLER_UIDS: Final = ("batch.kubernetes.io/controller-uid", "controller-uid")
 """Labels that the API server adds to the template; the second is an older name."""
+
+ReadIndexes = Callable[[str, int], IndexSet]
+"""Returns the indexes of a text that are below a number of completions."""
 
 NO_PODS: Final = UncountedTerminatedPods()
 
@@ -130,13 +133,15 @@ def assess(
     released: AbstractSet[str] = frozenset(),
     back_off: BackOff | None = None,
     spare_terminating: bool = False,
+    read: ReadIndexes = IndexSet.parse,
 ) -> Assessment:
     """Return the assessment of a job that has these pods.
 
     `released` are the uids of pods whose finalizer was removed, though the cache may
     still show it. `back_off` is the back-off after the pods that were counted before;
     without it, it follows from the pods that are left.
-    With `spare_terminating` no pod that is being deleted counts as failed.
+    With `spare_terminating` no pod that is being deleted counts as failed. `read`
+    returns the indexes of a text in the status.
     """
     tracked = [
         pod for pod in pods if has_finalizer(pod) and pod.metadata.uid not in released
@@ -169,7 +174,9 @@ def assess(
         ),
         spares_terminating=spare_terminating,
     )
-    return _with_indexes(common, valid, all_failed) if is_indexed(job) else common
+    if not is_indexed(job):
+        return common
+    return _with_indexes(common, valid, all_failed, read)
 
 
 def _total_succeeded(job: Job, newly: Sequence[Pod]) -> int:
@@ -187,7 +194,10 @@ def _total_failed(job: Job, newly: Iterable[Pod]) -> int:
 
 
 def _with_indexes(
-    assessment: Assessment, valid: Iterable[Pod], failed: Iterable[Pod]
+    assessment: Assessment,
+    valid: Iterable[Pod],
+    failed: Iterable[Pod],
+    read: ReadIndexes,
 ) -> Assessment:
     """Add the indexes that have succeeded or failed, from tracked pods.
 
@@ -196,8 +206,8 @@ def _with_indexes(
     """
     job = assessment.job
     count = index_count(job)
-    before = IndexSet.parse(job.status.completed_indexes, count)
-    failed_before = IndexSet.parse(job.status.failed_indexes or "", count)
+    before = read(job.status.completed_indexes, count)
+    failed_before = read(job.status.failed_indexes or "", count)
     completed = before.union(
         indexes_of(
             pod
@@ -223,7 +233,7 @@ def _with_indexes(
             if completion_index(pod) not in completed and ends_index(policy, pod, limit)
         )
     )
-    settled = completed.union(failed_indexes).union(indexes_of(assessment.active))
+    settled = (completed, failed_indexes, indexes_of(assessment.active))
     return replace(
         assessment,
         failed_indexes=failed_indexes,

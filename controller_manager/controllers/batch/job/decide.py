@@ -14,9 +14,11 @@ from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
     Assessment,
+    ReadIndexes,
     assess,
 )
 from controller_manager.controllers.batch.job.back_off import BackOff
+from controller_manager.controllers.batch.job.indexes import IndexSet
 from controller_manager.controllers.batch.job.plan import Plan, plan_pods
 from controller_manager.controllers.batch.job.target import (
     Target,
@@ -65,13 +67,14 @@ def decide(
     condemned: AbstractSet[str] = frozenset(),
     back_off: BackOff | None = None,
     may_change: bool = True,
+    read: ReadIndexes = IndexSet.parse,
 ) -> JobDecision:
     """Return the decision for a job that has not finished and has these pods.
 
     `may_change` is false while the cache does not show all writes: then the number of
-    pods stays as it is. See `assess` for `released` and `back_off`. `condemned` are the
-    uids of surplus pods that were deleted, though the cache may still show them as
-    active: they terminate, and have no finalizer.
+    pods stays as it is. See `assess` for `released`, `back_off` and `read`. `condemned`
+    are the uids of surplus pods that were deleted, though the cache may still show them
+    as active: they terminate, and have no finalizer.
 
     Pods that are being deleted count as failed only if the job does not end without
     them. They may have been deleted because it ends, by a sync that was interrupted
@@ -86,7 +89,12 @@ def decide(
         ]
     for spare in (True, False) if any(map(is_deleting, pods)) else (False,):
         assessment = assess(
-            job, pods, released=released, back_off=back_off, spare_terminating=spare
+            job,
+            pods,
+            released=released,
+            back_off=back_off,
+            spare_terminating=spare,
+            read=read,
         )
         target = find_target(assessment, now)
         if target is not None:

@@ -5,7 +5,7 @@ keeps its finalizer, and stays, until its replacement has taken over the counts
 (getPodsWithDelayedDeletionPerIndex and getNewIndexFailureCounts, indexed_job_utils.go).
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 
 from controller_manager.api.batch.v1 import PodFailurePolicy
@@ -77,18 +77,20 @@ def ends_index(policy: PodFailurePolicy | None, pod: Pod, limit: int) -> bool:
     return failures_of(pod) >= limit
 
 
-def pods_to_replace(failed: Iterable[Pod], settled: Container[int]) -> dict[int, Pod]:
+def pods_to_replace(
+    failed: Iterable[Pod], settled: Sequence[Container[int]]
+) -> dict[int, Pod]:
     """Return the last failed pod of each index that still needs a replacement.
 
     These pods keep their finalizer. `failed` are the failed pods that have it.
-    `settled` has the indexes that need no replacement: they succeeded, failed for
-    good, or have an active pod, which has taken over the counts. Pods without a valid
-    index are left out; those beyond spec.completions the caller leaves out.
+    `settled` are sets of the indexes that need no replacement: they succeeded, failed
+    for good, or have an active pod, which has taken over the counts. Pods without a
+    valid index are left out; those beyond spec.completions the caller leaves out.
     """
     last: dict[int, Pod] = {}
     for pod in failed:
         index = completion_index(pod)
-        if index is None or index in settled:
+        if index is None or any(index in each for each in settled):
             continue
         if index not in last or _order(pod) >= _order(last[index]):
             last[index] = pod

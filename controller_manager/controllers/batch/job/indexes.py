@@ -1,22 +1,34 @@
 """Completion indexes: sets of them, and the index of a pod (indexed_job_utils.go)."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Final
 
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.numbers import parse_int
+from controller_manager.runtime.spread import Spread, finish, parts
 
 Interval = tuple[int, int]
 """The first and the last of consecutive indexes."""
 
+_PART: Final = 1000
+"""Intervals that are read or written without giving way: about a millisecond."""
 
-class IndexSet(Struct, frozen=True):
+_DIGITS: Final = 18
+
+_FEW: Final = 16
+"""A set with so many times fewer intervals than another one is put into it."""
+
+
+class IndexSet(Struct, frozen=True, dict=True):
     """An immutable set of completion indexes.
 
     It has the intervals of a status field like ``completedIndexes``, in order and with
     gaps between them. So a job of 100,000 indexes that ran in order takes one interval.
+    Its size and its text are computed once.
     """
 
     intervals: tuple[Interval, ...] = ()
@@ -28,8 +40,22 @@ class IndexSet(Struct, frozen=True):
         Parts that are no interval are left out: the API server validates both fields
         that have this format, so only a status written long ago can have one.
         """
-        read = (_interval(part, completions) for part in text.split(","))
-        return cls(_merged(sorted(each for each in read if each is not None)))
+        return finish(cls.parsing(text, completions))
+
+    @classmethod
+    def parsing(cls, text: str, completions: int) -> "Spread[IndexSet]":
+        """Do what `parse` does, in parts."""
+        found: list[Interval] = []
+        for part in parts(text.split(","), _PART):
+            read = (_interval(each, completions) for each in part)
+            found += (each for each in read if each is not None)
+            yield
+        found.sort()
+        merged: list[Interval] = []
+        for intervals in parts(found, _PART):
+            _merge(merged, intervals)
+            yield
+        return cls(tuple(merged))
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> "IndexSet":
@@ -41,14 +67,58 @@ class IndexSet(Struct, frozen=True):
 
         The empty set is an empty text.
         """
+        return self._formatted
+
+    def formatting(self) -> Spread[str]:
+        """Do what `format` does, in parts; after that `format` costs nothing."""
+        if "_formatted" not in self.__dict__:
+            texts: list[str] = []
+            for part in parts(self.intervals, _PART):
+                texts += (_text(*interval) for interval in part)
+                yield
+            self.__dict__["_formatted"] = ",".join(texts)
+        return self._formatted
+
+    @cached_property
+    def _formatted(self) -> str:
         return ",".join(_text(*interval) for interval in self.intervals)
+
+    @cached_property
+    def _size(self) -> int:
+        return sum(last - first + 1 for first, last in self.intervals)
 
     def union(self, other: "IndexSet") -> "IndexSet":
         """Return the indexes of both sets.
 
         The time is linear in the number of intervals: sorting merges two sorted runs.
+        A few intervals are put among many by copying what is between them.
         """
+        few, many = sorted((self, other), key=lambda each: len(each.intervals))
+        if not few.intervals:
+            return many
+        if len(few.intervals) * _FEW <= len(many.intervals):
+            return many._with_few(few.intervals)  # noqa: SLF001 - of the same class
         return IndexSet(_merged(sorted(self.intervals + other.intervals)))
+
+    def _with_few(self, added: Iterable[Interval]) -> "IndexSet":
+        """Return the union with a few intervals, and derive its size from this one."""
+        merged: list[Interval] = []
+        size, rest = self._size, 0
+        for first, last in added:
+            # Those that overlap with the interval, or are next to it.
+            start = bisect_left(self.intervals, first - 1, lo=rest, key=_last)
+            end = bisect_right(self.intervals, last + 1, lo=start, key=_first)
+            merged += self.intervals[rest:start]
+            rest = end
+            size -= sum(b - a + 1 for a, b in self.intervals[start:end])
+            size -= _length_of_last(merged)
+            before = len(merged) - bool(merged)
+            _merge(merged, sorted(((first, last), *self.intervals[start:end])))
+            size += sum(b - a + 1 for a, b in merged[before:])
+        merged += self.intervals[rest:]
+        union = IndexSet(tuple(merged))
+        union.__dict__["_size"] = size
+        return union
 
     def overlap(self, other: "IndexSet") -> int:
         """Return how many indexes both sets have, in time linear in the intervals."""
@@ -63,7 +133,7 @@ class IndexSet(Struct, frozen=True):
 
     def __len__(self) -> int:
         """Return the number of indexes."""
-        return sum(last - first + 1 for first, last in self.intervals)
+        return self._size
 
     def __contains__(self, index: object) -> bool:
         """Tell whether an index is in the set, in logarithmic time."""
@@ -112,6 +182,9 @@ def indexes_of(pods: Iterable[Pod]) -> IndexSet:
 
 def _interval(text: str, completions: int) -> Interval | None:
     """Return the interval of a text like ``3`` or ``3-5``; `None` if there is none."""
+    if text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
+        index = int(text)  # the usual case, four times as fast
+        return (index, index) if index < completions else None
     limits = text.split("-")
     first = parse_int(limits[0], 64)
     last = parse_int(limits[min(1, len(limits) - 1)], 64)
@@ -124,18 +197,31 @@ def _interval(text: str, completions: int) -> Interval | None:
 def _merged(ordered: Iterable[Interval]) -> tuple[Interval, ...]:
     """Return intervals with gaps between them, of intervals ordered by their start."""
     merged: list[Interval] = []
+    _merge(merged, ordered)
+    return tuple(merged)
+
+
+def _merge(merged: list[Interval], ordered: Iterable[Interval]) -> None:
+    """Add intervals that begin no earlier than the last one of `merged`."""
     for first, last in ordered:
         if merged and first <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
             merged.append((first, last))
-    return tuple(merged)
+
+
+def _length_of_last(merged: list[Interval]) -> int:
+    return merged[-1][1] - merged[-1][0] + 1 if merged else 0
 
 
 def _text(first: int, last: int) -> str:
     if first == last:
         return str(first)
     return f"{first}{',' if last == first + 1 else '-'}{last}"
+
+
+def _first(interval: Interval) -> int:
+    return interval[0]
 
 
 def _last(interval: Interval) -> int:

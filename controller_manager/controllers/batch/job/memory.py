@@ -7,6 +7,7 @@ from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.batch.job.assessment import has_finalizer
 from controller_manager.controllers.batch.job.back_off import BackOff
+from controller_manager.controllers.batch.job.index_texts import IndexTexts
 from controller_manager.runtime.context import ControllerContext
 
 
@@ -23,6 +24,7 @@ class Memory:
         # A job must not run twice, so also a manager without an election looks at the
         # API server before it writes for a job that is older than this process.
         self.takeover = Takeover(context.server_clock, elected=True)
+        self.indexes = IndexTexts()
         self._reads_own_writes = reads_own_writes
         self._back_offs: dict[str, BackOff] = {}
         self._released: dict[str, frozenset[str]] = {}
@@ -31,6 +33,7 @@ class Memory:
         """Forget a job that is gone or finished."""
         self.expectations.forget(key)
         self.takeover.forget(key)
+        self.indexes.forget(key)
         self._back_offs.pop(key, None)
         self._released.pop(key, None)
 

@@ -11,9 +11,9 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.control.stale_syncs import StaleSyncs
 from controller_manager.controllers.batch.job.assessment import (
     Assessment,
+    ReadIndexes,
     has_finalizer,
 )
-from controller_manager.controllers.batch.job.indexes import IndexSet
 from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.spec import (
     INDEXED,
@@ -127,16 +127,20 @@ class JobMetrics:
         """Count a job of another controller."""
         self._external.labels(manager).inc()
 
-    def counted(self, job: Job, old: JobStatus, new: JobStatus) -> None:
+    def counted(
+        self, job: Job, old: JobStatus, new: JobStatus, read: ReadIndexes
+    ) -> None:
         """Count the pods and indexes by which two statuses differ."""
         mode = completion_mode(job)
         succeeded = new.succeeded - old.succeeded
         if is_indexed(job):
             count = index_count(job)
-            succeeded = _more(old.completed_indexes, new.completed_indexes, count)
+            succeeded = _more(old.completed_indexes, new.completed_indexes, count, read)
             limit = "perIndex" if has_limit_per_index(job) else "global"
             self._indexes.labels("succeeded", limit).inc(succeeded)
-            failed = _more(old.failed_indexes or "", new.failed_indexes or "", count)
+            failed = _more(
+                old.failed_indexes or "", new.failed_indexes or "", count, read
+            )
             if failed:
                 self._indexes.labels("failed", limit).inc(failed)
         self._pods_finished.labels(mode, "succeeded").inc(max(0, succeeded))
@@ -162,11 +166,11 @@ class JobMetrics:
             self._creations.labels(reason, "failed").inc(failed)
 
 
-def _more(old: str, new: str, count: int) -> int:
+def _more(old: str, new: str, count: int, read: ReadIndexes) -> int:
     """Return by how many indexes the new text has more than the old one."""
     if old == new:
         return 0
-    return max(0, len(IndexSet.parse(new, count)) - len(IndexSet.parse(old, count)))
+    return max(0, len(read(new, count)) - len(read(old, count)))
 
 
 def _is_ended_and_tracked(pod: Pod | None) -> bool:

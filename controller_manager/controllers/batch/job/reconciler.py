@@ -1,5 +1,6 @@
 """Handlers and sync of the job controller (job_controller.go)."""
 
+from functools import partial
 from typing import Final
 
 from controller_manager.api.batch.v1 import JOBS, Job
@@ -44,6 +45,8 @@ from controller_manager.controllers.batch.job.spec import (
     NON_INDEXED,
     completion_mode,
     external_manager,
+    index_count,
+    is_indexed,
 )
 from controller_manager.controllers.batch.job.target import (
     Target,
@@ -68,6 +71,7 @@ from controller_manager.runtime.outcome import (
     SyncError,
 )
 from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.spread import spread
 from controller_manager.runtime.watches import For, Owns
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
@@ -115,6 +119,7 @@ class JobReconciler(Reconciler[Job]):
             context.recorder,
             self._memory.expectations,
             self._metrics,
+            self._memory.indexes,
         )
         self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
         self._gangs = Gangs(context)
@@ -204,6 +209,7 @@ class JobReconciler(Reconciler[Job]):
         if expected is State.UNKNOWN:
             return await self._read_api_server(job, selector)
         pods = await self._claim(job, selector)
+        await self._read_indexes(job)
         decision = decide(
             job,
             pods,
@@ -212,6 +218,7 @@ class JobReconciler(Reconciler[Job]):
             condemned=self._memory.expectations.awaited_deletions(key),
             back_off=self._memory.back_off(key),
             may_change=expected is State.FULFILLED,
+            read=partial(self._memory.indexes.read, key),
         )
         if decision.writes and self._memory.takeover.must_recheck(job):
             return await self._read_api_server(job, selector)
@@ -244,7 +251,9 @@ class JobReconciler(Reconciler[Job]):
         self, assessment: Assessment, activity: Activity, target: Target | None
     ) -> None:
         """Write the first status, remove finalizers, and write the second status."""
-        key, now = key_of(assessment.job), self.clock.now()
+        key = key_of(assessment.job)
+        await self._format_indexes(assessment)
+        now = self.clock.now()
         count = tally(assessment, activity, target, now)
         job = await self._applier.write_status(assessment.job, count.status)
         self._memory.set_back_off(key, assessment.back_off)
@@ -279,6 +288,26 @@ class JobReconciler(Reconciler[Job]):
         orphans = self._pods.orphans(job.metadata.namespace, selector)
         owned = self._pods.controlled_by(job)
         return await self._claimer.claim(job, selector, (*owned, *orphans))
+
+    async def _read_indexes(self, job: Job) -> None:
+        """Parse the indexes of the status; long texts take several turns."""
+        if not is_indexed(job):
+            return
+        status = job.status
+        for text in (status.completed_indexes, status.failed_indexes or ""):
+            reading = self._memory.indexes.reading(key_of(job), text, index_count(job))
+            await spread(reading, self.context.turns)
+
+    async def _format_indexes(self, assessment: Assessment) -> None:
+        """Make the texts of the next status, and remember what they say."""
+        job = assessment.job
+        if not is_indexed(job):
+            return
+        for indexes in (assessment.completed, assessment.failed_indexes):
+            if indexes is not None:
+                text = await spread(indexes.formatting(), self.context.turns)
+                key, count = key_of(job), index_count(job)
+                self._memory.indexes.note(key, text, count, indexes)
 
     async def _read_api_server(self, job: Job, selector: Selector) -> Requeue:
         """Have the key wait until the caches show what is stored now."""

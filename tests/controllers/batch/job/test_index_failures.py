@@ -105,4 +105,4 @@ def test_the_last_failed_pod_of_each_index_waits_for_its_replacement() -> None:
         job_pod("f", index=None, failures=4),
     ]
     for order in (pods, pods[::-1]):
-        assert pods_to_replace(order, {2}) == {0: pods[1], 1: pods[2]}
+        assert pods_to_replace(order, ({2}, ())) == {0: pods[1], 1: pods[2]}

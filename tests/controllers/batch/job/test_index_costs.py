@@ -1,0 +1,135 @@
+"""The cost of many intervals in the completed indexes of a job."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller_manager.api.batch.v1 import JOBS
+from controller_manager.controllers.batch.job.index_texts import IndexTexts
+from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.runtime.spread import finish
+from tests.clusters import Cluster
+from tests.controllers.batch.job.user import JobUser, job_config
+from tests.controllers.user import settle
+from tests.steps import Steps, parts_of
+
+COMPLETIONS = 4000
+KEY = "default/job"
+
+
+def every_second(completions: int) -> str:
+    return ",".join(map(str, range(0, completions, 2)))
+
+
+@contextmanager
+def parsed() -> Iterator[list[str]]:
+    """Note the long texts that are parsed."""
+    found: list[str] = []
+    parse = IndexSet.parse.__func__  # type: ignore[attr-defined]
+    parsing = IndexSet.parsing.__func__  # type: ignore[attr-defined]
+
+    def noting(made: Any) -> Any:
+        def note(cls: type[IndexSet], text: str, completions: int) -> Any:
+            if len(text) > COMPLETIONS:
+                found.append(text)
+            return made(cls, text, completions)
+
+        return classmethod(note)
+
+    with (
+        mock.patch.object(IndexSet, "parse", noting(parse)),
+        mock.patch.object(IndexSet, "parsing", noting(parsing)),
+    ):
+        yield found
+
+
+@pytest.mark.looptime
+async def test_the_completed_indexes_of_a_job_are_parsed_once() -> None:
+    """Later syncs know what the texts say that this process has written itself."""
+    cluster = Cluster()
+    user = JobUser(cluster)
+    done = range(100, COMPLETIONS, 2)
+    status = {
+        "completedIndexes": ",".join(map(str, done)),
+        "succeeded": len(done),
+    }
+    async with cluster.manager(job_config()):
+        await user.run(completions=COMPLETIONS, parallelism=5, completionMode="Indexed")
+        await settle(10)
+        with parsed() as texts:
+            await user.client.patch(
+                JOBS, "default", "j", {"status": status}, subresource="status"
+            )
+            for pod in await user.pods():
+                await settle(10)
+                await user.end(pod)
+            await settle(10)
+    job = await user.job()
+    assert job.status.completed_indexes == f"0-4,{status['completedIndexes']}"
+    assert job.status.succeeded == len(done) + 5
+    assert texts == [status["completedIndexes"]]
+
+
+def test_long_texts_are_parsed_and_made_in_parts() -> None:
+    """No part of a text of 20,000 intervals is larger than those of 2,000."""
+    largest = []
+    for completions in (4000, 40_000):
+        text = every_second(completions)
+        texts = IndexTexts()
+        _, reading = parts_of(texts.reading(KEY, text, completions))
+        found = texts.read(KEY, text, completions)
+        made, formatting = parts_of(IndexSet(found.intervals).formatting())
+        assert (made, len(found)) == (text, completions // 2)
+        largest.append(max(*reading[:-1], *formatting[:-1]))
+    assert largest[1] <= 1.1 * largest[0]
+
+
+def test_a_few_indexes_are_added_in_steps_that_do_not_grow_with_the_set() -> None:
+    """Also the size of the union is not counted again."""
+    numbers = []
+    for completions in (4000, 40_000):
+        large = IndexSet.parse(every_second(completions), completions)
+        assert len(large) == completions // 2
+        few = IndexSet.of([1, 501, 3999])
+        with Steps() as steps:
+            union = large.union(few)
+            size = len(union)
+        assert size == completions // 2 + 3
+        numbers.append(steps.number)
+    assert numbers[1] <= numbers[0] + 60  # a binary search takes a few steps more
+
+
+some = st.sets(st.integers(0, 300))
+
+
+@given(many=some, few=st.sets(st.integers(-1, 301), max_size=4))
+def test_a_union_has_the_indexes_of_both_sets(many: set[int], few: set[int]) -> None:
+    """However different their sizes are."""
+    large, small = IndexSet.of(many), IndexSet.of(few)
+    expected = IndexSet.of(many | few)
+    for union in (
+        large.union(small),
+        small.union(large),
+        large._with_few(small.intervals),
+    ):
+        assert union == expected
+        assert len(union) == len(many | few)
+        assert union.format() == finish(expected.formatting())
+
+
+def test_the_sets_of_four_texts_of_a_job_are_remembered_until_it_is_gone() -> None:
+    """A short text is not worth it."""
+    texts = IndexTexts()
+    remember = partial(texts.note, KEY, completions=COMPLETIONS, indexes=IndexSet())
+    for number in range(6):
+        remember(every_second(COMPLETIONS) + str(number))
+    remember("1,3")
+    assert {key: len(each) for key, each in texts._known.items()} == {KEY: 4}
+    texts.forget(KEY)
+    assert texts._known == {}
