@@ -252,8 +252,9 @@ def _has_pending_resize(pod: Pod) -> bool:
 def _drop_settled_resources(pod: Pod) -> None:
     """Drop the resources of a container's status that are those of its spec.
 
-    The kubelet reports them for each container. They say something only while a pod
-    is being resized; the caller makes sure that no resize is pending.
+    The kubelet reports them for each container, in part or as a whole. They say
+    something only while a pod is being resized; the caller makes sure that no resize
+    is pending.
     """
     spec, status = pod.spec, pod.status
     if spec.resources is None and status.resources is not None:
@@ -264,7 +265,9 @@ def _drop_settled_resources(pod: Pod) -> None:
         *(status.container_statuses or ()),
         *(status.init_container_statuses or ()),
     )
-    if all(each.resources is None for each in statuses):
+    if all(
+        each.resources is None and not each.allocated_resources for each in statuses
+    ):
         return
     containers: tuple[Container | InitContainer, ...] = (
         *(spec.containers or ()),
@@ -275,7 +278,7 @@ def _drop_settled_resources(pod: Pod) -> None:
         settled, allocated = wanted.get(each.name), each.allocated_resources
         if (
             settled is not None
-            and each.resources == settled
+            and each.resources in (None, settled)
             and allocated in (None, settled.requests)
         ):
             force_setattr(each, "resources", None)

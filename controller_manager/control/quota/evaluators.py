@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.compute import ResourceRequirements
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
@@ -91,16 +92,35 @@ class Evaluator(Struct, frozen=True):
 
 
 def _shape_of_pod(pod: Pod, now: datetime) -> Hashable | None:
-    """Return which containers a pod has, by their place in memory.
+    """Return which containers a pod has, by their place in memory, and amounts.
 
-    A cache shares the containers of the pods of one owner.
+    A cache shares the containers of the pods of one owner. The amounts of the pod as a
+    whole and those that a kubelet reports are compared by their texts: a kubelet
+    reports what is allocated for every container that requests something.
     """
     spec = pod.spec
-    if spec.resources is not None or spec.overhead is not None:
+    return (
+        pods.is_charged(pod, now),
+        id(spec.containers),
+        id(spec.init_containers),
+        _texts(spec.overhead),
+        _stated(spec.resources),
+        is_resize_infeasible(pod),
+        tuple(
+            (each.name, _stated(each.resources), _texts(each.allocated_resources))
+            for each in resized_statuses(pod)
+        ),
+    )
+
+
+def _stated(resources: ResourceRequirements | None) -> Hashable | None:
+    if resources is None:
         return None
-    if is_resize_infeasible(pod) or any(resized_statuses(pod)):
-        return None
-    return pods.is_charged(pod, now), id(spec.containers), id(spec.init_containers)
+    return _texts(resources.requests), _texts(resources.limits)
+
+
+def _texts(stated: Mapping[str, str] | None) -> Hashable | None:
+    return None if stated is None else tuple(stated.items())
 
 
 def pod_evaluator(*, pod_level: bool) -> Evaluator:

@@ -68,6 +68,31 @@ class Counted:
         return printed(await self.source.total(namespace, (), NOW))
 
 
+def reported(subject: Pod, **allocated: str) -> Pod:
+    """Return a pod as a kubelet reports it, with the resources of its sandbox."""
+    statuses = subject.status.container_statuses or ()
+    told = tuple(replace(each, allocated_resources=allocated) for each in statuses)
+    spec = replace(subject.spec, overhead={"memory": "1Mi"})
+    status = replace(subject.status, container_statuses=told)
+    return replace(subject, spec=spec, status=status)
+
+
+async def test_pods_that_a_kubelet_has_reported_are_added_up_together() -> None:
+    """One that is being resized is charged for what is still allocated for it."""
+    usual = [reported(pod(f"p{number}", "web"), cpu="100m") for number in range(3000)]
+    resized = reported(pod("r", "web"), cpu="1100m")
+    counted = Counted(*usual, resized)
+    assert await counted.total() == {
+        "count/pods": "3001",
+        "pods": "3001",
+        "cpu": "301100m",
+        "requests.cpu": "301100m",
+        "memory": "3001Mi",
+        "requests.memory": "3001Mi",
+    }
+    assert counted.computed == 2
+
+
 async def test_pods_with_the_same_containers_are_added_up_together() -> None:
     """Their usage is computed once; those that have ended are another group."""
     running = [pod(f"p{number}", "web") for number in range(3000)]

@@ -51,14 +51,17 @@ def pods(draw: st.DrawFn) -> JSON:
     if draw(st.booleans()):
         spec["activeDeadlineSeconds"] = 60
     in_use = draw(st.sampled_from([resources, resources, draw(_REQUIREMENTS)]))
-    status = {
+    status: JSON = {
         "phase": draw(st.sampled_from(["Running", "Running", "Failed"])),
         "containerStatuses": [
             {"name": name, "resources": draw(st.sampled_from([resources, in_use]))}
             for name in names
         ],
     }
-    if reason := draw(st.sampled_from(["", "Deferred", "Infeasible"])):
+    if draw(st.booleans()):
+        allocated = draw(st.sampled_from([resources, draw(_REQUIREMENTS)]))
+        status["containerStatuses"][0]["allocatedResources"] = allocated["requests"]
+    if reason := draw(st.sampled_from(["", "", "Deferred", "Infeasible"])):
         condition = {"type": "PodResizePending", "status": "True", "reason": reason}
         status["conditions"] = [condition]
     return {"spec": spec, "status": status}
