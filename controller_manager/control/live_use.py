@@ -5,10 +5,11 @@ something began to use it.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import Resource
+from controller_manager.clock import Clock
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 
@@ -20,6 +21,7 @@ longer. If a watch stalls, or the process was paused, an old list lets nothing g
 """
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+FoundT = TypeVar("FoundT")
 
 Waiting = Callable[[str], Iterable[KubeObject]]
 """Returns the objects of a namespace that wait to be let go, as the cache shows them.
@@ -33,6 +35,49 @@ class Users(NamedTuple):
 
     resource: Resource[Any]
     used_by: Callable[[Any], Iterable[str]]
+
+
+class SharedLists(Generic[FoundT]):
+    """What the last list of each namespace has shown, for the objects that it serves.
+
+    The queue takes turns among namespaces, so the lists of several are kept. A list is
+    dropped once no object of its namespace waits any more. It serves for `LONGEST_USE`.
+    """
+
+    def __init__(self, waiting: Waiting, clock: Clock) -> None:
+        """Take the objects that wait to be let go; know no list yet."""
+        self._waiting = waiting
+        self._clock = clock
+        self._found: dict[str, tuple[float, frozenset[str], FoundT]] = {}
+        """By namespace: until when a list serves, for which uids, and its result."""
+
+    def serving(self, obj: KubeObject) -> frozenset[str]:
+        """Return the uids of the objects that a list serves which begins now."""
+        return uids_of((obj, *self._waiting(obj.metadata.namespace)))
+
+    def found_for(self, obj: KubeObject) -> FoundT | None:
+        """Return what a list has shown that serves the object, `None` without one."""
+        known = self._found.get(obj.metadata.namespace)
+        if known is None:
+            return None
+        ends, served, found = known
+        is_served = obj.metadata.uid in served and self._clock.monotonic() < ends
+        return found if is_served else None
+
+    def keep(self, namespace: str, served: frozenset[str], found: FoundT) -> None:
+        """Keep the result of a list that has just ended; drop those no longer needed.
+
+        No object waits for these.
+        """
+        for each in list(self._found):
+            if not any(True for _ in self._waiting(each)):
+                del self._found[each]
+        ends = self._clock.monotonic() + LONGEST_USE
+        self._found[namespace] = (ends, served, found)
+
+    def forget(self) -> None:
+        """Drop the results of all lists."""
+        self._found.clear()
 
 
 class LiveUse:
@@ -51,17 +96,12 @@ class LiveUse:
     ) -> None:
         """Take the context of a controller that watches the users; list nothing yet."""
         self._context = context
-        self._waiting = waiting
         self._users = users
-        self.forget()
+        self._lists: SharedLists[frozenset[str]] = SharedLists(waiting, context.clock)
 
     def forget(self) -> None:
         """Drop what the last lists have shown."""
-        self._served: frozenset[str] = frozenset()
-        """The uids of the objects that the last lists serve."""
-        self._used: frozenset[str] = frozenset()
-        self._ended = 0.0
-        """When the last lists ended, on the monotonic clock."""
+        self._lists.forget()
 
     async def is_used(self, obj: KubeObject) -> bool:
         """Tell whether something uses an object that is being deleted.
@@ -69,20 +109,15 @@ class LiveUse:
         Raises SyncError if the API server answers with lists that are older than the
         caches.
         """
-        key, uid = key_of(obj), obj.metadata.uid
-        if self._context.clock.monotonic() - self._ended >= LONGEST_USE:
-            self.forget()
-        if uid in self._served and key not in self._used:
+        key, known = key_of(obj), self._lists.found_for(obj)
+        if known is not None and key not in known:
             return False
-        self.forget()
-        namespace = obj.metadata.namespace
-        served = uids_of((obj, *self._waiting(namespace)))
+        namespace, served = obj.metadata.namespace, self._lists.serving(obj)
         used: set[str] = set()
         for resource, used_by in self._users:
             async for each in listed(self._context, resource, namespace):
                 used.update(used_by(each))
-        self._served, self._used = served, frozenset(used)
-        self._ended = self._context.clock.monotonic()
+        self._lists.keep(namespace, served, frozenset(used))
         return key in used
 
 

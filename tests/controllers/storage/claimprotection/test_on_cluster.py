@@ -36,7 +36,8 @@ def add_claim(cluster: Cluster, name: str = "data", **metadata: Any) -> JSON:
     kind = cluster.server.catalogue.of("v1", "PersistentVolumeClaim")
     assert kind is not None
     claim = {"metadata": {"name": name, **metadata}, "spec": spec}
-    return cluster.server.objects.create(kind, "default", claim).obj
+    namespace = metadata.get("namespace", "default")
+    return cluster.server.objects.create(kind, namespace, claim).obj
 
 
 async def claims(cluster: Cluster) -> dict[str, tuple[str, ...] | None]:
@@ -212,7 +213,8 @@ class Lists(RecordingTransport):
         self.count = 0
 
     async def request(self, request: Request) -> Response:
-        self.count += request.path.endswith("/namespaces/default/pods")
+        path = request.path
+        self.count += "/namespaces/" in path and path.endswith("/pods")
         return await super().request(request)
 
 
@@ -232,6 +234,24 @@ async def test_claims_that_are_deleted_together_share_a_list(cluster: Cluster) -
         await delete_claim(cluster, "later")
         assert await claims(cluster) == {"data": (FINALIZER,)}
     assert transport.count == 2
+
+
+@pytest.mark.parametrize("namespaces", [2, 20])
+async def test_claims_of_alternating_namespaces_take_one_list_a_namespace(
+    cluster: Cluster, namespaces: int
+) -> None:
+    """However the queue takes turns among them."""
+    names = [f"n{number}" for number in range(namespaces)]
+    for name in names:
+        cluster.add_namespace(name)
+    for number in range(10):
+        for name in names:
+            add_claim(cluster, f"data-{number}", namespace=name)
+            await cluster.client.delete(CLAIMS, name, f"data-{number}")
+    transport = Lists(cluster)
+    async with cluster.manager(CONFIG, transport) as recording:
+        assert await claims(cluster) == {}
+    assert (transport.count, len(recording.writes)) == (namespaces, 10 * namespaces)
 
 
 @pytest.mark.parametrize("ahead", ["persistentvolumeclaims", "pods"])
