@@ -58,11 +58,40 @@ def _has_same_pool(old: ResourceSlice, new: ResourceSlice) -> bool:
     return pool_of(old) == pool_of(new)
 
 
+def _generation_of(pool: str, generation: int) -> str:
+    return f"{pool}/{generation}"
+
+
+def _generations(resource_slice: ResourceSlice) -> Iterable[str]:
+    generation = resource_slice.spec.pool.generation
+    return (_generation_of(pool_of(resource_slice), generation),)
+
+
+def _has_same_generation(old: ResourceSlice, new: ResourceSlice) -> bool:
+    return old.spec.pool == new.spec.pool and old.spec.driver == new.spec.driver
+
+
+def _published_names(resource_slice: ResourceSlice) -> Iterable[str]:
+    driver, pool = resource_slice.spec.driver, resource_slice.spec.pool.name
+    devices = resource_slice.spec.devices or ()
+    return {str(DeviceName(driver, pool, each.name)) for each in devices}
+
+
+def _has_same_devices(old: ResourceSlice, new: ResourceSlice) -> bool:
+    return _has_same_pool(old, new) and old.spec.devices == new.spec.devices
+
+
 CLAIMS_BY_DEVICE: Final = Index("device", _device_names, _has_same_allocation)
 """Claims by each device that is allocated for them."""
 
 SLICES_BY_POOL: Final = Index("pool", _pool_names, _has_same_pool)
 """Slices by their driver and their pool."""
+
+SLICES_BY_GENERATION: Final = Index("generation", _generations, _has_same_generation)
+"""Slices by their pool and its generation."""
+
+SLICES_BY_DEVICE: Final = Index("device", _published_names, _has_same_devices)
+"""Slices by each device that they publish."""
 
 
 class Claims:
@@ -72,7 +101,11 @@ class Claims:
         """Watch claims and slices, and rules if their gate is enabled."""
         self._pods = context.lister(PODS)
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_DEVICE)
-        self._slices = context.lister(RESOURCE_SLICES, SLICES_BY_POOL)
+        self._slices = context.lister(
+            RESOURCE_SLICES, SLICES_BY_POOL, SLICES_BY_GENERATION, SLICES_BY_DEVICE
+        )
+        self._generations: dict[str, set[int]] = {}
+        """The generations that the slices of each pool have, as far as known."""
         self._rules = context.lister(DEVICE_TAINT_RULES) if with_rules else None
 
     def evicting_rules(self) -> list[DeviceTaintRule]:
@@ -103,9 +136,34 @@ class Claims:
 
     def current_slices(self, pool: str) -> list[ResourceSlice]:
         """Return the slices of a pool that count: those of its last generation."""
-        every = self.all_slices(pool)
-        last = max((each.spec.pool.generation for each in every), default=0)
-        return [each for each in every if each.spec.pool.generation == last]
+        value = _generation_of(pool, self.last_generation(pool))
+        return list(self._slices.by_index(SLICES_BY_GENERATION, value))
+
+    def last_generation(self, pool: str) -> int:
+        """Return the last generation of a pool, 0 if it has no slice.
+
+        The slices of a pool have one generation, and two while their driver replaces
+        them. As long as the slices of the known generations are all slices of the
+        pool, no slice has to be looked at.
+        """
+        total = self._slices.count(SLICES_BY_POOL, pool)
+        known = self._present(pool, self._generations.get(pool, set()))
+        if sum(known.values()) != total:
+            every = self.all_slices(pool)
+            known = self._present(pool, {each.spec.pool.generation for each in every})
+        if not known:
+            self._generations.pop(pool, None)
+            return 0
+        self._generations[pool] = set(known)
+        return max(known)
+
+    def _present(self, pool: str, generations: Iterable[int]) -> dict[int, int]:
+        """Return how many slices of a pool have each of these generations."""
+        counts = {
+            each: self._slices.count(SLICES_BY_GENERATION, _generation_of(pool, each))
+            for each in generations
+        }
+        return {each: count for each, count in counts.items() if count}
 
     def published(self) -> Iterator[DeviceName]:
         """Yield the devices of all pools."""
@@ -156,7 +214,11 @@ class Claims:
 
     def _find(self, device: AllocatedDevice) -> tuple[ResourceSlice, Device] | None:
         """Return a device as it is published, with its slice."""
-        for resource_slice in self.current_slices(f"{device.driver}/{device.pool}"):
+        last = self.last_generation(f"{device.driver}/{device.pool}")
+        name = str(name_of(device))
+        for resource_slice in self._slices.by_index(SLICES_BY_DEVICE, name):
+            if resource_slice.spec.pool.generation != last:
+                continue
             for each in resource_slice.spec.devices or ():
                 if each.name == device.device:
                     return resource_slice, each

@@ -45,6 +45,8 @@ class DeviceWatch:
         """Watch pods, claims and slices; `gone` is called for a deleted pod."""
         self._claims = claims
         self._look_at = look_at
+        self._last: dict[str, int] = {}
+        """The generation of each pool that counted at its last change."""
         informers = context.informers
         informers.informer(PODS).add_handler(
             Handler(on_add=self._pod_added, on_update=self._pod_updated, on_delete=gone)
@@ -97,9 +99,20 @@ class DeviceWatch:
             self._devices_changed(new, changed)
 
     def _pool_changed(self, resource_slice: ResourceSlice) -> None:
-        """Look at all tainted devices of a pool: another generation may count now."""
-        every = self._claims.all_slices(pool_of(resource_slice))
-        self._devices_changed(resource_slice, _tainted([resource_slice, *every]))
+        """Look at the tainted devices of a slice that came, changed its pool or went.
+
+        If another generation of the pool counts now, look at those of all its slices.
+        """
+        pool = pool_of(resource_slice)
+        last = self._claims.last_generation(pool)
+        concerned = [resource_slice]
+        if self._last.get(pool, 0) != last:
+            concerned += self._claims.all_slices(pool)
+        if last:
+            self._last[pool] = last
+        else:
+            self._last.pop(pool, None)
+        self._devices_changed(resource_slice, _tainted(concerned))
 
     def _devices_changed(
         self, resource_slice: ResourceSlice, names: Iterable[str]
