@@ -5,8 +5,10 @@ key does not end it. Such work is written as a generator that yields after each 
 It stays free of the event loop: `spread` runs it in the daemon, `finish` at once.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Final, TypeVar
+import heapq
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from controller_manager.runtime.turns import Turns
 
@@ -26,6 +28,9 @@ PART: Final = 250
 At 4 µs for an object a part takes a millisecond. The budget of a turn is five, and
 is checked after each part, so a turn stays below ten even if an object takes 20 µs.
 """
+
+_SORTED: Final = 1000
+"""How many objects are sorted or merged in one part: about a millisecond."""
 
 
 async def spread(work: Spread[ResultT], turns: Turns) -> ResultT:
@@ -52,6 +57,26 @@ def finish(work: Spread[ResultT]) -> ResultT:
         except StopIteration as stop:
             result: ResultT = stop.value
             return result
+
+
+def sorting(items: Sequence[ItemT], key: Callable[[ItemT], Any]) -> Spread[list[ItemT]]:
+    """Return items in the order of their keys; equal ones stay in their order.
+
+    Sorts parts, and then merges them. It takes three times as long as `sorted`, but
+    100,000 texts would hold the event loop for 100 ms.
+    """
+    runs: list[list[ItemT]] = []
+    for part in parts(items, _SORTED):
+        runs.append(sorted(part, key=key))
+        yield
+    if len(runs) < 2:  # noqa: PLR2004 - one run is in order
+        return runs[0] if runs else []
+    merged: list[ItemT] = []
+    merging = heapq.merge(*runs, key=key)
+    while len(merged) < len(items):
+        merged += islice(merging, _SORTED)
+        yield
+    return merged
 
 
 def parts(items: Sequence[ItemT], size: int = PART) -> Iterator[Sequence[ItemT]]:

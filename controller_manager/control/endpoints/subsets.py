@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final
 
 from controller_manager.api.core.endpoints import (
@@ -13,6 +14,7 @@ from controller_manager.control.endpoints.canonical import (
     hash_of_port,
     hash_of_subset,
 )
+from controller_manager.runtime.spread import Spread, finish, parts, sorting
 
 _Key = tuple[str, bool, str]
 """IP, whether there is a target, and the uid of the target: also the order."""
@@ -45,35 +47,65 @@ class Offers:
             known = self._ready[port]
             known[key] = ready and known.get(key, True)
 
-    def subsets(self) -> tuple[EndpointSubset, ...]:
-        """Return as few subsets as possible, in the canonical order.
+    def subsets(self) -> Spread[tuple[EndpointSubset, ...]]:
+        """Make as few subsets as possible, in the canonical order.
 
         Ports with the same addresses share a subset. Addresses are sorted by IP and
         uid, ports and subsets by their hashes.
         """
-        ports_of: defaultdict[frozenset[tuple[_Key, bool]], list[EndpointPort]]
-        ports_of = defaultdict(list)
+        groups: list[tuple[dict[_Key, bool], list[EndpointPort]]] = []
         for port, addresses in self._ready.items():
-            ports_of[frozenset(addresses.items())].append(port)
-        found = [self._subset(*each) for each in ports_of.items()]
-        if len(found) > 1:
-            found.sort(key=hash_of_subset)
-        return tuple(found)
+            for known, ports in groups:
+                if addresses == known:
+                    ports.append(port)
+                    break
+            else:
+                groups.append((addresses, [port]))
+            yield
+        found: list[EndpointSubset] = []
+        for offered, sharing in groups:
+            subset = yield from self._subset(offered, sharing)
+            found.append(subset)
+        if len(found) == 1:
+            return tuple(found)
+        hashed: list[tuple[bytes, EndpointSubset]] = []
+        for subset in found:
+            digest = yield from hash_of_subset(subset)
+            hashed.append((digest, subset))
+        return tuple(subset for _, subset in sorted(hashed, key=itemgetter(0)))
 
     def _subset(
-        self, offered: frozenset[tuple[_Key, bool]], ports: list[EndpointPort]
-    ) -> EndpointSubset:
-        ready = sorted(key for key, is_ready in offered if is_ready)
-        not_ready = sorted(key for key, is_ready in offered if not is_ready)
+        self, offered: dict[_Key, bool], ports: list[EndpointPort]
+    ) -> Spread[EndpointSubset]:
+        ready: list[_Key] = []
+        not_ready: list[_Key] = []
+        for part in parts(list(offered.items())):
+            for key, is_ready in part:
+                (ready if is_ready else not_ready).append(key)
+            yield
+        addresses = yield from self._described(ready)
+        not_ready_addresses = yield from self._described(not_ready)
         real = [port for port in ports if port.port > 0]
         return EndpointSubset(
-            addresses=self._described(ready),
-            not_ready_addresses=self._described(not_ready),
+            addresses=addresses,
+            not_ready_addresses=not_ready_addresses,
             ports=tuple(sorted(real, key=hash_of_port)) or None,
         )
 
-    def _described(self, keys: Iterable[_Key]) -> tuple[EndpointAddress, ...] | None:
-        return tuple(self._addresses[key] for key in keys) or None
+    def _described(
+        self, keys: list[_Key]
+    ) -> Spread[tuple[EndpointAddress, ...] | None]:
+        """Return the addresses of keys, in order."""
+        ordered = yield from sorting(keys, _itself)
+        found: list[EndpointAddress] = []
+        for part in parts(ordered):
+            found += (self._addresses[key] for key in part)
+            yield
+        return tuple(found) or None
+
+
+def _itself(key: _Key) -> _Key:
+    return key
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> tuple[EndpointSubset, ...]:
@@ -85,4 +117,4 @@ def repack(subsets: Iterable[EndpointSubset]) -> tuple[EndpointSubset, ...]:
             offers.add(address, ports, ready=True)
         for address in subset.not_ready_addresses or ():
             offers.add(address, ports, ready=False)
-    return offers.subsets()
+    return finish(offers.subsets())

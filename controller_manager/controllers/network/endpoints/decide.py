@@ -19,7 +19,6 @@ from controller_manager.api.core.services import (
 )
 from controller_manager.api.meta import ObjectMeta, annotations_of, labels_of
 from controller_manager.control.endpoints.addresses import is_headless
-from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.controllers.network.endpoints.capacity import truncate
 
 MANAGER: Final = "endpoint-controller"
@@ -30,14 +29,14 @@ TRUNCATED: Final = "truncated"
 
 
 class View(Struct, frozen=True):
-    """A service, what its pods offer, its Endpoints, and the time of the change.
+    """A service, the subsets that its pods make, its Endpoints, and the change's time.
 
     `current` is `None` if there are no Endpoints yet. `trigger_time` is empty if
     nothing has a new time.
     """
 
     service: Service
-    backends: Offers
+    backends: tuple[EndpointSubset, ...]
     current: Endpoints | None
     trigger_time: str = ""
 
@@ -48,7 +47,7 @@ def decide(view: View) -> Endpoints | None:
     A new trigger time alone is not written.
     """
     service, current = view.service, view.current
-    subsets, is_truncated = truncate(view.backends.subsets())
+    subsets, is_truncated = truncate(view.backends)
     labels = _labels(service)
     if current is not None and (
         _is_same(current.subsets or (), subsets)

@@ -45,6 +45,7 @@ from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.spread import spread
 from controller_manager.runtime.watches import For
 
 EDIT_DELAY: Final = 30.0
@@ -90,14 +91,15 @@ class EndpointsReconciler(Reconciler[Service]):
             return DONE
         pods = pods_of(self._pods, service)
         # Observed in each sync, so that a later write does not tell of an older change.
-        time = self._times.observe(service, pods)
+        time = await spread(self._times.observe(service, pods), self.context.turns)
         offers = Offers()
         for start in range(0, len(pods), _PIECE):
             if start:
                 await self._give_way()
             gather(offers, service, pods[start : start + _PIECE])
+        subsets = await spread(offers.subsets(), self.context.turns)
         current = self._endpoints.by_key(key_of(service))
-        wanted = decide(View(service, offers, current, time))
+        wanted = decide(View(service, subsets, current, time))
         if wanted is not None:
             await self._write(service, current, wanted)
         return DONE

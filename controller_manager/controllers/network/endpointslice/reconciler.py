@@ -52,6 +52,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.spread import spread
 from controller_manager.runtime.watches import For
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
@@ -193,16 +194,18 @@ class EndpointSliceReconciler(Reconciler[Service]):
         return DONE
 
     async def _sync_slices(self, key: str, service: Service) -> None:
-        known = self._memory.of(key, service)
+        known, pods = self._memory.of(key, service), None
         if known is None:
             known = self._memory.start(key, service, address_types_of(service))
             pods = pods_of(self._pods, service)
             known.changed.update(dict.fromkeys(each.metadata.name for each in pods))
-            time = self._times.observe(service, pods)
-        else:
-            time = self._observe_some(service, known.changed)
         sync = ServiceSync(self._tools, service, known)
         try:
+            if pods is None:
+                time = self._observe_some(service, known.changed)
+            else:
+                observing = self._times.observe(service, pods)
+                time = await spread(observing, self.context.turns)
             await sync.run(self._slices_of(key), time)
         except PodsSkipped:
             raise

@@ -10,6 +10,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.controllers.network.endpoints.backends import gather
 from controller_manager.controllers.network.endpoints.decide import View
+from controller_manager.runtime.spread import finish
 
 JSON = dict[str, Any]
 
@@ -86,7 +87,7 @@ def view(
     """Return the view of a sync."""
     offers = Offers()
     gather(offers, backed, pods)
-    return View(backed, offers, current, time)
+    return View(backed, finish(offers.subsets()), current, time)
 
 
 def as_json(what: Endpoints | tuple[EndpointSubset, ...] | None) -> Any:
