@@ -1,6 +1,7 @@
 """internal.apiserver.k8s.io/v1alpha1: in which versions API servers store objects."""
 
 from msgspec import Raw, field
+from msgspec.structs import force_setattr
 
 from controller_manager.api.conditions import Condition
 from controller_manager.api.meta import APIStruct, CompleteObject
@@ -29,6 +30,10 @@ class StorageVersion(CompleteObject, frozen=True):
 
     spec: Raw = Raw(b"{}")
     status: StorageVersionStatus = StorageVersionStatus()
+
+    def __post_init__(self) -> None:
+        """Copy the bytes out of the message that they were decoded from."""
+        force_setattr(self, "spec", self.spec.copy())
 
 
 STORAGE_VERSIONS: Resource[StorageVersion] = Resource(

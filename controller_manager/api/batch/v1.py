@@ -1,6 +1,7 @@
 """batch/v1: jobs and cron jobs."""
 
 from msgspec import Raw
+from msgspec.structs import force_setattr
 
 from controller_manager.api.core.v1 import ObjectReference, PodTemplateSpec
 from controller_manager.api.meta import APIStruct, CompleteObject, ObjectMeta
@@ -117,6 +118,10 @@ class JobTemplateSpec(APIStruct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Raw = Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        """Copy the bytes out of the message that they were decoded from."""
+        force_setattr(self, "spec", self.spec.copy())
 
 
 class CronJobSpec(APIStruct, frozen=True):

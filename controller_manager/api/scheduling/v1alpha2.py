@@ -1,6 +1,7 @@
 """scheduling.k8s.io/v1alpha2: workloads, and groups of pods."""
 
 from msgspec import Raw
+from msgspec.structs import force_setattr
 
 from controller_manager.api.meta import APIStruct, CompleteObject, Projection
 from controller_manager.api.resource import Resource
@@ -15,6 +16,11 @@ class PodGroup(CompleteObject, frozen=True):
 
     spec: Raw = Raw(b"{}")
     status: Raw = Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        """Copy the bytes out of the message that they were decoded from."""
+        force_setattr(self, "spec", self.spec.copy())
+        force_setattr(self, "status", self.status.copy())
 
 
 class WorkloadReference(APIStruct, frozen=True):
