@@ -5,6 +5,7 @@ from typing import Final
 from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 
 _FIRST: Final = 0.2
+_LONGEST_REFUSAL: Final = 1000.0
 
 
 def request_backoff() -> ExponentialBackoff:
@@ -13,3 +14,11 @@ def request_backoff() -> ExponentialBackoff:
     Upstream waits up to 1,000 s.
     """
     return ExponentialBackoff(_FIRST)
+
+
+def refusal_backoff() -> ExponentialBackoff:
+    """Return delays of 0.2 s, 0.4 s, 0.8 s … and 1,000 s at most, as upstream.
+
+    A request that no right allows stays until the cleaner deletes it, a day later.
+    """
+    return ExponentialBackoff(_FIRST, _LONGEST_REFUSAL)

@@ -25,7 +25,10 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.control.certificates.retries import request_backoff
+from controller_manager.control.certificates.retries import (
+    refusal_backoff,
+    request_backoff,
+)
 from controller_manager.controllers.certificates.approving.recognition import (
     Right,
     rights,
@@ -56,7 +59,7 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
     def __init__(self, context: ControllerContext) -> None:
         """Take the context."""
         super().__init__(context)
-        self._refusals = request_backoff()
+        self._refusals = refusal_backoff()
 
     def backoff(self) -> Backoff:
         """Return the delays between retries."""
