@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from controller_manager.informers.views import UndeclaredReadError
 from tests.clusters import Cluster
+
+settings.register_profile(
+    "shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("shared machine")
+"""Absolute times say nothing on a machine that others use as well."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
