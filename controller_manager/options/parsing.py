@@ -456,20 +456,24 @@ def _ciphers(options: Options) -> tuple[str, ...]:
 
 
 def _curve(options: Options) -> str:
+    """Return OpenSSL's name of the curve to offer, empty for its own choice.
+
+    Go passes over numbers that it does not know, so they are no problem here, either.
+    """
+    origin = options.origin("tls-curve-preferences")
     numbers = options["tls-curve-preferences"]
-    for number in numbers:
-        if number not in tls.CURVES:
-            known = ", ".join(map(str, tls.CURVES))
-            options.problem(
-                "tls-curve-preferences", f"no curve {number}; use one of {known}"
-            )
-    if len(numbers) > 1:
-        options.warnings.append(
-            f"{options.origin('tls-curve-preferences')}: several curves are given, "
-            "OpenSSL chooses"
-        )
-        return ""
-    return tls.CURVES.get(numbers[0], "") if numbers else ""
+    known = [number for number in numbers if number in tls.CURVES]
+    options.warnings += [
+        f"{origin}: there is no curve {number} here, it is not offered"
+        for number in numbers
+        if number not in tls.CURVES
+    ]
+    if len(known) == 1:
+        return tls.CURVES[known[0]]
+    if numbers:
+        how_many = "several curves" if known else "no known curves"
+        options.warnings.append(f"{origin}: {how_many} are given, OpenSSL chooses")
+    return ""
 
 
 def _authentication(options: Options) -> AuthenticationConfig:

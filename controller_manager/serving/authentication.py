@@ -7,15 +7,12 @@ request without an identity is anonymous.
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from controller_manager.api.authentication.v1 import (
@@ -34,16 +31,10 @@ from controller_manager.client.errors import (
 )
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.options.config import (
-    AuthenticationConfig,
-    RequestHeaderConfig,
-)
+from controller_manager.options.config import AuthenticationConfig
+from controller_manager.serving.authorities import Authorities
 from controller_manager.serving.cache import ExpiringCache
-from controller_manager.serving.certificates import (
-    ServingError,
-    check_authorities,
-    read_authorities,
-)
+from controller_manager.serving.certificates import ServingError
 from controller_manager.serving.reviews import TooManyReviews
 from controller_manager.serving.users import ANONYMOUS, AUTHENTICATED, User
 
@@ -58,90 +49,6 @@ _REJECTED: Final = User("")
 
 class Refused(Exception):  # noqa: N818 - an answer, not an error
     """The identity of the request is not accepted (401)."""
-
-
-@dataclass(slots=True)
-class Authorities:
-    """The authorities of client certificates, from files or from the cluster."""
-
-    config: AuthenticationConfig
-    cluster_client_ca: bytes = b""
-    cluster_proxy_ca: bytes = b""
-    request_header: RequestHeaderConfig = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Read the files; raises ServingError if one cannot be used."""
-        self.request_header = self.config.request_header
-        self.bundle()
-
-    @property
-    def client_ca(self) -> bytes:
-        """The authorities of user certificates as PEM."""
-        path = self.config.client_ca_file
-        if not path:
-            return self.cluster_client_ca
-        return read_authorities(Path(path), "--client-ca-file")
-
-    @property
-    def proxy_ca(self) -> bytes:
-        """The authorities of front proxy certificates as PEM."""
-        path = self.config.request_header.client_ca_file
-        if not path:
-            return self.cluster_proxy_ca
-        return read_authorities(Path(path), "--requestheader-client-ca-file")
-
-    def bundle(self) -> bytes:
-        """Return all authorities as PEM, for the TLS handshake."""
-        return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
-
-    def update_from_config_map(self, data: Mapping[str, str]) -> None:
-        """Take the settings of the cluster's config map that no flag sets.
-
-        Raises ServingError, and changes nothing, if one of its certificate bundles is
-        not usable.
-        """
-        found = {
-            key: check_authorities(data[key].encode(), f"config map: {key}")
-            for key in ("client-ca-file", "requestheader-client-ca-file")
-            if data.get(key)
-        }
-        self.cluster_client_ca = found.get("client-ca-file", b"")
-        if self.config.request_header.client_ca_file:
-            return
-        self.cluster_proxy_ca = found.get("requestheader-client-ca-file", b"")
-        self.request_header = RequestHeaderConfig(
-            allowed_names=_listed(data, "requestheader-allowed-names"),
-            username_headers=_listed(data, "requestheader-username-headers"),
-            uid_headers=_listed(data, "requestheader-uid-headers"),
-            group_headers=_listed(data, "requestheader-group-headers"),
-            extra_prefixes=_listed(data, "requestheader-extra-headers-prefix"),
-        )
-
-    def is_user_chain(self, chain: Sequence[bytes]) -> bool:
-        """Tell whether a verified chain (DER) has an authority of users."""
-        return _is_in(chain, self.client_ca)
-
-    def is_proxy_chain(self, chain: Sequence[bytes]) -> bool:
-        """Tell whether a verified chain (DER) has an authority of front proxies."""
-        return _is_in(chain, self.proxy_ca)
-
-
-def _is_in(chain: Sequence[bytes], authorities: bytes) -> bool:
-    if not authorities:
-        return False
-    trusted = {
-        each.public_bytes(Encoding.DER)
-        for each in x509.load_pem_x509_certificates(authorities)
-    }
-    return not trusted.isdisjoint(chain)
-
-
-def _listed(data: Mapping[str, str], key: str) -> tuple[str, ...]:
-    try:
-        found = json.loads(data.get(key) or "[]")
-    except ValueError:
-        return ()
-    return tuple(str(each) for each in found) if isinstance(found, list) else ()
 
 
 class Authenticator:
@@ -167,7 +74,7 @@ class Authenticator:
         self._lookup = lookup or client
         self._logger = logger
         self._tokens: ExpiringCache[str, User] = ExpiringCache(clock)
-        self.authorities = Authorities(config)
+        self.authorities = Authorities(config, logger)
         if client is None:
             self._warn_of_missing_client()
 

@@ -105,33 +105,17 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def read_authorities(path: Path, flag: str) -> bytes:
-    """Return the PEM certificates in a file.
-
-    Raises ServingError, which names `flag`, if the file has no usable certificate.
-    """
-    return check_authorities(_content(path, flag), f"{flag} {path}")
-
-
 def check_authorities(data: bytes, where: str) -> bytes:
     """Return the PEM certificates in `data`, without other text.
 
-    Raises ServingError, which begins with `where`, if there is no certificate or all
-    have expired.
+    Raises ServingError, which begins with `where`, if there is no certificate.
     """
     try:
         pem = pem_only(data).encode()
-        found = x509.load_pem_x509_certificates(pem)
+        x509.load_pem_x509_certificates(pem)
     except ValueError as error:
         msg = f"{where}: holds no PEM certificate: {error}"
         raise ServingError(msg) from error
-    ended = [each for each in found if each.not_valid_after_utc < datetime.now(UTC)]
-    if len(ended) == len(found):
-        msg = (
-            f"{where}: its certificate has expired on "
-            f"{ended[0].not_valid_after_utc:%Y-%m-%d}"
-        )
-        raise ServingError(msg)
     return pem
 
 

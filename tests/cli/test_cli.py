@@ -272,10 +272,6 @@ def test_all_problems_are_reported_at_once() -> None:
             ),
         ),
         (
-            {"tls-curve-preferences": ["7"]},
-            "--tls-curve-preferences: no curve 7; use one of 23, 24, 25, 29",
-        ),
-        (
             {"tls-sni-cert-key": ["a.crt"]},
             (
                 "--tls-sni-cert-key: 'a.crt' must be written as certfile,keyfile or "

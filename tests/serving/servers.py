@@ -19,6 +19,7 @@ from controller_manager.client.trust import set_verify_flags
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
+    AuthenticationConfig,
     AuthorizationConfig,
     Config,
     ServingConfig,
@@ -43,6 +44,12 @@ def config_of(**parts: Any) -> Config:
     return Config(**parts)
 
 
+def authenticator_of(
+    config: AuthenticationConfig, client: Client | None = None
+) -> Authenticator:
+    return Authenticator(config, client, clock=SystemClock(), logger=silent_logger())
+
+
 def server_of(
     config: Config,
     checks: Mapping[str, HealthCheck] = WELL,
@@ -51,9 +58,7 @@ def server_of(
     debug: Mapping[str, DebugPages] | None = None,
 ) -> Server:
     clock, logger = SystemClock(), silent_logger()
-    authenticator = Authenticator(
-        config.authentication, client, clock=clock, logger=logger
-    )
+    authenticator = authenticator_of(config.authentication, client)
     registry = CollectorRegistry()
     scrapes = Gauge("scrapes", "So far.", registry=registry)
     pages = Pages(
@@ -132,8 +137,13 @@ class Authority:
     """A certificate authority in a directory."""
 
     def __init__(
-        self, directory: Path, name: str, issuer: "Authority | None" = None
+        self,
+        directory: Path,
+        name: str,
+        issuer: "Authority | None" = None,
+        until: datetime | None = None,
     ) -> None:
+        self._until = until
         self.path = directory / f"{name}.crt"
         self._directory = directory
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -154,8 +164,8 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_before((self._until or now) - timedelta(hours=1))
+            .not_valid_after(self._until or now + timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), ca)
             .add_extension(
                 x509.SubjectAlternativeName([x509.DNSName("served.example")]),

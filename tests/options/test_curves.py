@@ -1,0 +1,36 @@
+"""The curves of the server's TLS: what is not known here does not end the start."""
+
+import pytest
+
+from controller_manager.options.parsing import parse
+from controller_manager.registry import registry
+
+_ORIGIN = "--tls-curve-preferences:"
+
+
+@pytest.mark.parametrize(
+    ("given", "curve", "warnings"),
+    [
+        ("29", "X25519", ()),
+        (
+            "4588,29",
+            "X25519",
+            (f"{_ORIGIN} there is no curve 4588 here, it is not offered",),
+        ),
+        ("23,29", "", (f"{_ORIGIN} several curves are given, OpenSSL chooses",)),
+        (
+            "4588",
+            "",
+            (
+                f"{_ORIGIN} there is no curve 4588 here, it is not offered",
+                f"{_ORIGIN} no known curves are given, OpenSSL chooses",
+            ),
+        ),
+    ],
+)
+def test_an_unknown_curve_is_passed_over_with_a_warning(
+    given: str, curve: str, warnings: tuple[str, ...]
+) -> None:
+    """As Go passes it over; a client of a newer curve takes another one."""
+    config = parse({"tls-curve-preferences": [given]}, registry())
+    assert (config.serving.curve, config.warnings) == (curve, warnings)

@@ -1,0 +1,196 @@
+"""The authorities of client certificates, and the headers of front proxies."""
+
+import asyncio
+import io
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from controller_manager.observability.logs import make_logger
+from controller_manager.options.config import (
+    AuthenticationConfig,
+    AuthorizationConfig,
+    RequestHeaderConfig,
+)
+from controller_manager.serving.authentication import Refused
+from controller_manager.serving.authorities import Authorities
+from controller_manager.serving.certificates import ServingError
+from tests.serving.servers import (
+    Authority,
+    authenticator_of,
+    config_of,
+    get,
+    serving,
+    trusting,
+)
+
+ENDED = datetime(2020, 1, 1, tzinfo=UTC)
+_HEADERS = {
+    "requestheader-allowed-names": '["front"]',
+    "requestheader-username-headers": '["X-Remote-User"]',
+    "requestheader-uid-headers": "",
+    "requestheader-group-headers": '["X-Remote-Group"]',
+    "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+}
+
+
+def authorities_of(config: AuthenticationConfig) -> tuple[Authorities, io.StringIO]:
+    log = io.StringIO()
+    return Authorities(config, make_logger(output="json", stream=log)), log
+
+
+def messages(log: io.StringIO) -> list[tuple[str, str]]:
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    return [(each["msg"], each["err"]) for each in lines]
+
+
+def chain(pair: tuple[Path, Path], authority: Authority) -> list[bytes]:
+    """Return what a handshake verifies, from a client to its authority."""
+    return [
+        x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+        for pem in (pair[0].read_bytes(), authority.pem)
+    ]
+
+
+async def test_an_expired_client_authority_is_a_warning(tmp_path: Path) -> None:
+    """The server starts, and others than its clients are answered."""
+    expired = Authority(tmp_path, "expired", until=ENDED)
+    config = AuthenticationConfig(client_ca_file=str(expired.path))
+    authorities, log = authorities_of(config)
+    assert [authorities.bundle(), authorities.bundle()] == [expired.pem] * 2
+    assert messages(log) == [
+        (
+            "A client authority has expired, its certificates are refused",
+            f"--client-ca-file {expired.path}: it ended on 2020-01-01",
+        )
+    ]
+    async with serving(config_of(authentication=config)) as url:
+        assert await get(f"{url}/healthz") == (200, "ok")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no certificate \xe9"])
+async def test_a_client_authority_that_cannot_be_read_stays_in_use(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    """In the handshake and in each request; one warning says why."""
+    authority = Authority(tmp_path, "ca")
+    pem = authority.pem
+    admin = authority.issue("admin", "admin", "system:masters")
+    config = config_of(
+        authentication=AuthenticationConfig(client_ca_file=str(authority.path)),
+        authorization=AuthorizationConfig(),
+    )
+    authorities, log = authorities_of(config.authentication)
+    async with serving(config) as url:
+        if content is None:
+            authority.path.unlink()
+        else:
+            authority.path.write_bytes(content)
+        assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
+        assert await get(f"{url}/healthz") == (200, "ok")
+    assert [authorities.bundle(), authorities.bundle()] == [pem] * 2
+    (warning,) = messages(log)
+    assert warning[0] == "Cannot use the new client authorities, keeping the last ones"
+    assert warning[1].startswith(f"--client-ca-file {authority.path}: ")
+
+
+def test_a_client_authority_must_be_readable_at_the_start(tmp_path: Path) -> None:
+    """As upstream: a wrong name of the file is a mistake of the configuration."""
+    config = AuthenticationConfig(client_ca_file=str(tmp_path / "absent.crt"))
+    with pytest.raises(ServingError, match=r"--client-ca-file .*: No such file"):
+        authorities_of(config)
+
+
+@pytest.mark.parametrize(
+    "names",
+    ['["front"', "front", '"front"', '{"front":true}', '["front",1]', '[["front"]]'],
+)
+def test_malformed_names_of_front_proxies_allow_no_front_proxy(
+    tmp_path: Path, names: str
+) -> None:
+    """Nor do they withdraw what was valid before."""
+    proxies = Authority(tmp_path, "proxies")
+    given = {"requestheader-client-ca-file": proxies.pem.decode(), **_HEADERS}
+    malformed = {**given, "requestheader-allowed-names": names}
+    authorities, _ = authorities_of(AuthenticationConfig())
+    with pytest.raises(ServingError, match="config map: requestheader-allowed-names"):
+        authorities.update_from_config_map(malformed)
+    assert authorities.request_header == RequestHeaderConfig("", (), (), (), (), ())
+    authorities.update_from_config_map(given)
+    valid = RequestHeaderConfig(
+        allowed_names=("front",),
+        username_headers=("X-Remote-User",),
+        group_headers=("X-Remote-Group",),
+        extra_prefixes=("X-Remote-Extra-",),
+    )
+    assert authorities.request_header == valid
+    with pytest.raises(ServingError, match="config map: requestheader-allowed-names"):
+        authorities.update_from_config_map(malformed)
+    assert authorities.request_header == valid
+
+
+def test_no_user_is_taken_from_headers_until_the_names_are_known(
+    tmp_path: Path,
+) -> None:
+    """A front proxy whose name is not allowed cannot be told from one that is."""
+    proxies = Authority(tmp_path, "proxies")
+    back = chain(proxies.issue("back", "back"), proxies)
+    authenticator = authenticator_of(AuthenticationConfig())
+    with pytest.raises(ServingError):
+        authenticator.authorities.update_from_config_map(
+            {
+                "requestheader-client-ca-file": proxies.pem.decode(),
+                **_HEADERS,
+                "requestheader-allowed-names": '["front"',
+            }
+        )
+    headers = {"x-remote-user": "admin", "x-remote-group": "system:masters"}
+    with pytest.raises(Refused):
+        asyncio.run(authenticator.authenticate(headers, back))
+
+
+def test_each_part_of_the_config_map_is_taken_by_itself(tmp_path: Path) -> None:
+    """A part that is malformed or has gone leaves the last good one in use."""
+    users, proxies = Authority(tmp_path, "users"), Authority(tmp_path, "proxies")
+    others = Authority(tmp_path, "others")
+    authorities, _ = authorities_of(AuthenticationConfig())
+    authorities.update_from_config_map(
+        {
+            "client-ca-file": users.pem.decode(),
+            "requestheader-client-ca-file": proxies.pem.decode(),
+            **_HEADERS,
+        }
+    )
+    before = authorities.request_header
+    malformed: Mapping[str, str] = {
+        "client-ca-file": others.pem.decode(),
+        "requestheader-client-ca-file": "garbage",
+        "requestheader-allowed-names": "garbage",
+    }
+    with pytest.raises(ServingError) as raised:
+        authorities.update_from_config_map(malformed)
+    assert [each.partition(": ")[2][:28] for each in str(raised.value).split("; ")] == [
+        "requestheader-client-ca-file",
+        "requestheader-allowed-names:",
+    ]
+    authorities.update_from_config_map({**_HEADERS})
+    assert (
+        authorities.client_ca,
+        authorities.proxy_ca,
+        authorities.request_header,
+    ) == (others.pem, proxies.pem, before)
+
+
+def test_names_of_front_proxies_may_be_absent() -> None:
+    """Then each front proxy with a certificate of the authority is allowed."""
+    authorities, _ = authorities_of(AuthenticationConfig())
+    for names in ("", "[]", "null"):
+        authorities.update_from_config_map(
+            {**_HEADERS, "requestheader-allowed-names": names}
+        )
+        assert authorities.request_header.allowed_names == ()
