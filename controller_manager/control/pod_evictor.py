@@ -22,12 +22,24 @@ class PodEvictor:
     addConditionAndDeletePod of tainteviction and of devicetainteviction.
     """
 
-    def __init__(self, context: ControllerContext, reason: str, message: str) -> None:
-        """Take the client and the clock, and the texts of the condition."""
+    def __init__(
+        self,
+        context: ControllerContext,
+        reason: str,
+        message: str,
+        *,
+        observes_generation: bool,
+    ) -> None:
+        """Take the client and the clock, and the texts of the condition.
+
+        `observes_generation` says whether the condition has an observedGeneration.
+        Upstream: that of taint eviction has one, that of device taint eviction none.
+        """
         self._client = context.client
         self._clock = context.clock
         self._reason = reason
         self._message = message
+        self._observes_generation = observes_generation
 
     def has_evicted(self, pod: Pod) -> bool:
         """Tell whether this controller, or one before it, has evicted a pod already."""
@@ -69,7 +81,7 @@ class PodEvictor:
         }
         if not _is_disrupted(pod):
             condition["lastTransitionTime"] = format_time(self._clock.now())
-        if metadata.generation:
+        if self._observes_generation and metadata.generation:
             condition["observedGeneration"] = metadata.generation
         conditions = {"conditions": [condition]}
         patch = {"metadata": {"uid": metadata.uid}, "status": conditions}

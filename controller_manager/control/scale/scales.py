@@ -41,9 +41,12 @@ class Scales:
         try:
             return await self._client.get_scale(target, namespace, name)
         except NotFound as error:
-            if is_about(error, name):
+            # An API server says of a custom resource without scale that the object is
+            # not found; upstream asks discovery, too (implementsScale).
+            has_scale = "scale" in resource.subresources
+            if has_scale and is_about(error, name):
                 raise
-            if "scale" in resource.subresources:
+            if has_scale:
                 # It had one when it was discovered. Perhaps the resource is gone.
                 self._resources.doubt()
             raise NoScale(resource) from error

@@ -52,6 +52,7 @@ from controller_manager.devcluster.server.statuses import (
     Refusal,
     method_not_allowed,
     no_such_resource,
+    not_found,
 )
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.writing import Writer
@@ -274,6 +275,9 @@ class GenericAPIServer:
             return json_response(status, body)
         target = find_target(self.catalogue, group_version, rest, query, user)
         if target.subresource and not target.kind.subresource(target.subresource):
+            kind = target.kind
+            if kind.is_custom:  # as customresource_handler.go
+                raise not_found(kind.group, kind.plural, target.name)
             raise no_such_resource()
         answer = await self._about(target, request)
         if target.kind.deprecation and isinstance(answer, Response):

@@ -111,6 +111,22 @@ async def test_an_object_that_is_gone_differs_from_a_resource_without_scale(
         assert isinstance(refused.value.__cause__, NotFound)
 
 
+async def test_a_custom_resource_without_scale_is_told_from_an_object_that_is_gone(
+    user: User, mapper: ResourceMapper, scales: Scales
+) -> None:
+    """The API server answers of both that the object is not found."""
+    await user.create(DEFINITIONS, definition())
+    body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+    await user.create(WIDGETS, body)
+    widgets = await mapper.resource_of("example.com", "Widget")
+    with pytest.raises(NoScale) as refused:
+        await scales.get(widgets, "default", "w")
+    message = "widgets.example.com does not implement the scale subresource"
+    assert str(refused.value) == message
+    answer = 'widgets.example.com "w" not found'
+    assert str(refused.value.__cause__) == answer
+
+
 async def test_a_resource_that_never_had_a_scale_is_not_doubted(
     mapper: ResourceMapper, scales: Scales
 ) -> None:

@@ -143,14 +143,24 @@ def calculate_status(
         ready_replicas=sum(each.status.ready_replicas for each in everything),
         available_replicas=available,
         unavailable_replicas=max(0, total_replicas(everything) - available),
-        terminating_replicas=sum(
-            each.status.terminating_replicas or 0 for each in everything
-        )
-        if terminating
-        else None,
+        terminating_replicas=_terminating(everything) if terminating else None,
         conditions=with_condition(draft.conditions, availability),
         collision_count=draft.collision_count,
     )
+
+
+def _terminating(everything: Iterable[ReplicaSet]) -> int | None:
+    """Return the sum of the terminating pods, `None` if a replica set has no number.
+
+    A replica set has none until its controller counts them
+    (GetTerminatingReplicaCountForReplicaSets).
+    """
+    total = 0
+    for each in everything:
+        if each.status.terminating_replicas is None:
+            return None
+        total += each.status.terminating_replicas
+    return total
 
 
 def replica_failure(

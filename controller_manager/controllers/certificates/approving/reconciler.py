@@ -91,6 +91,7 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
         """Ask whether the user of a request has a right."""
         attributes = ResourceAttributes(
             group=SIGNING_REQUESTS.group,
+            version="*",
             resource=SIGNING_REQUESTS.plural,
             verb="create",
             subresource=right.subresource,

@@ -92,34 +92,35 @@ class Objects:
     ) -> None:
         """Delete an object unless its owners have changed since it was read.
 
-        After other changes the deletion is tried again with the new version. Raises
-        Conflict if the owners have changed; does nothing for an object that is gone.
+        After other changes it is deleted at any version: one that is written all the
+        time could not be deleted otherwise (deleteObject). Raises Conflict if the
+        owners have changed; does nothing for an object that is gone.
         """
+        version = latest.metadata.resource_version
+        try:
+            await self._delete(identity, policy, version)
+        except Conflict:
+            now = await self.get(identity)
+            if now is None:
+                return
+            if now.metadata.owner_references != latest.metadata.owner_references:
+                raise
+            await self._delete(identity, policy, "")
+
+    async def _delete(
+        self, identity: Identity, policy: PropagationPolicy, version: str
+    ) -> None:
+        """Delete an object, at one version only unless `version` is empty."""
+        options = DeleteOptions(
+            propagation_policy=policy, uid=identity.uid, resource_version=version
+        )
         resource = self._resource(identity)
-        for attempt in range(_CONFLICTS):
-            options = DeleteOptions(
-                propagation_policy=policy,
-                uid=identity.uid,
-                resource_version=latest.metadata.resource_version,
+        try:
+            await self._client.delete(
+                resource, identity.namespace, identity.name, options
             )
-            try:
-                await self._client.delete(
-                    resource, identity.namespace, identity.name, options
-                )
-            except NotFound as error:
-                _check_absence(error, identity)
-                return
-            except Conflict:
-                now = await self.get(identity)
-                if now is None:
-                    return
-                changed = now.metadata.owner_references
-                known = latest.metadata.owner_references
-                if changed != known or attempt == _CONFLICTS - 1:
-                    raise
-                latest = now
-            else:
-                return
+        except NotFound as error:
+            _check_absence(error, identity)
 
     async def drop_owners(
         self, identity: Identity, latest: PartialObject | None, uids: Iterable[str]

@@ -19,6 +19,7 @@ from controller_manager.api.core.services import (
 )
 from controller_manager.api.meta import ObjectMeta, annotations_of, labels_of
 from controller_manager.control.endpoints.addresses import is_headless
+from controller_manager.control.endpoints.subsets import repack
 from controller_manager.controllers.network.endpoints.capacity import truncate
 
 MANAGER: Final = "endpoint-controller"
@@ -90,8 +91,26 @@ def _capacity_of(endpoints: Endpoints) -> str | None:
 def _is_same(
     stored: tuple[EndpointSubset, ...], wanted: tuple[EndpointSubset, ...]
 ) -> bool:
-    """Tell whether subsets are equal, apart from the versions of the pods."""
-    return stored == wanted or tuple(map(_without_versions, stored)) == wanted
+    """Tell whether subsets say the same, apart from the versions of the pods.
+
+    The API server may store them in another order, or somebody may have written one
+    subset as several.
+    """
+    if stored == wanted:
+        return True
+    unversioned = tuple(map(_without_versions, stored))
+    if unversioned == wanted:
+        return True
+    return _ips(stored) == _ips(wanted) and repack(unversioned) == repack(wanted)
+
+
+def _ips(subsets: tuple[EndpointSubset, ...]) -> set[str]:
+    """Return all addresses: sets that differ make the comparison of subsets cheap."""
+    return {
+        each.ip
+        for subset in subsets
+        for each in (*(subset.addresses or ()), *(subset.not_ready_addresses or ()))
+    }
 
 
 def _without_versions(subset: EndpointSubset) -> EndpointSubset:

@@ -94,7 +94,12 @@ class DeviceTaintEviction:
         self._client = context.client
         self._clock = context.server_clock
         self._recorder = context.recorder
-        self._evictor = PodEvictor(context, "DeletionByDeviceTaintManager", _MESSAGE)
+        self._evictor = PodEvictor(
+            context,
+            "DeletionByDeviceTaintManager",
+            _MESSAGE,
+            observes_generation=False,
+        )
         self._metrics = context.metrics.of(DeviceTaintEvictionMetrics)
         has_rules = context.config.features.is_enabled(TAINT_RULES)
         self._claims = Claims(context, with_rules=has_rules)

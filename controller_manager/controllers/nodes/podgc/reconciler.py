@@ -177,12 +177,16 @@ class PodGarbageCollector:
 
     async def _mark_failed(self, pod: Pod, condition: dict[str, Any] | None) -> None:
         status: dict[str, Any] = {"phase": "Failed"}
+        observed = (
+            {"observedGeneration": pod.metadata.generation}
+            if pod.metadata.generation
+            else {}
+        )
+        status |= observed
         if condition is not None:
-            stamped = {**condition, "lastProbeTime": None}
+            stamped = {**condition, "lastProbeTime": None, **observed}
             if not is_disrupted(pod):
                 stamped["lastTransitionTime"] = format_time(self._clock.now())
-            if pod.metadata.generation:
-                stamped["observedGeneration"] = pod.metadata.generation
             status["conditions"] = [stamped]
         metadata = pod.metadata
         await self._client.patch(

@@ -69,7 +69,9 @@ class TaintEviction:
         self._client = context.client
         self._clock = context.clock
         self._recorder = context.recorder
-        self._evictor = PodEvictor(context, "DeletionByTaintManager", _MESSAGE)
+        self._evictor = PodEvictor(
+            context, "DeletionByTaintManager", _MESSAGE, observes_generation=True
+        )
         self._metrics = context.metrics.of(TaintEvictionMetrics)
         gates = context.config.features
         self._compares_numbers = gates.is_enabled(COMPARISON_OPERATORS)

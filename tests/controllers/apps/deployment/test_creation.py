@@ -181,7 +181,6 @@ def test_a_created_replica_set_is_reported_with_its_revision() -> None:
         "observedGeneration": 1,
         **numbers,
         "unavailableReplicas": 1,
-        "terminatingReplicas": 0,
         "conditions": (progress, availability),
     }
 

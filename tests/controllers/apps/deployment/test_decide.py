@@ -113,8 +113,24 @@ def test_a_deployment_that_is_being_deleted_only_reports() -> None:
         "updatedReplicas": 1,
         "readyReplicas": 1,
         "availableReplicas": 1,
-        "terminatingReplicas": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("counted", "expected"), [((), 0), ((2, 0), 2), ((2, None), None), ((None,), None)]
+)
+def test_terminating_pods_are_counted_if_every_replica_set_counts_them(
+    counted: tuple[int | None, ...], expected: int | None
+) -> None:
+    """A replica set that was just created, or is of an old manager, has no number."""
+    sets = tuple(
+        replace(each, status=replace(each.status, terminating_replicas=number))
+        for index, number in enumerate(counted)
+        for each in (sized(f"o{index}", 1, 1),)
+    )
+    subject = web(metadata={"deletion_timestamp": EARLIER})
+    report = reported(play(Cluster(subject, sets)).decision)
+    assert report.get("terminatingReplicas") == expected
 
 
 def test_a_template_that_only_lacks_a_field_is_read_again_once() -> None:

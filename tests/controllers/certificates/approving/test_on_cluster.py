@@ -182,6 +182,7 @@ async def test_the_whole_user_is_asked_about(tmp_path: Path) -> None:
             "resource": "certificatesigningrequests",
             "subresource": "selfnodeclient",
             "verb": "create",
+            "version": "*",
         },
     }
 

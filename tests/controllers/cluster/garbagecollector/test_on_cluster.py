@@ -203,21 +203,27 @@ async def test_an_object_that_is_adopted_at_the_last_moment_stays(user: User) ->
 async def test_a_change_that_is_not_of_owners_does_not_save_an_object(
     user: User,
 ) -> None:
-    """It is deleted at its new version."""
+    """Its second deletion names no version: another change would refuse it again."""
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
-    await user.create("dependent", lost)
+    made = await user.create("dependent", lost)
+    deletions: list[JSON] = []
 
     async def touch(request: Request) -> None:
-        if request.method == "DELETE" and transport.before is not None:
-            transport.before = None
-            await user.cluster.client.patch(
-                CONFIG_MAPS, "default", "dependent", {"data": {"k": "v"}}
+        if request.method == "DELETE":
+            deletions.append(
+                msgspec.json.decode(request.body or b"{}")["preconditions"]
             )
+            data = {"data": {"k": str(len(deletions))}}
+            await user.cluster.client.patch(CONFIG_MAPS, "default", "dependent", data)
 
     transport = Interfering(user.cluster.transport, before=touch)
     async with collecting(user.cluster, transport):
         await asyncio.sleep(1)
         assert await user.names() == []
+    assert deletions == [
+        {"uid": made["uid"], "resourceVersion": deletions[0]["resourceVersion"]},
+        {"uid": made["uid"]},
+    ]
 
 
 async def test_the_collector_can_be_disabled(user: User) -> None:

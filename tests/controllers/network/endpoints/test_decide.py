@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from controller_manager.api.core.endpoints import Endpoints
@@ -224,6 +225,16 @@ STORED = subset(address("a", "10.1.0.1"))
             True,
             id="empty lists",
         ),
+        pytest.param(
+            endpoints(STORED, STORED),
+            True,
+            id="the same subset twice",
+        ),
+        pytest.param(
+            endpoints(STORED, subset(address("a", "10.1.0.2"))),
+            False,
+            id="a further address",
+        ),
     ],
 )
 def test_endpoints_are_written_only_if_they_differ(
@@ -232,6 +243,25 @@ def test_endpoints_are_written_only_if_they_differ(
     """A new trigger time alone, or a new version of a pod, is no difference."""
     decided = decide(view(service(), A, current=current, time="2026-01-01T00:00:00Z"))
     assert (decided is None) == is_right
+
+
+def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> None:
+    """The API server stores subsets in an order of its own."""
+    backed = service(METRICS, *service().spec.ports or ())
+    wanted = decide(view(backed, A, B, UNREADY))
+    assert wanted is not None
+    split = tuple(
+        msgspec.structs.replace(each, addresses=addresses, not_ready_addresses=unready)
+        for each in reversed(wanted.subsets or ())
+        for addresses, unready in (
+            (None, each.not_ready_addresses),
+            (each.addresses and each.addresses[::-1], None),
+        )
+    )
+    current = msgspec.structs.replace(wanted, subsets=split)
+    assert decide(view(backed, A, B, UNREADY, current=current)) is None
+    fewer = msgspec.structs.replace(wanted, subsets=split[1:])
+    assert decide(view(backed, A, B, UNREADY, current=fewer)) is not None
 
 
 @pytest.mark.parametrize(

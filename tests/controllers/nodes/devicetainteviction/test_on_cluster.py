@@ -42,7 +42,6 @@ CONDITION: JSON = {
     "status": "True",
     "reason": "DeletionByDeviceTaintManager",
     "message": "Device Taint manager: deleting due to NoExecute taint",
-    "observedGeneration": 1,
 }
 
 

@@ -67,6 +67,7 @@ async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
     assert statuses == [
         {
             "phase": "Failed",
+            "observedGeneration": 1,
             "conditions": [
                 {
                     "type": "DisruptionTarget",
