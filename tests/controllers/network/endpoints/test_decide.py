@@ -247,7 +247,7 @@ def test_endpoints_are_written_only_if_they_differ(
 
 def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> None:
     """The API server stores subsets in an order of its own."""
-    backed = service(METRICS, *service().spec.ports or ())
+    backed = service(HTTP, METRICS)
     wanted = decide(view(backed, A, B, UNREADY))
     assert wanted is not None
     split = tuple(
