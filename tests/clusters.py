@@ -237,6 +237,7 @@ async def run_manager(
     rng: random.Random,
     config: Config,
     logger: Logger | None = None,
+    registry: CollectorRegistry | None = None,
 ) -> AsyncGenerator[ControllerManager, None]:
     """Run a manager while entered, its caches synced."""
     manager = ControllerManager(
@@ -245,6 +246,7 @@ async def run_manager(
         clock=clock,
         rng=rng,
         logger=logger or silent_logger(),
+        registry=registry,
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))

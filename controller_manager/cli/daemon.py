@@ -7,6 +7,7 @@ import signal
 import ssl
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.open_files import raise_open_files_limit
 from controller_manager.client.builder import Connections
+from controller_manager.client.counts import ConnectionCounts
 from controller_manager.client.credentials import (
     Credentials,
     from_kubeconfig,
@@ -123,15 +125,20 @@ async def _connect(
         for flag, each in reviewers.items()
     }
     own = config.generic.use_service_account_credentials
+    anonymous = manager.anonymous()
+    everyone = [manager, anonymous, *filter(None, reviewers.values())]
     elects = config.generic.leader_election.leader_elect
     return Connections(
         manager=connect(manager),
-        anonymous=connect(manager.anonymous()) if own else None,
+        anonymous=connect(anonymous) if own else None,
         authentication=transports["--authentication-kubeconfig"],
         authorization=transports["--authorization-kubeconfig"],
         root_ca=root_ca or manager.authority(),
         credential_expires_at=manager.expires_at,
         lease=connect(manager, FileReserve(_RESERVE)) if elects else None,
+        counts=lambda: reduce(
+            ConnectionCounts.plus, (each.counts() for each in everyone)
+        ),
     )
 
 

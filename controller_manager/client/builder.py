@@ -17,6 +17,7 @@ from controller_manager.client.client import (
     WriteHook,
     ignore_write,
 )
+from controller_manager.client.counts import ConnectionCounts
 from controller_manager.client.fencing import FencedTransport
 from controller_manager.client.ownership import Ownership, PermanentOwnership
 from controller_manager.client.ratelimit import RequestLimiter
@@ -56,6 +57,7 @@ class Connections:
       system's.
     - `credential_expires_at` returns when the exec plugin's credential expires,
       `None` if that is not known.
+    - `counts` returns what the credentials have counted.
     - `lease` presents the manager's identity, too, but serves only the lease, so that
       no other request can delay a renewal.
     """
@@ -67,6 +69,7 @@ class Connections:
     root_ca: str = ""
     credential_expires_at: Callable[[], datetime | None] = lambda: None
     lease: Transport | None = None
+    counts: Callable[[], ConnectionCounts] = ConnectionCounts
 
 
 class ClientBuilder:

@@ -181,6 +181,9 @@ class RequestMetrics(Protocol):
     def observe_rate_limit(self, method: str, seconds: float) -> None:
         """Observe the wait for the client's own rate limiter."""
 
+    def retried(self, method: str, code: str) -> None:
+        """Count a retry; `code` is that of the last answer, ``<error>`` for none."""
+
 
 class NoRequestMetrics:
     """Hooks that do nothing."""
@@ -191,6 +194,9 @@ class NoRequestMetrics:
         """Ignore."""
 
     def observe_rate_limit(self, method: str, seconds: float) -> None:
+        """Ignore."""
+
+    def retried(self, method: str, code: str) -> None:
         """Ignore."""
 
 
@@ -631,6 +637,7 @@ class Client:
                     self._limiter.give_back()
                 if request.method != "GET" or attempt >= 1:
                     raise
+                self._metrics.retried(request.method, "<error>")
                 continue
             if answer.status < HTTPStatus.BAD_REQUEST:
                 return answer
@@ -639,6 +646,7 @@ class Client:
             if last or not _asks_for_retry(answer):
                 raise error
             await asyncio.sleep(error.retry_after or 1.0)
+            self._metrics.retried(request.method, str(answer.status))
         raise AssertionError  # the last attempt returns or raises
 
     def _slot(self) -> AbstractAsyncContextManager[None]:

@@ -8,6 +8,7 @@ import base64
 import ipaddress
 import os
 import ssl
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from typing import Final
 from urllib import request as urllib_request
 from urllib.parse import quote, urlsplit
 
+from controller_manager.client.counts import ConnectionCounts, Label
 from controller_manager.client.exec_plugin import ExecPlugin
 from controller_manager.client.kubeconfig import (
     ConfigError,
@@ -100,6 +102,11 @@ class Credentials:
     def expires_at(self) -> datetime | None:
         """Return when the plugin's credential expires, `None` if that is not known."""
         return self._plugin.expires_at if self._plugin is not None else None
+
+    def counts(self) -> ConnectionCounts:
+        """Return what was counted so far: calls of the plugin, reloads of files."""
+        calls = self._plugin.calls if self._plugin is not None else Counter[Label]()
+        return ConnectionCounts(calls, self._tls.reloads)
 
     def authority(self) -> str:
         """Return the trusted authorities as PEM, empty for those of the system."""

@@ -8,12 +8,14 @@ import asyncio
 import json
 import os
 import signal
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.api.times import parse_rfc3339
+from controller_manager.client.counts import Labelled
 from controller_manager.client.kubeconfig import (
     ClusterSection,
     ConfigError,
@@ -30,6 +32,10 @@ _TIMEOUT: Final = 60.0
 _BACKOFF_CAP: Final = 60.0
 _LEEWAY: Final = timedelta(seconds=60)
 _MAX_OUTPUT: Final = 200
+_NO_ERROR: Final = "no_error"
+_EXECUTION: Final = "plugin_execution_error"
+_NOT_FOUND: Final = "plugin_not_found_error"
+_INTERNAL: Final = "client_internal_error"
 _EXTENSION: Final = "client.authentication.k8s.io/exec"
 
 
@@ -94,6 +100,8 @@ class ExecPlugin:
         self._failures = 0
         self._not_before = float("-inf")
         self._last_error: ConfigError | None = None
+        self.calls: Labelled = Counter()
+        """The calls so far, by exit code and status."""
 
     @property
     def expires_at(self) -> datetime | None:
@@ -181,6 +189,8 @@ class ExecPlugin:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
+            is_absent = isinstance(error, FileNotFoundError)
+            self.calls["1", _NOT_FOUND if is_absent else _INTERNAL] += 1
             hint = f"; {self._hint}" if self._hint else ""
             why = getattr(error, "strerror", None) or error
             msg = f"{self._where}: {self._command}: {why}{hint}"
@@ -189,6 +199,7 @@ class ExecPlugin:
             async with asyncio.timeout(_TIMEOUT):
                 output, error_output = await process.communicate()
         except TimeoutError:
+            self.calls["1", _INTERNAL] += 1
             msg = f"{self._where}: {self._command} gave no answer within {_TIMEOUT:g} s"
             raise ConfigError(msg) from None
         finally:
@@ -197,11 +208,13 @@ class ExecPlugin:
                 os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode:
+            self.calls[str(process.returncode), _EXECUTION] += 1
             shown = error_output.decode("utf-8", "replace").strip()[:_MAX_OUTPUT]
             msg = f"{self._where}: {self._command} exited with {process.returncode}" + (
                 f": {' '.join(shown.split())}" if shown else ""
             )
             raise ConfigError(msg)
+        self.calls["0", _NO_ERROR] += 1
         return output
 
     def _parsed(self, output: bytes) -> ExecCredential:

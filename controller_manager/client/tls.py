@@ -3,11 +3,13 @@
 import re
 import ssl
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
 
+from controller_manager.client.counts import Labelled
 from controller_manager.client.exec_plugin import ExecCredential
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.trust import set_verify_flags
@@ -16,6 +18,8 @@ from controller_manager.observability.logs import Logger
 
 _TLS_CHECK: Final = 10.0
 """Seconds after which certificate files are read again."""
+
+_AUTHORITY: Final = "certificate-authority"
 
 Material = bytes | Path
 
@@ -39,6 +43,8 @@ class TLSSettings(Struct):
     context: ssl.SSLContext | None = None
     contents: tuple[bytes | None, ...] = ()
     checked_at: float = field(default=float("-inf"))
+    reloads: Labelled = field(default_factory=Counter)
+    """How often the file of the authorities was read again, by result and reason."""
 
     def authority(self) -> bytes:
         """Return the configured authorities as PEM, empty for the system's."""
@@ -61,20 +67,30 @@ class TLSSettings(Struct):
         try:
             contents = self._read(plugin)
             if self.context is not None and contents == self.contents:
+                self._count_reload("success", "unchanged")
                 return False
             context = self._made(*contents)
         except ConfigError as error:
             if self.context is None:
                 raise
+            if isinstance(error, _AuthorityError):
+                self._count_reload("failure", error.reason)
             # Most likely only one of the two files has been replaced so far.
             self.logger.warning("New certificates are not usable", err=str(error))
             return False
+        if self.context is not None:
+            is_new = contents[0] != self.contents[0]
+            self._count_reload("success", "updated" if is_new else "unchanged")
         self.context, self.contents = context, contents
         return True
 
+    def _count_reload(self, result: str, reason: str) -> None:
+        if isinstance(self.material.authority, Path):
+            self.reloads[result, reason] += 1
+
     def _read(self, plugin: ExecCredential | None) -> tuple[bytes | None, ...]:
         given = (
-            ("certificate-authority", self.material.authority),
+            (_AUTHORITY, self.material.authority),
             ("client-certificate", self.material.certificate),
             ("client-key", self.material.key),
         )
@@ -90,17 +106,17 @@ class TLSSettings(Struct):
             content = source.read_bytes() if isinstance(source, Path) else source
         except OSError as error:
             msg = f"{self.material.where}: {name} {error.filename}: {error.strerror}"
-            raise ConfigError(msg) from error
+            raise _problem(name, msg, "read_error") from error
         if not content.strip():
             # An empty file must not mean that every authority, or none, is trusted.
             msg = f"{self.material.where}: {name} is empty"
-            raise ConfigError(msg)
+            raise _problem(name, msg, "empty")
         return content
 
     def _made(
         self, authority: bytes | None, certificate: bytes | None, key: bytes | None
     ) -> ssl.SSLContext:
-        name = "certificate-authority"
+        name = _AUTHORITY
         try:
             context = ssl.create_default_context(
                 cadata=pem_only(authority) if authority else None
@@ -117,8 +133,22 @@ class TLSSettings(Struct):
                 f"{self.material.where}: {name} cannot be used: "
                 f"it must be PEM ({tls_reason(error)})"
             )
-            raise ConfigError(msg) from error
+            raise _problem(name, msg, "ca_parse_error") from error
         return context
+
+
+class _AuthorityError(ConfigError):
+    """The authorities cannot be used; `reason` is client-go's word for why."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def _problem(name: str, message: str, reason: str) -> ConfigError:
+    if name == _AUTHORITY:
+        return _AuthorityError(message, reason)
+    return ConfigError(message)
 
 
 def pem_only(data: bytes) -> str:

@@ -25,15 +25,23 @@ from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.manager.runnable import Lifetime
 from controller_manager.manager.servers import ServerGroup
 from controller_manager.manager.startup import StartUp, warn_of_missing_controllers
+from controller_manager.observability.component import (
+    register_disabled,
+    register_features,
+    register_versions,
+)
+from controller_manager.observability.connections import ConnectionCollectors
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors, ElectionCollectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
+from controller_manager.options.gate_values import gate_values
 from controller_manager.registry import Registry
 from controller_manager.registry import registry as this_build
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.serving.server import Pages, Server
+from controller_manager.version import KUBERNETES_VERSION
 
 COMPONENT: Final = "kube-controller-manager"
 
@@ -85,7 +93,7 @@ class ControllerManager:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry or CollectorRegistry()
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
-        register_process(self._registry)
+        self._register_component(connections)
         self._clients = self._make_clients()
         self._events = EventBroadcasters(
             clock, rng, logger, self._metrics.defects.count
@@ -107,6 +115,19 @@ class ControllerManager:
         self._servers = self._make_servers()
         self.started = asyncio.Event()
         """Set once all controllers have been started."""
+
+    def _register_component(self, connections: Connections) -> None:
+        """Register the metrics of the process, the build and the connections."""
+        registry, config = self._registry, self._config
+        register_process(registry)
+        register_versions(registry, ".".join(KUBERNETES_VERSION[1:].split(".")[:2]))
+        register_features(registry, gate_values(self._build.gates, config.features))
+        register_disabled(registry, config.disabled_metrics)
+        ConnectionCollectors(
+            registry,
+            lambda: connections.counts().plugin_calls,
+            lambda: connections.counts().reloads,
+        )
 
     def _make_clients(self) -> ClientBuilder:
         return ClientBuilder(

@@ -193,6 +193,13 @@ class ClientCollectors:
             registry=registry,
         )
 
+        self._retries = Counter(
+            "rest_client_request_retries_total",
+            "Requests that were sent again, by the code of the last answer, verb and "
+            "host",
+            ["code", "host", "verb"],
+            registry=registry,
+        )
         self._register_transport(registry)
 
     def _register_transport(self, registry: CollectorRegistry) -> None:
@@ -250,6 +257,10 @@ class ClientCollectors:
         observe_duration(seconds)
         observe_sent(sent)
         observe_received(received)
+
+    def retried(self, method: str, code: str) -> None:
+        """Count a retry; `code` is that of the last answer, ``<error>`` for none."""
+        self._retries.labels(code, self._host, method).inc()
 
     def plugin_ttl(self, seconds: float | None) -> None:
         """Set the seconds until the plugin's credential expires, `None` for never."""

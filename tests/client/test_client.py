@@ -533,6 +533,9 @@ class Observed:
     def observe_rate_limit(self, method: str, seconds: float) -> None:
         assert (method, seconds) == ("DELETE", 0.0)
 
+    def retried(self, method: str, code: str) -> None:
+        raise AssertionError((method, code))
+
 
 async def test_every_request_is_observed() -> None:
     """With its code, or as an error, and with the sizes of both bodies."""

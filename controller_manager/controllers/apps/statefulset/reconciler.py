@@ -214,9 +214,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         )
 
     def _show_availability(self, view: View) -> None:
-        """Update the metrics of rolling updates that replace several pods."""
-        rolling = view.stateful_set.spec.update_strategy.rolling_update
-        if not self._settings.max_unavailable or rolling is None:
+        """Update the metrics of unavailable pods, for each strategy of updates."""
+        if not self._settings.max_unavailable:
             return
         metadata = view.stateful_set.metadata
         self._metrics.availability(

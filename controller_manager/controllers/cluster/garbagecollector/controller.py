@@ -35,6 +35,7 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
 )
 from controller_manager.controllers.cluster.garbagecollector.metrics import (
     GarbageCollectorMetrics,
+    GraphChanges,
 )
 from controller_manager.controllers.cluster.garbagecollector.monitors import Monitors
 from controller_manager.controllers.cluster.garbagecollector.node import (
@@ -143,6 +144,7 @@ class GarbageCollector:
             context.logger,
             self._served_changes,
             context.turns,
+            GraphChanges(context.metrics.queues, context.clock),
         )
         self._objects = Objects(context.client, lambda: self._monitors.served)
         self._absent: Recent[Identity] = Recent()

@@ -9,6 +9,7 @@ from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.control.superseded_versions import SupersededVersions
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
+from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
 from controller_manager.controllers.cluster.garbagecollector.node import GroupKind
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.informer import (
@@ -47,13 +48,15 @@ class Monitors:
         logger: Logger,
         served_changes: Callable[[], None],
         turns: Turns,
+        changes: GraphChanges,
     ) -> None:
         """Take the informers, the graph to feed, and the shared turns.
 
         `served_changes` is called when a custom resource definition was added,
-        changed or deleted.
+        changed or deleted. `changes` measures the changes of the graph.
         """
         self._turns = turns
+        self._changes = changes
         self._served_changes = served_changes
         self._missing_since: dict[tuple[str, str], float] = {}
         self._versions = SupersededVersions()
@@ -165,11 +168,11 @@ class Monitors:
     def _start(self, name: tuple[str, str], found: ServedResource) -> None:
         resource = found.metadata_resource()
         informer = self._informers.monitor(resource)
-        graph = self._graph
+        graph, changes = self._graph, self._changes
         handler: Handler[Any] = Handler(
-            on_add=lambda new: graph.seen(resource, None, new),
-            on_update=lambda old, new: graph.seen(resource, old, new),
-            on_delete=graph.gone,
+            on_add=lambda new: changes.take(graph.seen, resource, None, new),
+            on_update=lambda old, new: changes.take(graph.seen, resource, old, new),
+            on_delete=lambda old: changes.take(graph.gone, old),
         )
         registration = informer.add_handler(handler)
         self._monitors[name] = _Monitor(resource, informer, registration)

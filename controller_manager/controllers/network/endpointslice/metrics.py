@@ -5,7 +5,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
-from controller_manager.controllers.network.endpointslice.hints.mode import PREFER_CLOSE
+from controller_manager.controllers.network.endpointslice.hints.mode import (
+    DISTRIBUTIONS,
+)
 from controller_manager.controllers.network.endpointslice.planning import Usage
 from controller_manager.observability.plain_counter import PlainCounter
 
@@ -117,7 +119,7 @@ class EndpointSliceMetrics:
 
     def distributes(self, key: str, distribution: str) -> None:
         """Show the traffic distribution of a service, empty for none."""
-        if distribution and distribution != PREFER_CLOSE:
+        if distribution and distribution not in DISTRIBUTIONS:
             distribution = _OTHER
         former = self._distribution_of.pop(key, "")
         if former:

@@ -90,6 +90,14 @@ class AttachDetachMetrics(Collector):
         # The library would append _total to the name of a counter; upstream has none.
         return (
             Metric(_FORCED, "Number of volumes detached by force", "unknown"),
-            GaugeMetricFamily(_TOTAL, "Number of volumes, wanted and attached"),
-            GaugeMetricFamily(_IN_USE, "Number of volumes that pods of a node use"),
+            GaugeMetricFamily(
+                _TOTAL,
+                "Number of volumes, wanted and attached",
+                labels=("plugin_name", "state"),
+            ),
+            GaugeMetricFamily(
+                _IN_USE,
+                "Number of volumes that pods of a node use",
+                labels=("node", "volume_plugin"),
+            ),
         )

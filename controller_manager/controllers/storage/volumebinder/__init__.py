@@ -53,7 +53,7 @@ CONTROLLER = Descriptor(
         "pv_collector_unbound_pvc_count",
         "retroactive_storageclass_errors_total",
         "retroactive_storageclass_total",
-        "volume_operation_total_errors",
+        "volume_operation_errors_total",
         "volume_operation_total_seconds",
     ),
     component="persistentvolume-controller",

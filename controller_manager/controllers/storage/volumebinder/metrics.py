@@ -9,7 +9,6 @@ from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume, VolumeSpec
 from controller_manager.clock import Clock
 from controller_manager.controllers.storage.volumebinder.matching import FILESYSTEM
-from controller_manager.observability.plain_counter import PlainCounter
 
 _OPERATION: Final = ("plugin_name", "operation_name")
 _OF_CLAIMS: Final = ("namespace", "storage_class", "volume_attributes_class")
@@ -59,13 +58,13 @@ class VolumeBinderMetrics:
             buckets=_BUCKETS,
             registry=registry,
         )
-        self.errors = PlainCounter(
-            "volume_operation_total_errors",
+        self.errors = Counter(
+            "volume_operation_errors_total",
             "Failures to provision or delete a volume",
             _OPERATION,
-            registry,
+            registry=registry,
         )
-        self.errors.increment(NOT_KNOWN, DELETE, by=0)
+        self.errors.labels(NOT_KNOWN, DELETE)
         self.classes = Counter(
             "retroactive_storageclass_total",
             "Claims that were given the default storage class after their creation",
@@ -112,7 +111,7 @@ class Census:
         mode = spec.volume_mode or FILESYSTEM
         return (
             (metrics.volumes, (plugin_of(spec), mode)),
-            (gauge, (spec.storage_class_name,)),
+            (gauge, (volumes.storage_class_of(volume),)),
         )
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> tuple[Series, ...]:
@@ -121,7 +120,7 @@ class Census:
         gauge = metrics.bound_claims if is_bound else metrics.unbound_claims
         labels = (
             claim.metadata.namespace,
-            spec.storage_class_name or "",
+            claims.storage_class_of(claim),
             spec.volume_attributes_class_name or "",
         )
         return ((gauge, labels),)
@@ -189,7 +188,7 @@ class Operations:
     def fail(self, key: str) -> None:
         """Count a failure of an operation that goes on."""
         if (begun := self._begun.get(key)) is not None:
-            self._metrics.errors.increment(*begun[:2])
+            self._metrics.errors.labels(*begun[:2]).inc()
 
     def end(self, key: str) -> None:
         """Measure an operation that has succeeded."""

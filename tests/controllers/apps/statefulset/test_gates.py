@@ -48,9 +48,10 @@ async def test_a_set_waits_for_its_own_writes_if_the_gate_says_so(
         assert subject.status.ready_replicas == 2
 
 
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "OnDelete"])
 @pytest.mark.parametrize(("gate", "shown"), [(True, (1.0, 2.0)), (False, (None, None))])
 async def test_the_metrics_of_unavailable_pods_come_with_their_gate(
-    cluster: Cluster, user: User, gate: bool, shown: tuple[Any, Any]
+    cluster: Cluster, user: User, gate: bool, shown: tuple[Any, Any], strategy: str
 ) -> None:
     """How many may be unavailable, and how many are; nothing once the set is gone."""
     config = config_with(MaxUnavailableStatefulSet=gate)
@@ -69,7 +70,8 @@ async def test_the_metrics_of_unavailable_pods_come_with_their_gate(
         )
 
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
-        await user.create(STATEFUL_SETS, stateful_set_json(replicas=2))
+        body = stateful_set_json(replicas=2, updateStrategy={"type": strategy})
+        await user.create(STATEFUL_SETS, body)
         await settle()
         assert values(manager) == shown
         await user.client.delete(STATEFUL_SETS, "default", "web")

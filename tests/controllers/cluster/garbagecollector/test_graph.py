@@ -3,15 +3,19 @@
 from dataclasses import replace
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
+from controller_manager.clock import SystemClock
 from controller_manager.controllers.cluster.garbagecollector.dump import draw
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
+from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
 from controller_manager.controllers.cluster.garbagecollector.node import (
     Identity,
     Node,
 )
+from controller_manager.observability.metrics import QueueCollectors
 
 pytestmark = pytest.mark.looptime
 
@@ -145,4 +149,32 @@ async def test_no_state_is_kept_of_objects_that_are_gone() -> None:
     assert (len(books.graph), b"".join(draw(books.graph, (), ("json",))[1])) == (
         0,
         b'{"nodes":[],"edges":[]}',
+    )
+
+
+def test_changes_of_the_graph_are_counted_as_those_of_a_queue() -> None:
+    """With the name of upstream's queue; none of them waits."""
+    registry = CollectorRegistry()
+    changes = GraphChanges(QueueCollectors(registry), SystemClock())
+    taken: list[str] = []
+    changes.take(taken.append, "a")
+    changes.take(taken.append, "b")
+    name = {"name": "garbage_collector_graph_changes"}
+    shown = {
+        metric: registry.get_sample_value(f"workqueue_{metric}", name)
+        for metric in (
+            "adds_total",
+            "depth",
+            "queue_duration_seconds_sum",
+            "work_duration_seconds_count",
+        )
+    }
+    assert (taken, shown) == (
+        ["a", "b"],
+        {
+            "adds_total": 2,
+            "depth": 0,
+            "queue_duration_seconds_sum": 0,
+            "work_duration_seconds_count": 2,
+        },
     )

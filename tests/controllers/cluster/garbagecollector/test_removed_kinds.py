@@ -12,11 +12,12 @@ from controller_manager.api.meta import OwnerReference, PartialMetadata, Partial
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
+from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
 from controller_manager.controllers.cluster.garbagecollector.monitors import Monitors
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics import InformerCollectors, QueueCollectors
 from controller_manager.runtime.turns import BUDGET, Turns
 from tests.clusters import Cluster
 from tests.steps import Steps
@@ -122,7 +123,12 @@ async def test_the_removal_of_many_kinds_takes_many_turns(cluster: Cluster) -> N
     )
     turns = Turns(clock=work.clock, on_turn=work.turns.append)
     monitors = Monitors(
-        ControllerInformers(factory), graph, silent_logger(), lambda: None, turns
+        ControllerInformers(factory),
+        graph,
+        silent_logger(),
+        lambda: None,
+        turns,
+        GraphChanges(QueueCollectors(CollectorRegistry()), cluster.clock),
     )
     kinds = [kind(number) for number in range(KINDS)]
     await monitors.adjust(discovery_of([CONFIG_MAPS, *kinds]), 0.0)

@@ -48,21 +48,27 @@ def test_the_gauges_are_those_of_all_services() -> None:
 
 
 def test_services_are_counted_by_their_traffic_distribution() -> None:
-    """All but the oldest one count as one, as upstream."""
+    """Values that are not known count as one, as upstream."""
     registry = CollectorRegistry()
     metrics = EndpointSliceMetrics(registry)
     metrics.distributes("ns/a", "PreferClose")
     metrics.distributes("ns/b", "PreferSameNode")
     metrics.distributes("ns/c", "")
+    metrics.distributes("ns/d", "Odd")
+    metrics.distributes("ns/e", "PreferSameZone")
     assert shown(registry, COLLECTOR) == {
         f'{COLLECTOR}{{traffic_distribution="PreferClose"}}': 1,
         f'{COLLECTOR}{{traffic_distribution="ImplementationSpecific"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameNode"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameZone"}}': 1,
     }
     metrics.distributes("ns/b", "PreferClose")
     metrics.forget("ns/a")
     assert shown(registry, COLLECTOR) == {
         f'{COLLECTOR}{{traffic_distribution="PreferClose"}}': 1,
-        f'{COLLECTOR}{{traffic_distribution="ImplementationSpecific"}}': 0,
+        f'{COLLECTOR}{{traffic_distribution="ImplementationSpecific"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameNode"}}': 0,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameZone"}}': 1,
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core.volumes import VolumeSpec
+from controller_manager.api.core.volumes import BETA_STORAGE_CLASS, VolumeSpec
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.storage.volumebinder.metrics import (
     Census,
@@ -34,6 +34,20 @@ class Setting:
             for sample in family.samples
             if sample.name.startswith(prefix)
         }
+
+
+def test_the_storage_class_is_that_of_the_annotation_if_there_is_one() -> None:
+    """It is from before the field, and wins over it."""
+    setting = Setting()
+    census = Census(setting.metrics)
+    old = {BETA_STORAGE_CLASS: "old"}
+    census.volume("a", volume("a", annotations=old))
+    census.claim("ns/data", claim(annotations=old))
+    counted = {key for key in setting.of("pv_collector_") if "unbound" in key[0]}
+    assert counted == {
+        ("pv_collector_unbound_pv_count", "old"),
+        ("pv_collector_unbound_pvc_count", "ns", "old", ""),
+    }
 
 
 def test_volumes_and_claims_are_counted_as_they_are_now() -> None:
@@ -99,9 +113,9 @@ async def test_an_operation_is_measured_from_its_beginning_to_its_success() -> N
     assert setting.of("volume_operation_total_seconds_count") == {
         ("volume_operation_total_seconds_count", *of_it): 1
     }
-    assert setting.of("volume_operation_total_errors") == {
-        ("volume_operation_total_errors", "N/A", "delete"): 0,
-        ("volume_operation_total_errors", *of_it): 1,
+    assert setting.of("volume_operation_errors_total") == {
+        ("volume_operation_errors_total", "N/A", "delete"): 0,
+        ("volume_operation_errors_total", *of_it): 1,
     }
 
 

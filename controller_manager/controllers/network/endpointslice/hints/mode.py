@@ -8,7 +8,8 @@ PREFER_CLOSE: Final = "PreferClose"
 PREFER_SAME_ZONE: Final = "PreferSameZone"
 PREFER_SAME_NODE: Final = "PreferSameNode"
 
-_DISTRIBUTIONS: Final = (PREFER_CLOSE, PREFER_SAME_ZONE, PREFER_SAME_NODE)
+DISTRIBUTIONS: Final = (PREFER_CLOSE, PREFER_SAME_ZONE, PREFER_SAME_NODE)
+"""The values that are known."""
 _AUTO: Final = ("Auto", "auto")
 
 
@@ -29,6 +30,6 @@ def is_by_topology(service: Service) -> bool:
 def distribution_of(service: Service) -> str:
     """Return the traffic distribution that applies, empty for none."""
     distribution = service.spec.traffic_distribution
-    if distribution not in _DISTRIBUTIONS or is_by_topology(service):
+    if distribution not in DISTRIBUTIONS or is_by_topology(service):
         return ""
     return distribution

@@ -1,0 +1,117 @@
+"""Compares /metrics with that of upstream's manager."""
+
+import json
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.client.builder import Connections
+from controller_manager.observability.exposition import expose
+from controller_manager.observability.plain_counter import PlainCounter
+from controller_manager.options.config import LeaderElectionConfig
+from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
+from tests.controllers.builders import deployment_json
+from tests.controllers.user import User, settle
+
+pytestmark = pytest.mark.looptime
+
+DATA = Path(__file__).parent.parent / "data"
+Exposed = Mapping[str, tuple[str, tuple[str, ...]]]
+"""By name: the type, and the names of the labels."""
+
+NOT_HERE: Final = {
+    "aggregator_discovery_": "of the API server's aggregator, which is linked in",
+    "apiextensions_apiserver_": "of the validation of custom resources",
+    "apiserver_": "of the API server library: audit, storage, webhooks, delegation",
+    "authentication_token_cache_": "of the API server library's cache of tokens",
+    "cardinality_enforcement_": "no flag restricts label values here",
+    "hidden_metrics_total": "of component-base's registry: nothing is hidden here",
+    "registered_metrics_total": (
+        "of component-base's registry: metrics have no stability level here"
+    ),
+}
+"""Upstream's metrics that there are none of here, by prefix, with the reason."""
+
+
+def not_here(name: str) -> bool:
+    return name.startswith(tuple(NOT_HERE))
+
+
+def exposed_by(registry: CollectorRegistry) -> Exposed:
+    """Return what a scrape shows, and what it would show with more series."""
+    types: dict[str, str] = {}
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for line in expose(registry).decode().splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split()
+            types[name] = kind
+        elif not line.startswith("#"):
+            name = re.split(r"[{ ]", line, maxsplit=1)[0]
+            if name not in types:  # a histogram's
+                name = name.rpartition("_")[0]
+            found[name] = _typed(types[name], re.findall(r'(\w+)="', line))
+    for collector in registry._collector_to_names:
+        for metric in collector.collect():
+            labels = _declared(collector, metric)
+            for name in {metric.name, f"{metric.name}_total"} & types.keys():
+                found.setdefault(name, _typed(types[name], labels))
+    return found
+
+
+def _declared(collector: Any, metric: Any) -> Sequence[str]:
+    labels: Sequence[str] = getattr(metric, "_labelnames", ())
+    if isinstance(collector, PlainCounter):
+        labels = collector._labels
+    if isinstance(collector, MetricWrapperBase):
+        labels = collector._labelnames
+    return labels
+
+
+def _typed(kind: str, labels: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    bounds = {"le"} if kind == "histogram" else set()
+    return kind, tuple(sorted({*labels, *bounds}))
+
+
+async def test_the_metrics_are_those_of_upstream(cluster: Cluster) -> None:
+    """With the names, types and labels that a real manager shows."""
+    registry = CollectorRegistry()
+    config = make_config(
+        controllers=("*", "bootstrap-signer-controller", "token-cleaner-controller"),
+        leader_election=LeaderElectionConfig(),
+    )
+    config = replace(
+        config,
+        pod_ranges=replace(config.pod_ranges, allocate=True, cluster="10.0.0.0/16"),
+    )
+    connections = Connections(cluster.transport, root_ca=ROOT_CA)
+    async with run_manager(
+        connections, cluster.clock, random.Random(1), config, registry=registry
+    ):
+        await User(cluster).create(DEPLOYMENTS, deployment_json())
+        await settle()
+        ours = exposed_by(registry)
+    recorded = json.loads((DATA / "metrics-exposed.json").read_text())
+    relied_upon = json.loads((DATA / "metrics.json").read_text())
+    upstream: Exposed = {
+        **{each["name"]: _typed(each["type"], each["labels"]) for each in relied_upon},
+        **{
+            name: _typed(each["type"], each["labels"])
+            for name, each in recorded.items()
+        },
+    }
+    wanted = {name: each for name, each in upstream.items() if not not_here(name)}
+    assert {name: ours.get(name) for name in wanted} == wanted
+    assert [each for each in NOT_HERE if not any(map(_begins(each), upstream))] == []
+    assert [name for name in ours if not_here(name)] == []
+
+
+def _begins(prefix: str) -> Callable[[str], bool]:
+    return lambda name: name.startswith(prefix)
