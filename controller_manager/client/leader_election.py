@@ -191,7 +191,10 @@ class LeaderElector:
         """Watch the lease for ever, so that changes are observed at once.
 
         If the watch fails or is forbidden, polling alone observes the changes.
+        Without a name there is nothing to watch.
         """
+        if not self._is_named:
+            return
         options = WatchOptions(
             field_selector=f"metadata.name={self._config.resource_name}",
             idle_timeout=BUSY_IDLE_TIMEOUT,
@@ -268,6 +271,10 @@ class LeaderElector:
     def _key(self) -> str:
         return f"{self._config.resource_namespace}/{self._config.resource_name}"
 
+    @property
+    def _is_named(self) -> bool:
+        return bool(self._config.resource_name and self._config.resource_namespace)
+
     def _jittered(self) -> float:
         return self._config.retry_period * (1 + self._rng.random() * JITTER)
 
@@ -313,6 +320,11 @@ class LeaderElector:
 
     async def _attempt(self, timeout: float) -> bool:  # noqa: ASYNC109 - it logs it
         """Try for `timeout` seconds to acquire or renew; tell whether that worked."""
+        if not self._is_named:
+            # Such a request would address all leases; client-go sends none, either.
+            why = "the lease must have a name and a namespace"
+            self._logger.error("Error retrieving or updating the lease", err=why)
+            return False
         try:
             async with asyncio.timeout(timeout):
                 return await self._acquire_or_renew()

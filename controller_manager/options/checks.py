@@ -8,10 +8,12 @@ each needs at least one, since zero workers can only be a mistake.
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.options.durations import parse_duration
 from controller_manager.version import KUBERNETES_VERSION
+from controller_manager.yaml_files import UnreadableFile, read_document
 
 Check = Callable[[Any], str]
 """Returns the problem with a value, empty if it is valid."""
@@ -60,15 +62,6 @@ def previous_minor(value: str) -> str:
     return f"must be {_PREVIOUS}, the previous minor version, it is {value!r}"
 
 
-def emulated_version(value: list[str]) -> str:
-    """Check that versions can be emulated: the current and the three before it."""
-    for entry in value:
-        text = entry.rpartition("=")[2]
-        if text not in _EMULATED:
-            return f"{entry!r} is not a version from {_EMULATED[0]} to {_EMULATED[-1]}"
-    return ""
-
-
 def metric_labels(value: dict[str, str]) -> str:
     """Check ``metric,label=value``."""
     bad = [key for key in value if not all(key.partition(",")[::2])]
@@ -77,9 +70,62 @@ def metric_labels(value: dict[str, str]) -> str:
 
 _MINOR: Final = int(KUBERNETES_VERSION.split(".")[1])
 _PREVIOUS: Final = f"1.{_MINOR - 1}"
-_EMULATED: Final = tuple(f"1.{minor}" for minor in range(_MINOR - 3, _MINOR + 1))
 
 
 def not_negative(value: str) -> str:
     """Check that a duration is not negative."""
     return "must not be negative, it is " + value if parse_duration(value) < 0 else ""
+
+
+def longer_than_nothing(value: str) -> str:
+    """Check that a duration is positive."""
+    return "" if parse_duration(value) > 0 else f"must be longer than 0s, it is {value}"
+
+
+def external_or_none(value: str) -> str:
+    """Check the name of a cloud provider."""
+    if value in ("", "external"):
+        return ""
+    return (
+        f'must be empty or "external", not "{value}": no cloud provider is part of '
+        "kube-controller-manager any more"
+    )
+
+
+def range_allocator(value: str) -> str:
+    """Check the type of the allocator of pod CIDRs: all others need a cloud."""
+    if value == "RangeAllocator":
+        return ""
+    return f'must be "RangeAllocator", not "{value}"'
+
+
+def readable_document(value: str) -> str:
+    """Check that a file of YAML can be read."""
+    return _document(value)[1] if value else ""
+
+
+def metric_labels_file(value: str) -> str:
+    """Check a file that maps ``metric,label`` to values with commas between them."""
+    if not value:
+        return ""
+    document, problem = _document(value)
+    if problem:
+        return problem
+    if not isinstance(document, dict):
+        return f"{value}: its top level is not a mapping"
+    for key, values in document.items():
+        if metric_labels({str(key): ""}):
+            return f"{value}: {key!r} must be written as metric,label"
+        if not isinstance(values, str):
+            return (
+                f"{value}: {key!r} must be a string of values with commas between them"
+            )
+    return ""
+
+
+def _document(path: str) -> tuple[Any, str]:
+    """Return the content of a file of YAML, and the problem with it."""
+    try:
+        return read_document(Path(path), path), ""
+    except UnreadableFile as error:
+        return None, str(error)

@@ -7,12 +7,15 @@ _UNITS: Final = {
     "ns": 1e-9,
     "us": 1e-6,
     "µs": 1e-6,
+    "\u03bcs": 1e-6,  # with the Greek letter instead of the sign
     "ms": 1e-3,
     "s": 1.0,
     "m": 60.0,
     "h": 3600.0,
 }
-_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_DURATION_PART: Final = re.compile(
+    "([0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|\u03bcs|ms|s|m|h)"
+)
 
 
 def parse_duration(text: str) -> float:
@@ -23,7 +26,7 @@ def parse_duration(text: str) -> float:
     if text in ("0", "+0", "-0"):
         return 0.0
     sign = -1.0 if text.startswith("-") else 1.0
-    rest = text.lstrip("+-") if text[:1] in ("+", "-") else text
+    rest = text[1:] if text.startswith(("+", "-")) else text
     parts = _DURATION_PART.findall(rest)
     if not parts or "".join(number + unit for number, unit in parts) != rest:
         msg = f"not a duration: {text!r}; write it as 10s, 1m30s or 12h"

@@ -31,7 +31,10 @@ ATOMIC_FIFO: Final = Gate("AtomicFIFO")
 WATCH_LIST_CLIENT: Final = Gate("WatchListClient")
 """Initial lists are streamed by the watch."""
 
-GENERAL_GATES: Final = (ATOMIC_FIFO, WATCH_LIST_CLIENT)
+LOGGING_ALPHA: Final = Gate("LoggingAlphaOptions", "ALPHA", default=False)
+"""The flags of logs that are alpha upstream may be given."""
+
+GENERAL_GATES: Final = (ATOMIC_FIFO, LOGGING_ALPHA, WATCH_LIST_CLIENT)
 """The gates of no particular controller; a controller declares its own gates."""
 
 

@@ -3,10 +3,14 @@
 from typing import Final
 
 from controller_manager.options.checks import (
-    emulated_version,
+    external_or_none,
+    longer_than_nothing,
     metric_labels,
+    metric_labels_file,
     metric_names,
     previous_minor,
+    range_allocator,
+    readable_document,
 )
 from controller_manager.options.flag import Flag, section
 
@@ -67,6 +71,7 @@ _LEADER_MIGRATION: Final = section(
         None,
         "Path of the configuration of leader migration.",
         inert=_MIGRATION,
+        check=readable_document,
     ),
 )
 
@@ -88,6 +93,7 @@ _GENERIC: Final = section(
         "Type of the allocator of pod CIDRs.",
         "KubeCloudShared.CIDRAllocatorType",
         used_by=("node-ipam-controller",),
+        check=range_allocator,
     ),
     Flag(
         "cloud-config",
@@ -101,9 +107,10 @@ _GENERIC: Final = section(
         "cloud-provider",
         "string",
         None,
-        "The provider of cloud services; empty for none.",
+        'The provider of cloud services; "external", or empty for none.',
         "KubeCloudShared.CloudProvider.Name",
         inert=_CLOUD,
+        check=external_or_none,
     ),
     Flag(
         "cluster-cidr",
@@ -182,7 +189,6 @@ _GENERIC: Final = section(
         None,
         "Versions of components to emulate.",
         inert=_VERSIONS,
-        check=emulated_version,
     ),
     Flag(
         "external-cloud-volume-plugin",
@@ -288,7 +294,6 @@ _GENERIC: Final = section(
         None,
         "The oldest versions of control planes to be compatible with.",
         inert=_VERSIONS,
-        check=emulated_version,
     ),
     Flag(
         "min-resync-period",
@@ -347,6 +352,7 @@ _METRICS: Final = section(
         None,
         "A file with the values that labels of metrics may have.",
         inert="the labels of this build's metrics are few",
+        check=metric_labels_file,
     ),
     Flag(
         "disabled-metrics",
@@ -374,6 +380,7 @@ _LOGS: Final = section(
         "5s",
         "The longest time between two flushes of logs. Here each line is written at "
         "once.",
+        check=longer_than_nothing,
     ),
     Flag(
         "log-json-info-buffer-size",
@@ -386,7 +393,8 @@ _LOGS: Final = section(
         "log-json-split-stream",
         "bool",
         "false",
-        "In JSON, write errors to standard error and the rest to standard output.",
+        "In JSON, write errors to standard error and the rest to standard output. "
+        "Needs the feature gate LoggingAlphaOptions.",
     ),
     Flag(
         "log-text-info-buffer-size",
@@ -399,7 +407,8 @@ _LOGS: Final = section(
         "log-text-split-stream",
         "bool",
         "false",
-        "In text, write errors to standard error and the rest to standard output.",
+        "In text, write errors to standard error and the rest to standard output. "
+        "Needs the feature gate LoggingAlphaOptions.",
     ),
     Flag(
         "logging-format",

@@ -33,12 +33,18 @@ from controller_manager.options.document import (
     read_file,
 )
 from controller_manager.options.durations import parse_duration
-from controller_manager.options.gates import FeatureGates, resolve_gates
-from controller_manager.options.values import (
-    default_value,
-    parse_flag,
+from controller_manager.options.gates import (
+    LOGGING_ALPHA,
+    FeatureGates,
+    resolve_gates,
+)
+from controller_manager.options.numbers import (
+    parse_integer,
+    parse_level,
     parse_number,
 )
+from controller_manager.options.values import default_value, parse_flag
+from controller_manager.options.versions import minor_version
 
 _JITTER: Final = 1.2
 
@@ -130,10 +136,12 @@ def parse(
     _warn_of_inert_flags(options)
     _check_signers(options)
     _check_values(options)
+    _check_versions(options)
+    features = _features(options)
     config = Config(
         client=_client(options),
         generic=_generic(options),
-        logging=_logging(options),
+        logging=_logging(options, features),
         serving=_serving(options),
         authentication=_authentication(options),
         authorization=_authorization(options),
@@ -145,7 +153,7 @@ def parse(
             allocator=options["cidr-allocator-type"],
             cluster=options["cluster-cidr"],
         ),
-        features=_features(options),
+        features=features,
         document=as_tree(options.values),
         flags=_flag_texts(options),
         warnings=tuple(options.warnings),
@@ -178,6 +186,19 @@ def _check_values(options: Options) -> None:
     for flag in options.build.flags:
         if flag.check is not None and (complaint := flag.check(options[flag.name])):
             options.problem(flag.name, complaint)
+
+
+def _check_versions(options: Options) -> None:
+    """Check the versions to emulate and to be compatible with."""
+    try:
+        emulated = minor_version(options.words("emulated-version"))
+    except ValueError as error:
+        options.problem("emulated-version", str(error))
+        return
+    try:
+        minor_version(options.words("min-compatibility-version"), emulated)
+    except ValueError as error:
+        options.problem("min-compatibility-version", str(error))
 
 
 def _warn_of_inert_flags(options: Options) -> None:
@@ -250,7 +271,7 @@ def _client(options: Options) -> ClientConfig:
 def _limits(options: Options, limit: RateLimit) -> dict[str, RateLimit]:
     controllers = options.build.names
     rates = _numbers(options, "controller-kube-api-qps", parse_number)
-    bursts = _numbers(options, "controller-kube-api-burst", int)
+    bursts = _numbers(options, "controller-kube-api-burst", _int32)
     for flag, given in (
         ("controller-kube-api-qps", rates),
         ("controller-kube-api-burst", bursts),
@@ -272,16 +293,20 @@ def _limits(options: Options, limit: RateLimit) -> dict[str, RateLimit]:
     return limits
 
 
+def _int32(text: str) -> int:
+    return parse_integer(text, 32)
+
+
 def _numbers(
     options: Options, name: str, convert: Callable[[str], float]
 ) -> dict[str, float]:
     numbers: dict[str, float] = {}
-    for controller, text in options[name].items():
+    for key, text in options[name].items():
         try:
-            numbers[controller] = convert(text)
+            numbers[key] = convert(text)
         except ValueError:
-            wanted = "a whole number" if convert is int else "a number"
-            options.problem(name, f"{controller}={text}: not {wanted}")
+            wanted = "a number" if convert is parse_number else "a whole number"
+            options.problem(name, f"{key}={text}: not {wanted}")
     return numbers
 
 
@@ -293,7 +318,8 @@ def _generic(options: Options) -> GenericConfig:
             options, "controller-shutdown-timeout"
         ),
         min_resync_period=_not_negative(options, "min-resync-period"),
-        node_monitor_period=_not_negative(options, "node-monitor-period"),
+        # A negative period is none, as for a timer of Go.
+        node_monitor_period=max(0.0, options.seconds("node-monitor-period")),
         api_server_timeout=_not_negative(options, "wait-for-apiserver-timeout"),
         use_service_account_credentials=options["use-service-account-credentials"],
         profiling=options["profiling"],
@@ -331,12 +357,10 @@ def _leader_election(options: Options) -> LeaderElectionConfig:
         options.problem("leader-elect-resource-lock", f'must be "leases", not "{lock}"')
     for name in ("name", "namespace"):
         if not options[f"leader-elect-resource-{name}"]:
-            options.problem(f"leader-elect-resource-{name}", "must not be empty")
-    if config.lease_duration < 1:
-        options.problem(
-            "leader-elect-lease-duration",
-            f"must be at least 1s, it is {options['leader-elect-lease-duration']}",
-        )
+            options.warnings.append(
+                f"{options.origin(f'leader-elect-resource-{name}')}: without it the "
+                "lease cannot be taken, and no controller starts"
+            )
     if config.renew_deadline <= 0:
         options.problem("leader-elect-renew-deadline", "must be greater than 0")
     elif config.renew_deadline >= config.lease_duration:
@@ -358,7 +382,7 @@ def _leader_election(options: Options) -> LeaderElectionConfig:
     return config
 
 
-def _logging(options: Options) -> LoggingConfig:
+def _logging(options: Options, features: FeatureGates) -> LoggingConfig:
     output = options["logging-format"]
     if output not in ("text", "json"):
         options.problem("logging-format", f'must be "text" or "json", not "{output}"')
@@ -366,15 +390,33 @@ def _logging(options: Options) -> LoggingConfig:
     form: Literal["text", "json"] = output
     if options["v"] < 0:
         options.problem("v", f"must not be negative, it is {options['v']}")
-    vmodule = _numbers(options, "vmodule", int)
+    vmodule = _numbers(options, "vmodule", parse_level)
     if vmodule and form != "text":
         options.problem("vmodule", "is for --logging-format=text only")
+    if not features.is_enabled(LOGGING_ALPHA):
+        _refuse_alpha_logging(options)
     return LoggingConfig(
         format=form,
         verbosity=options["v"],
         vmodule=tuple((pattern, int(level)) for pattern, level in vmodule.items()),
         split_stream=options[f"log-{form}-split-stream"],
     )
+
+
+def _refuse_alpha_logging(options: Options) -> None:
+    for form in ("json", "text"):
+        for part in ("split-stream", "info-buffer-size"):
+            name = f"log-{form}-{part}"
+            if options[name] and not _is_zero(options[name]):
+                options.problem(
+                    name,
+                    f"Feature {LOGGING_ALPHA.name} is disabled; give "
+                    f"--feature-gates={LOGGING_ALPHA.name}=true as well",
+                )
+
+
+def _is_zero(value: Any) -> bool:  # noqa: ANN401 - a switch or a quantity
+    return isinstance(value, str) and not value.strip("0.mkKMGTPEi")
 
 
 def _serving(options: Options) -> ServingConfig:
@@ -406,17 +448,20 @@ def _serving(options: Options) -> ServingConfig:
 def _named_certificates(options: Options) -> list[CertificateFiles]:
     found = []
     for text in options["tls-sni-cert-key"]:
-        files, _, names = text.partition(":")
-        certificate, comma, key = files.partition(",")
-        if not comma or not certificate or not key or "," in key:
+        files, colon, names = (part.strip() for part in text.partition(":"))
+        certificate, comma, key = (part.strip() for part in files.partition(","))
+        is_malformed = not comma or "," in key or (colon and not names)
+        if is_malformed or not certificate or not key:
             options.problem(
                 "tls-sni-cert-key",
                 f"{text!r} must be written as certfile,keyfile or "
                 "certfile,keyfile:name,name",
             )
             continue
-        listed = tuple(name for name in names.split(",") if name)
-        found.append(CertificateFiles(certificate, key, listed))
+        listed = (name.strip() for name in names.split(","))
+        found.append(
+            CertificateFiles(certificate, key, tuple(name for name in listed if name))
+        )
     return found
 
 

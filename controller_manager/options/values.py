@@ -1,7 +1,7 @@
 """Parses values, from the command line (pflag's syntax) and from a file (YAML)."""
 
+import csv
 import ipaddress
-import math
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -9,8 +9,14 @@ from typing import Any, Final
 
 from controller_manager.options.durations import format_duration, parse_duration
 from controller_manager.options.flag import Flag, FlagType
+from controller_manager.options.numbers import (
+    in_range,
+    parse_integer,
+    parse_level,
+    parse_number,
+)
 
-_QUANTITY: Final = re.compile(r"\d+(\.\d*)?(m|k|[KMGTPE]i?)?")
+_QUANTITY: Final = re.compile(r"[0-9]+(\.[0-9]*)?(m|k|[KMGTPE]i?)?")
 _BITS: Final[dict[str, int]] = {"int32": 32, "Level": 32}
 
 
@@ -51,14 +57,28 @@ def parse_flag(flag: Flag, texts: Sequence[str]) -> Any:  # noqa: ANN401 - by ty
         return _parse_one(flag.type, texts[-1])
     match flag.type:
         case "strings":
-            return [part for text in texts for part in _split(text)]
+            return [part for text in texts for part in _fields(text)]
         case "int32Slice":
-            return [_integer(part, 32) for text in texts for part in _split(text)]
+            return [
+                parse_integer(part, 32) for text in texts for part in text.split(",")
+            ]
         case "namedCertKey":
-            return list(texts)
+            return [part for text in texts for part in text.split(";")]
         case "gates":
             return _gates(part for text in texts for part in _split(text))
     return dict(_pair(part) for text in texts for part in _pairs_of(text))
+
+
+def _fields(text: str) -> list[str]:
+    """Return the fields of a line of CSV, which are not trimmed (pflag's StringSlice).
+
+    An empty line has no fields.
+    """
+    try:
+        return next(csv.reader([text], strict=True))
+    except csv.Error as error:
+        msg = f"not a list with commas: {text!r}: {error}"
+        raise ValueError(msg) from error
 
 
 def _split(text: str) -> list[str]:
@@ -106,8 +126,10 @@ def _parse_one(flag_type: FlagType, text: str) -> Any:  # noqa: ANN401 - by type
     match flag_type:
         case "bool":
             return parse_bool(text)
-        case "int" | "int32" | "Level":
-            return _integer(text, _BITS.get(flag_type, 64))
+        case "int" | "int32":
+            return parse_integer(text, _BITS.get(flag_type, 64))
+        case "Level":
+            return parse_level(text)
         case "float" | "float32":
             return parse_number(text)
         case "duration":
@@ -121,39 +143,16 @@ def _parse_one(flag_type: FlagType, text: str) -> Any:  # noqa: ANN401 - by type
     return text
 
 
-def _integer(text: str, bits: int) -> int:
-    if not re.fullmatch(r"[+-]?\d+", text):
-        msg = f"not a whole number: {text!r}"
-        raise ValueError(msg)
-    return _in_range(int(text), bits)
-
-
-def _in_range(number: int, bits: int) -> int:
-    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        msg = f"out of range: {number}"
-        raise ValueError(msg)
-    return number
-
-
-def parse_number(text: str) -> float:
-    """Return a finite number; raises ValueError for anything else."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        msg = f"not a number: {text!r}"
-        raise ValueError(msg)
-    # 20 for 20.0, as Go prints it.
-    return int(number) if number == int(number) else number
-
-
 def _address(text: str) -> str:
     try:
-        return str(ipaddress.ip_address(text))
+        address = ipaddress.ip_address(text.strip())
     except ValueError:
+        address = None
+    # Go's net.ParseIP takes no zone.
+    if address is None or "%" in text:
         msg = f"not an IP address: {text!r}"
-        raise ValueError(msg) from None
+        raise ValueError(msg)
+    return str(address)
 
 
 def check_file_value(flag_type: FlagType, value: Any) -> Any:  # noqa: ANN401 - by type
@@ -168,7 +167,7 @@ def check_file_value(flag_type: FlagType, value: Any) -> Any:  # noqa: ANN401 - 
             if isinstance(value, bool):
                 value = str(value)
             number = _of(int, value, "a whole number")
-            return _in_range(number, _BITS.get(flag_type, 64))
+            return in_range(number, _BITS.get(flag_type, 64))
         case "float" | "float32":
             if isinstance(value, bool) or not isinstance(value, int | float):
                 return _of(float, None if value is None else str(value), "a number")

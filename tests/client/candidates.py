@@ -67,6 +67,7 @@ class Candidate:
         *,
         clock: Clock | None = None,
         watches: bool = True,
+        config: LeaderElectionConfig = CONFIG,
     ) -> None:
         self.transport = Faulty(cluster)
         self.metrics = Metrics()
@@ -83,7 +84,7 @@ class Candidate:
         )
         self.elector = LeaderElector(
             client,
-            CONFIG,
+            config,
             identity,
             clock=self.clock,
             rng=random.Random(identity),

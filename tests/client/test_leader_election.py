@@ -21,6 +21,7 @@ from controller_manager.client.leader_election import (
 )
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
+from controller_manager.options.config import LeaderElectionConfig
 from tests.client.candidates import NAME, Candidate
 from tests.clusters import EPOCH, Cluster
 
@@ -223,6 +224,36 @@ async def test_without_a_watch_a_standby_polls(cluster: Cluster) -> None:
         released = time()
         await waiting
         assert time() - released < 4.4
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LeaderElectionConfig(resource_name=""),
+        LeaderElectionConfig(resource_namespace=""),
+    ],
+)
+async def test_a_lease_without_a_name_is_never_taken(
+    cluster: Cluster, config: LeaderElectionConfig
+) -> None:
+    """No request is sent, because it would address all leases of a namespace."""
+    candidate = Candidate(cluster, "a", config=config)
+    sent: list[str] = []
+
+    async def record(request: Request) -> None:
+        sent.append(request.path)
+
+    candidate.transport.fault = record
+    async with candidate.running():
+        acquiring = asyncio.create_task(candidate.elector.acquire())
+        await asyncio.sleep(60)
+        assert (acquiring.done(), candidate.elector.is_leader, sent) == (
+            False,
+            False,
+            [],
+        )
+        acquiring.cancel()
+        await candidate.elector.release()
 
 
 async def hang(_: Request) -> Response | None:
