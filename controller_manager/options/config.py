@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeVar
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.gates import FeatureGates
 from controller_manager.options.serving_flags import DEFAULT_SECURE_PORT
+from controller_manager.options.versions import THIS_MINOR
 
 OptionsT = TypeVar("OptionsT", bound=ControllerOptions)
 
@@ -169,7 +170,8 @@ class Config:
     """The whole configuration of the daemon.
 
     `controllers` has the options of controllers, by the class that declares them; a
-    class that is not there has all defaults. `document` is the configuration as
+    class that is not there has all defaults. `emulated_version` is the version whose
+    defaults the feature gates have. `document` is the configuration as
     /configz shows it, `flags` as /flagz shows it.
     """
 
@@ -186,6 +188,7 @@ class Config:
     root_ca_file: str = ""
     pod_ranges: PodRangesConfig = PodRangesConfig()
     features: FeatureGates = field(default_factory=FeatureGates)
+    emulated_version: str = f"1.{THIS_MINOR}"
     warnings: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)

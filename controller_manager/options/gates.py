@@ -3,10 +3,18 @@
 Names, stages, defaults, locks and dependencies are those of Kubernetes 1.36.
 """
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct, field
+
+from controller_manager.options.upstream_gates import (
+    DEPENDENCIES,
+    GateSpec,
+    known_gates,
+)
+from controller_manager.options.versions import THIS_MINOR
 
 Stage = Literal["ALPHA", "BETA"]
 
@@ -31,10 +39,22 @@ ATOMIC_FIFO: Final = Gate("AtomicFIFO")
 WATCH_LIST_CLIENT: Final = Gate("WatchListClient")
 """Initial lists are streamed by the watch."""
 
+COMPONENT_FLAGZ: Final = Gate("ComponentFlagz")
+"""The server shows its flags under /flagz."""
+
+COMPONENT_STATUSZ: Final = Gate("ComponentStatusz")
+"""The server shows its versions and paths under /statusz."""
+
 LOGGING_ALPHA: Final = Gate("LoggingAlphaOptions", "ALPHA", default=False)
 """The flags of logs that are alpha upstream may be given."""
 
-GENERAL_GATES: Final = (ATOMIC_FIFO, LOGGING_ALPHA, WATCH_LIST_CLIENT)
+GENERAL_GATES: Final = (
+    ATOMIC_FIFO,
+    COMPONENT_FLAGZ,
+    COMPONENT_STATUSZ,
+    LOGGING_ALPHA,
+    WATCH_LIST_CLIENT,
+)
 """The gates of no particular controller; a controller declares its own gates."""
 
 
@@ -54,66 +74,110 @@ _ALL: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 class ResolvedGates(Struct):
     """The result of `resolve_gates`.
 
-    `ignored` are given gates without an effect; `problems` has a line for each.
+    `ignored` are given gates without an effect. `warnings` and `problems` have a line
+    for each.
     """
 
     gates: FeatureGates
     ignored: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def resolve_gates(given: Mapping[str, bool], gates: Sequence[Gate]) -> ResolvedGates:
+def resolve_gates(
+    given: Mapping[str, bool], gates: Sequence[Gate], minor: int = THIS_MINOR
+) -> ResolvedGates:
     """Return the value of every gate, as component-base's featuregate does.
 
+    `gates` are those that have an effect in this build. Defaults, stages and locks are
+    those of Kubernetes 1.`minor`, which may be an earlier version to emulate.
     ``AllAlpha`` and ``AllBeta`` set the gates of their stage that are not given
-    themselves. A locked gate can only be set to its default.
+    themselves. Problems: a gate that nothing knows, a value that a gate cannot have in
+    that version, and a gate that is enabled without one that it depends on.
     """
-    free = [gate for gate in gates if not gate.locked]
-    locked = {gate.name: gate.default for gate in gates if gate.locked}
-    stages = {gate.stage for gate in free}
+    specs = {**{gate.name: _spec(gate) for gate in gates}, **known_gates(minor)}
+    dependencies = {**{gate.name: gate.depends_on for gate in gates}, **DEPENDENCIES}
     by_stage = {_ALL[name]: value for name, value in given.items() if name in _ALL}
-    positions = {
-        gate.name: given.get(gate.name, by_stage.get(gate.stage, gate.default))
-        for gate in free
+    values = {
+        name: given.get(name, by_stage.get(spec.stage, spec.default))
+        for name, spec in specs.items()
     }
-    defaults = {gate.name: gate.default for gate in free}
+    problems = list(_refused(given, specs, minor))
+    ours = {gate.name: gate.default for gate in gates}
     return ResolvedGates(
-        gates=FeatureGates(dict(positions.items() - defaults.items())),
-        ignored=[
-            name
-            for name in given
-            if name not in positions
-            and name not in locked
-            and _ALL.get(name) not in stages
-        ],
-        problems=[
-            *_moved_though_locked(given, locked),
-            *_without_dependency(free, positions),
-        ],
+        gates=FeatureGates(
+            {name: values[name] for name in ours if values[name] != ours[name]}
+        ),
+        ignored=[name for name in given if name in specs and name not in ours],
+        warnings=list(_warnings(given, values, specs, minor)),
+        problems=problems or list(_without_dependency(dependencies, values)),
     )
 
 
-def _moved_though_locked(
-    given: Mapping[str, bool], locked: Mapping[str, bool]
+def _spec(gate: Gate) -> GateSpec:
+    return GateSpec(gate.stage, default=gate.default, locked=gate.locked)
+
+
+def _refused(
+    given: Mapping[str, bool], specs: Mapping[str, GateSpec], minor: int
 ) -> Iterator[str]:
     for name, value in given.items():
-        if locked.get(name, value) != value:
+        if name in _ALL:
+            continue
+        spec = specs.get(name)
+        if spec is None:
+            yield f"unrecognized feature gate: {name}{_hint(name, specs)}"
+        elif spec.locked and spec.default != value:
             yield (
-                f"cannot set {name} to {_text(value)}: Kubernetes 1.36 has locked it "
-                f"to {_text(locked[name])}; leave it out"
+                f"cannot set feature gate {name} to {_text(value)}, feature is locked "
+                f"to {_text(spec.default)}"
+            )
+        elif spec.stage == "PREALPHA":
+            yield (
+                f"cannot set feature gate {name} to {_text(value)}, feature is "
+                f"PreAlpha at emulated version 1.{minor}"
             )
 
 
-def _without_dependency(
-    gates: Iterable[Gate], positions: Mapping[str, bool]
+def _hint(name: str, specs: Mapping[str, GateSpec]) -> str:
+    close = difflib.get_close_matches(name, specs, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _warnings(
+    given: Mapping[str, bool],
+    values: Mapping[str, bool],
+    specs: Mapping[str, GateSpec],
+    minor: int,
 ) -> Iterator[str]:
-    for gate in gates:
-        for other in gate.depends_on:
-            if positions[gate.name] and not positions[other]:
-                yield (
-                    f"{gate.name} is enabled, but depends on {other}, which is "
-                    f"disabled; set {gate.name}=false as well"
-                )
+    """Yield upstream's warnings of gates that have come of age, or are too young."""
+    words = {"GA": "GA", "DEPRECATED": "deprecated"}
+    for name, value in given.items():
+        if name in specs and (word := words.get(specs[name].stage)):
+            yield (
+                f"Setting {word} feature gate {name}={_text(value)}. It will be "
+                "removed in a future release."
+            )
+    enabled = [
+        name for name, spec in specs.items() if spec.stage == "ALPHA" and values[name]
+    ]
+    if enabled and minor != THIS_MINOR:
+        yield (
+            "component has alpha features enabled in emulated version, this is "
+            f"unsupported: features=[{' '.join(sorted(enabled))}]"
+        )
+
+
+def _without_dependency(
+    dependencies: Mapping[str, tuple[str, ...]], values: Mapping[str, bool]
+) -> Iterator[str]:
+    for name, needed in sorted(dependencies.items()):
+        disabled = [other for other in needed if not values.get(other, False)]
+        if values[name] and disabled:
+            yield (
+                f"{name} is enabled, but depends on features that are disabled: "
+                f"[{' '.join(disabled)}]"
+            )
 
 
 def describe(gates: Iterable[Gate]) -> str:

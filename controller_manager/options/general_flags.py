@@ -187,8 +187,8 @@ _GENERIC: Final = section(
         "emulated-version",
         "strings",
         None,
-        "Versions of components to emulate.",
-        inert=_VERSIONS,
+        "The earlier version of Kubernetes whose defaults of feature gates to have, "
+        "such as 1.35 or kube=1.35.",
     ),
     Flag(
         "external-cloud-volume-plugin",

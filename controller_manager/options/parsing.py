@@ -44,7 +44,7 @@ from controller_manager.options.numbers import (
     parse_number,
 )
 from controller_manager.options.values import default_value, parse_flag
-from controller_manager.options.versions import minor_version
+from controller_manager.options.versions import THIS_MINOR, minor_version
 
 _JITTER: Final = 1.2
 
@@ -136,8 +136,8 @@ def parse(
     _warn_of_inert_flags(options)
     _check_signers(options)
     _check_values(options)
-    _check_versions(options)
-    features = _features(options)
+    emulated = _emulated_minor(options)
+    features = _features(options, emulated)
     config = Config(
         client=_client(options),
         generic=_generic(options),
@@ -154,6 +154,7 @@ def parse(
             cluster=options["cluster-cidr"],
         ),
         features=features,
+        emulated_version=f"1.{emulated}",
         document=as_tree(options.values),
         flags=_flag_texts(options),
         warnings=tuple(options.warnings),
@@ -188,17 +189,16 @@ def _check_values(options: Options) -> None:
             options.problem(flag.name, complaint)
 
 
-def _check_versions(options: Options) -> None:
-    """Check the versions to emulate and to be compatible with."""
-    try:
-        emulated = minor_version(options.words("emulated-version"))
-    except ValueError as error:
-        options.problem("emulated-version", str(error))
-        return
-    try:
-        minor_version(options.words("min-compatibility-version"), emulated)
-    except ValueError as error:
-        options.problem("min-compatibility-version", str(error))
+def _emulated_minor(options: Options) -> int:
+    """Return the minor version to emulate; check the one to be compatible with."""
+    minors = [THIS_MINOR]
+    for flag in ("emulated-version", "min-compatibility-version"):
+        try:
+            minors.append(minor_version(options.words(flag), minors[-1]))
+        except ValueError as error:
+            options.problem(flag, str(error))
+            return minors[-1]
+    return minors[1]
 
 
 def _warn_of_inert_flags(options: Options) -> None:
@@ -566,13 +566,14 @@ def _authorization(options: Options) -> AuthorizationConfig:
     )
 
 
-def _features(options: Options) -> FeatureGates:
-    resolved = resolve_gates(options["feature-gates"], options.build.gates)
+def _features(options: Options, minor: int) -> FeatureGates:
+    resolved = resolve_gates(options["feature-gates"], options.build.gates, minor)
     for problem in resolved.problems:
         options.problem("feature-gates", problem)
+    origin = options.origin("feature-gates")
+    options.warnings += [f"{origin}: {each}" for each in resolved.warnings]
     options.warnings += [
-        f"{options.origin('feature-gates')}: {name} has no effect in this build"
-        for name in resolved.ignored
+        f"{origin}: {name} has no effect in this build" for name in resolved.ignored
     ]
     return resolved.gates
 

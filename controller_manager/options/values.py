@@ -110,15 +110,27 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _gates(entries: Any) -> dict[str, bool]:  # noqa: ANN401 - an iterable of texts
     gates: dict[str, bool] = {}
+    prefixed = set()
     for entry in entries:
-        # 1.36 accepts a component before the gate: kube:SomeFeature=true.
-        name, _, text = entry.removeprefix("kube:").partition("=")
+        # A component may stand before the gate: kube:SomeFeature=true.
+        component, colon, rest = (part.strip() for part in entry.rpartition(":"))
+        if colon and component != "kube":
+            msg = f"component not registered: {component}"
+            raise ValueError(msg)
+        prefixed.add(bool(colon))
+        name, _, text = (part.strip() for part in rest.partition("="))
         try:
             # Without an = the text is empty, which is not a truth value.
             gates[name] = parse_bool(text)
         except ValueError:
             msg = f"{entry!r} is not name=true or name=false"
             raise ValueError(msg) from None
+    if len(prefixed) > 1:
+        msg = (
+            "set kube feature gates with default empty prefix or kube: prefix "
+            "consistently, do not mix use"
+        )
+        raise ValueError(msg)
     return gates
 
 

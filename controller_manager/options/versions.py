@@ -9,13 +9,15 @@ from typing import Final
 
 from controller_manager.version import KUBERNETES_VERSION
 
+THIS_MINOR: Final = int(KUBERNETES_VERSION.split(".")[1])
+"""The minor version of Kubernetes 1 that this build reproduces."""
+
 _COMPONENT: Final = "kube"
-_MINOR: Final = int(KUBERNETES_VERSION.split(".")[1])
-_OLDEST: Final = _MINOR - 3
+_OLDEST: Final = THIS_MINOR - 3
 _VERSION: Final = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.0+)?")
 
 
-def minor_version(entries: Sequence[str], newest: int = _MINOR) -> int:
+def minor_version(entries: Sequence[str], newest: int = THIS_MINOR) -> int:
     """Return the minor version that the entries of a flag name, `newest` for none.
 
     An entry is a version of Kubernetes 1, with or without ``kube=`` and ``v`` before

@@ -21,6 +21,7 @@ from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import ServingCollectors
 from controller_manager.options.config import Config
+from controller_manager.options.gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from controller_manager.options.parsing import configz
 from controller_manager.serving import debug, zpages
 from controller_manager.serving.authentication import Authenticator, Refused
@@ -147,8 +148,11 @@ class Server:
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get(_METRICS, self._metrics)
         app.router.add_get("/configz", self._configz)
-        app.router.add_get("/flagz", self._flagz)
-        app.router.add_get("/statusz", self._statusz)
+        features = self._config.features
+        if features.is_enabled(COMPONENT_FLAGZ):
+            app.router.add_get("/flagz", self._flagz)
+        if features.is_enabled(COMPONENT_STATUSZ):
+            app.router.add_get("/statusz", self._statusz)
         app.router.add_get(
             "/debug/controllers/{controller}/{page}", self._debug_controller
         )
@@ -308,12 +312,12 @@ class Server:
 
     async def _statusz(self, request: web.Request) -> web.Response:
         started, now = self._pages.started_at, self._clock.now()
-        paths = self._paths()
+        paths, emulated = self._paths(), self._config.emulated_version
         return _zpage(
             request,
             "Statusz",
-            lambda: zpages.statusz_text(started, now, paths),
-            lambda version: zpages.statusz_json(started, now, paths, version),
+            lambda: zpages.statusz_text(started, now, paths, emulated),
+            lambda version: zpages.statusz_json(started, now, paths, emulated, version),
         )
 
     def _paths(self) -> list[str]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from controller_manager.api.times import format_time
-from controller_manager.version import KUBERNETES_VERSION, VERSION
+from controller_manager.version import VERSION
 
 COMPONENT: Final = "kube-controller-manager"
 _WARNING: Final = (
@@ -64,8 +64,13 @@ def flagz_json(flags: Mapping[str, str], version: str) -> bytes:
     return _object("Flagz", version, {"flags": dict(sorted(flags.items()))})
 
 
-def statusz_text(started: datetime, now: datetime, paths: Sequence[str]) -> str:
-    """Return the start time, the versions and the paths of the server as text."""
+def statusz_text(
+    started: datetime, now: datetime, paths: Sequence[str], emulated: str
+) -> str:
+    """Return the start time, the versions and the paths of the server as text.
+
+    `emulated` is the version of Kubernetes that is emulated.
+    """
     minutes, seconds = divmod(int((now - started).total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
     rows = {
@@ -73,7 +78,7 @@ def statusz_text(started: datetime, now: datetime, paths: Sequence[str]) -> str:
         "Up": f"{hours} hr {minutes:02d} min {seconds:02d} sec",
         "Python version": platform.python_version(),
         "Binary version": VERSION,
-        "Emulation version": KUBERNETES_VERSION,
+        "Emulation version": emulated,
         "Paths": " ".join(paths),
     }
     lines = [f"{name}: {html.escape(value)}" for name, value in rows.items()]
@@ -81,7 +86,7 @@ def statusz_text(started: datetime, now: datetime, paths: Sequence[str]) -> str:
 
 
 def statusz_json(
-    started: datetime, now: datetime, paths: Sequence[str], version: str
+    started: datetime, now: datetime, paths: Sequence[str], emulated: str, version: str
 ) -> bytes:
     """Return the start time, the versions and the paths as a Statusz object."""
     return _object(
@@ -92,7 +97,7 @@ def statusz_json(
             "uptimeSeconds": int((now - started).total_seconds()),
             "goVersion": f"python{platform.python_version()}",
             "binaryVersion": VERSION,
-            "emulationVersion": KUBERNETES_VERSION,
+            "emulationVersion": emulated,
             "paths": list(paths),
         },
     )

@@ -90,7 +90,7 @@ def test_flags_become_one_frozen_config() -> None:
             "kube-api-write-timeout": ["5m"],
             "wait-for-apiserver-timeout": ["3s"],
             "min-resync-period": ["1h"],
-            "feature-gates": ["WatchListClient=false,kube:AllAlpha=false"],
+            "feature-gates": ["WatchListClient=false,AllAlpha=false"],
             "v": ["4"],
             "vmodule": ["queue=6,informers/*=5"],
             "leader-elect-lease-duration": ["30s"],

@@ -1,10 +1,17 @@
 """Feature gates are taken and refused as upstream does."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from controller_manager.options.gates import FeatureGates
+from controller_manager.options.gates import FeatureGates, Gate
+from controller_manager.options.upstream_gates import DEPENDENCIES, known_gates
+from controller_manager.options.versions import THIS_MINOR
 from controller_manager.registry import registry
 from tests.cli.test_cli import config_of, problems, run
+
+DATA = Path(__file__).parent.parent / "data"
 
 BETA = {
     gate.name: False
@@ -75,15 +82,44 @@ def test_a_gate_has_the_value_that_it_is_given(
     assert features(text) == (expected, ())
 
 
-def test_gates_of_other_components_are_one_warning_each() -> None:
-    """They are taken, because upstream's arguments may name them."""
-    assert features("SidecarContainers=true,Unknown=true") == (
+def test_a_gate_without_an_effect_here_is_a_warning() -> None:
+    """It is taken, because upstream's arguments may name it."""
+    assert features("WatchList=false,SidecarContainers=true") == (
         FeatureGates(),
         (
+            (
+                "--feature-gates: Setting GA feature gate SidecarContainers=true. It "
+                "will be removed in a future release."
+            ),
+            "--feature-gates: WatchList has no effect in this build",
             "--feature-gates: SidecarContainers has no effect in this build",
-            "--feature-gates: Unknown has no effect in this build",
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "PodDeletonCost=true",
+            "unrecognized feature gate: PodDeletonCost; did you mean PodDeletionCost?",
+        ),
+        ("Q=true", "unrecognized feature gate: Q"),
+        ("wardle:A=true", "invalid argument: component not registered: wardle"),
+        (
+            "kube:PodDeletionCost=false,WatchListClient=false",
+            (
+                "invalid argument: set kube feature gates with default empty prefix or "
+                "kube: prefix consistently, do not mix use"
+            ),
+        ),
+    ],
+)
+def test_a_gate_that_upstream_does_not_know_ends_the_start(
+    text: str, expected: str
+) -> None:
+    """In upstream's words, with the nearest name."""
+    assert problems(f"--feature-gates={text}") == [f"--feature-gates: {expected}"]
 
 
 @pytest.mark.parametrize(
@@ -91,12 +127,30 @@ def test_gates_of_other_components_are_one_warning_each() -> None:
 )
 def test_a_locked_gate_has_one_value(name: str) -> None:
     """The other value is refused, as component-base does."""
-    assert features(f"{name}=true") == (FeatureGates(), ())
+    assert features(f"{name}=true") == (
+        FeatureGates(),
+        (
+            (
+                f"--feature-gates: Setting GA feature gate {name}=true. It will be "
+                "removed in a future release."
+            ),
+        ),
+    )
     (problem,) = problems(f"--feature-gates={name}=false")
     assert problem == (
-        f"--feature-gates: cannot set {name} to false: Kubernetes 1.36 has locked it "
-        "to true; leave it out"
+        f"--feature-gates: cannot set feature gate {name} to false, feature is locked "
+        "to true"
     )
+
+
+def test_a_locked_gate_without_an_effect_here_is_refused_as_well() -> None:
+    """The other program does not start with it, either."""
+    assert problems("--feature-gates=GitRepoVolumeDriver=true") == [
+        (
+            "--feature-gates: cannot set feature gate GitRepoVolumeDriver to true, "
+            "feature is locked to false"
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,23 +162,133 @@ def test_a_locked_gate_has_one_value(name: str) -> None:
 )
 def test_a_gate_needs_those_that_it_depends_on(text: str, enabled: list[str]) -> None:
     """Without AtomicFIFO upstream does not know how new a cache is."""
-    assert sorted(problems(f"--feature-gates={text}")) == sorted(
-        f"--feature-gates: {name} is enabled, but depends on AtomicFIFO, which is "
-        f"disabled; set {name}=false as well"
+    assert problems(f"--feature-gates={text}") == sorted(
+        f"--feature-gates: {name} is enabled, but depends on features that are "
+        "disabled: [AtomicFIFO]"
         for name in enabled
     )
 
 
-def test_resizing_pods_as_a_whole_needs_their_resources() -> None:
-    """So both have to be disabled, as upstream asks for."""
-    (problem,) = problems("--feature-gates=PodLevelResources=false")
-    assert problem == (
-        "--feature-gates: InPlacePodLevelResourcesVerticalScaling is enabled, but "
-        "depends on PodLevelResources, which is disabled; set "
-        "InPlacePodLevelResourcesVerticalScaling=false as well"
-    )
+@pytest.mark.parametrize(
+    ("text", "name", "needed"),
+    [
+        ("WorkloadWithJob=true", "WorkloadWithJob", "GenericWorkload"),
+        (
+            "PodLevelResources=false",
+            "InPlacePodLevelResourcesVerticalScaling",
+            "PodLevelResources",
+        ),
+        (
+            "DRAWorkloadResourceClaims=true",
+            "DRAWorkloadResourceClaims",
+            "GenericWorkload",
+        ),
+    ],
+)
+def test_an_unmet_dependency_ends_the_start(text: str, name: str, needed: str) -> None:
+    """Also if this build heeds only one of the two gates."""
+    assert problems(f"--feature-gates={text}") == [
+        (
+            f"--feature-gates: {name} is enabled, but depends on features that are "
+            f"disabled: [{needed}]"
+        )
+    ]
+
+
+def test_resizing_pods_as_a_whole_is_disabled_with_their_resources() -> None:
+    """Both have to be disabled, as upstream asks for."""
     both = "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false"
-    assert features(both)[1] == ()
+    assert features(both) == (
+        FeatureGates(
+            {
+                "PodLevelResources": False,
+                "InPlacePodLevelResourcesVerticalScaling": False,
+            }
+        ),
+        (),
+    )
+
+
+def test_the_defaults_of_all_gates_are_those_of_1_36() -> None:
+    """As its help shows them; gates that have come of age are not in it."""
+    shown = json.loads((DATA / "feature-gates.json").read_text())
+    known = known_gates(THIS_MINOR)
+    for stage, gates in shown.items():
+        assert gates == {
+            name: spec.default for name, spec in known.items() if spec.stage == stage
+        }
+
+
+@pytest.mark.parametrize("gate", registry().gates, ids=lambda gate: gate.name)
+def test_each_declared_gate_is_as_upstream_has_it(gate: Gate) -> None:
+    """A gate may leave out those dependencies that nobody can disable."""
+    spec = known_gates(THIS_MINOR)[gate.name]
+    assert (gate.default, gate.locked) == (spec.default, spec.locked)
+    assert gate.locked or gate.stage == spec.stage
+    assert {*gate.depends_on} <= {*DEPENDENCIES.get(gate.name, ())}
+
+
+@pytest.mark.parametrize("minor", [33, 34, 35, 36])
+def test_the_defaults_of_each_version_fit_together(minor: int) -> None:
+    """No gate is enabled without one that it depends on."""
+    config = config_of({"emulated-version": [f"1.{minor}"]})
+    assert (config.emulated_version, config.warnings) == (f"1.{minor}", ())
+
+
+def test_the_version_to_emulate_has_its_own_defaults() -> None:
+    """A younger gate is off, and an alpha gate is no beta gate."""
+    config = config_of(
+        {"emulated-version": ["1.34"], "feature-gates": ["AllBeta=false"]}
+    )
+    gates = registry().gates
+    enabled = {gate.name for gate in gates if config.features.is_enabled(gate)}
+    assert enabled == {
+        "DynamicResourceAllocation",
+        "LogarithmicScaleDown",
+        "OrderedNamespaceDeletion",
+        "RecoverVolumeExpansionFailure",
+        "VolumeAttributesClass",
+    }
+    taken = config_of({"emulated-version": ["1.35"]}).features
+    assert {
+        gate.name
+        for gate in gates
+        if gate.default != taken.is_enabled(gate) and gate.default
+    } == {
+        "AtomicFIFO",
+        "ComponentFlagz",
+        "ComponentStatusz",
+        "DRADeviceTaints",
+        "DRAExtendedResource",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "StaleControllerConsistencyDaemonSet",
+        "StaleControllerConsistencyJob",
+        "StaleControllerConsistencyReplicaSet",
+        "StaleControllerConsistencyStatefulSet",
+    }
+
+
+def test_a_gate_cannot_be_set_in_a_version_before_it() -> None:
+    """In upstream's words."""
+    assert problems("--emulated-version=1.35", "--feature-gates=AtomicFIFO=true") == [
+        (
+            "--feature-gates: cannot set feature gate AtomicFIFO to true, feature is "
+            "PreAlpha at emulated version 1.35"
+        )
+    ]
+
+
+def test_an_alpha_gate_of_an_emulated_version_is_a_warning() -> None:
+    """Nobody tests that."""
+    config = config_of(
+        {"emulated-version": ["1.35"], "feature-gates": ["HPAScaleToZero=true"]}
+    )
+    assert config.warnings == (
+        (
+            "--feature-gates: component has alpha features enabled in emulated "
+            "version, this is unsupported: features=[HPAScaleToZero]"
+        ),
+    )
 
 
 def test_the_help_names_every_gate() -> None:

@@ -170,8 +170,8 @@ def test_a_lease_without_a_name_is_a_warning() -> None:
     """The process runs as upstream's, but it can never lead."""
     assert config_of({"leader-elect-resource-name": [""]}).warnings == (
         (
-            "--leader-elect-resource-name: without it the lease cannot be taken, and no "
-            "controller starts"
+            "--leader-elect-resource-name: without it the lease cannot be taken, and "
+            "no controller starts"
         ),
     )
 

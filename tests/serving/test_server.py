@@ -32,6 +32,7 @@ from controller_manager.options.config import (
     RequestHeaderConfig,
     ServingConfig,
 )
+from controller_manager.options.gates import FeatureGates
 from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.certificates import (
     ServingError,
@@ -152,11 +153,34 @@ async def test_statusz_shows_start_time_and_versions() -> None:
     lines = text.splitlines()
     assert lines[1] == "kube-controller-manager statusz"
     assert "Started: Thu Jan  1 00:00:00 UTC 2026" in lines
-    assert "Emulation version: v1.36.2" in lines
+    assert "Emulation version: 1.36" in lines
     assert '"startTime": "2026-01-01T00:00:00Z"' in encoded[1]
     paths = "/configz /debug /flagz /healthz /livez /metrics /readyz /statusz"
     assert f"Paths: {paths}" in lines
     assert json.loads(encoded[1])["paths"] == paths.split()
+
+
+@pytest.mark.parametrize(
+    ("gate", "path"), [("ComponentFlagz", "/flagz"), ("ComponentStatusz", "/statusz")]
+)
+async def test_a_page_whose_gate_is_disabled_does_not_exist(
+    gate: str, path: str
+) -> None:
+    """The other page does."""
+    config = config_of(features=FeatureGates({gate: False}))
+    async with serving(config) as url:
+        answers = {each: await get(url + each) for each in ("/flagz", "/statusz")}
+    assert answers.pop(path) == (404, "404 page not found\n")
+    ((status, text),) = answers.values()
+    assert status == 200
+    assert path not in text
+
+
+async def test_statusz_shows_the_version_that_is_emulated() -> None:
+    """``--emulated-version``."""
+    async with serving(config_of(emulated_version="1.34")) as url:
+        _, text = await get(f"{url}/statusz")
+    assert "Emulation version: 1.34" in text.splitlines()
 
 
 @pytest.mark.parametrize(
