@@ -97,7 +97,9 @@ def resolve_gates(
     """
     specs = {**{gate.name: _spec(gate) for gate in gates}, **known_gates(minor)}
     dependencies = {**{gate.name: gate.depends_on for gate in gates}, **DEPENDENCIES}
-    by_stage = {_ALL[name]: value for name, value in given.items() if name in _ALL}
+    by_stage: dict[str, bool] = {
+        _ALL[name]: value for name, value in given.items() if name in _ALL
+    }
     values = {
         name: given.get(name, by_stage.get(spec.stage, spec.default))
         for name, spec in specs.items()
@@ -151,7 +153,7 @@ def _warnings(
     minor: int,
 ) -> Iterator[str]:
     """Yield upstream's warnings of gates that have come of age, or are too young."""
-    words = {"GA": "GA", "DEPRECATED": "deprecated"}
+    words: dict[str, str] = {"GA": "GA", "DEPRECATED": "deprecated"}
     for name, value in given.items():
         if name in specs and (word := words.get(specs[name].stage)):
             yield (

@@ -25,6 +25,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, WORKLOADS
 from controller_manager.controllers.batch.job.gates import (
+    MUTABLE_DIRECTIVES,
     READS_OWN_WRITES,
     WORKLOAD_WITH_JOB,
 )
@@ -58,7 +59,7 @@ CONTROLLER = Descriptor(
         ),
     ),
     options=JobOptions,
-    gates=(READS_OWN_WRITES, WORKLOAD_WITH_JOB),
+    gates=(MUTABLE_DIRECTIVES, READS_OWN_WRITES, WORKLOAD_WITH_JOB),
     permissions=(
         allow(JOBS, "get", "list", "patch", "update", "watch"),
         allow(JOBS, "update", subresource="status"),

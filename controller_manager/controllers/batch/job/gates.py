@@ -13,3 +13,6 @@ WORKLOAD_WITH_JOB: Final = Gate(
     "WorkloadWithJob", "ALPHA", default=False, depends_on=("GenericWorkload",)
 )
 """The pods of a job that need each other are scheduled together."""
+
+MUTABLE_DIRECTIVES: Final = Gate("MutableSchedulingDirectivesForSuspendedJobs")
+"""A job that is suspended may change where its pods run; it has no start time then."""

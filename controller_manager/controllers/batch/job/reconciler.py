@@ -26,7 +26,10 @@ from controller_manager.controllers.batch.job.assessment import (
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
 from controller_manager.controllers.batch.job.gangs import Gangs
-from controller_manager.controllers.batch.job.gates import READS_OWN_WRITES
+from controller_manager.controllers.batch.job.gates import (
+    MUTABLE_DIRECTIVES,
+    READS_OWN_WRITES,
+)
 from controller_manager.controllers.batch.job.memory import Memory
 from controller_manager.controllers.batch.job.metrics import (
     RECONCILING,
@@ -107,7 +110,9 @@ class JobReconciler(Reconciler[Job]):
         """Take the context, and watch jobs and pods."""
         super().__init__(context)
         self.workers = context.config.of(JobOptions).concurrent_syncs
-        self.reads_own_writes = context.config.features.is_enabled(READS_OWN_WRITES)
+        gates = context.config.features
+        self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)
+        self._keeps_start = not gates.is_enabled(MUTABLE_DIRECTIVES)
         self._pods = self.lister(PODS)
         self._metrics = context.metrics.of(JobMetrics)
         self._memory = Memory(context, reads_own_writes=self.reads_own_writes)
@@ -254,7 +259,7 @@ class JobReconciler(Reconciler[Job]):
         key = key_of(assessment.job)
         await self._format_indexes(assessment)
         now = self.clock.now()
-        count = tally(assessment, activity, target, now)
+        count = tally(assessment, activity, target, now, keeps_start=self._keeps_start)
         job = await self._applier.write_status(assessment.job, count.status)
         self._memory.set_back_off(key, assessment.back_off)
         self._metrics.failures_handled(count.actions)

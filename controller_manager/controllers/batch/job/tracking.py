@@ -97,10 +97,13 @@ def tally(
     activity: Activity,
     target: Target | None,
     now: datetime,
+    *,
+    keeps_start: bool = False,
 ) -> Tally:
     """Return the first status of a sync, which mentions all pods that have ended.
 
-    The status has the condition of the target, too.
+    The status has the condition of the target, too. With `keeps_start`, a job that is
+    suspended keeps its start time.
     """
     job = assessment.job
     tracked = {pod.metadata.uid for pod in assessment.tracked}
@@ -117,7 +120,7 @@ def tally(
     if is_indexed(job):
         status = _with_indexes(status, assessment)
     if activity.decided and target is None:
-        status = _with_suspension(job, status, now)
+        status = _with_suspension(job, status, now, keeps_start=keeps_start)
     if target is not None:
         standing = condition(target.type, "True", target.reason, target.message, now)
         status = replace(status, conditions=with_condition(status.conditions, standing))
@@ -275,11 +278,13 @@ def _with_indexes(status: JobStatus, assessment: Assessment) -> JobStatus:
     )
 
 
-def _with_suspension(job: Job, status: JobStatus, now: datetime) -> JobStatus:
+def _with_suspension(
+    job: Job, status: JobStatus, now: datetime, *, keeps_start: bool
+) -> JobStatus:
     """Set the condition Suspended; its change stops or restarts the job's clock."""
     if is_suspended(job):
         new = condition(SUSPENDED, "True", "JobSuspended", "Job suspended", now)
-        start = None
+        start = status.start_time if keeps_start else None
     else:
         new = condition(SUSPENDED, "False", "JobResumed", "Job resumed", now)
         start = format_time(now)

@@ -27,9 +27,9 @@ _tally = tracking.tally
 _remove_finalizer = apply.remove_finalizer
 
 
-def _count_at_once(*arguments: Any) -> Tally:
+def _count_at_once(*arguments: Any, **named: Any) -> Tally:
     """Count pods in the first status, while they still have their finalizers."""
-    found = _tally(*arguments)
+    found = _tally(*arguments, **named)
     return replace(found, status=tracking.settle(found.status, frozenset()))
 
 

@@ -1,10 +1,13 @@
 """Jobs that users and other managers change while they run."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.batch.job.user import JobUser, job_config
 from tests.controllers.user import settle
@@ -63,6 +66,29 @@ async def test_a_job_that_an_older_manager_suspended_is_resumed(
         assert [each.status for each in recording.writes if each.status >= 400] == []
         await settle(30)
         assert (await user.ends())[0] == ("FailureTarget", "DeadlineExceeded")
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_a_suspended_job_has_no_start_time_unless_a_gate_is_disabled(
+    cluster: Cluster, user: JobUser, *, enabled: bool
+) -> None:
+    """Managers before 1.35 left it; a job that is resumed starts anew either way."""
+    gate = "MutableSchedulingDirectivesForSuspendedJobs"
+    features = FeatureGates({} if enabled else {gate: False})
+    async with cluster.manager(replace(job_config(), features=features)):
+        await user.run()
+        await settle(5)
+        started = (await user.job()).status.start_time
+        await user.change(suspend=True)
+        await settle(5)
+        suspended = (await user.job()).status
+        await user.change(suspend=False)
+        await settle(5)
+        resumed = (await user.job()).status
+    assert started is not None
+    assert suspended.start_time == (None if enabled else started)
+    assert resumed.start_time is not None
+    assert resumed.start_time > started
 
 
 @pytest.mark.parametrize("policy", list(PropagationPolicy))
