@@ -33,8 +33,9 @@ class RateLimit:
 class ClientConfig:
     """How to connect to the API server, and the rate limits.
 
-    `controllers` has the limits of controllers for which flags set one.
-    `write_timeout` is in seconds.
+    `controllers` has the limits of controllers for which flags set one. Without
+    `multiplies_rate` and `multiplies_burst`, the factors of other controllers do not
+    count. `write_timeout` is in seconds.
     """
 
     kubeconfig: str = ""
@@ -42,6 +43,8 @@ class ClientConfig:
     limit: RateLimit = RateLimit()
     write_timeout: float = WRITE_TIMEOUT
     controllers: Mapping[str, RateLimit] = field(default_factory=dict)
+    multiplies_rate: bool = True
+    multiplies_burst: bool = True
 
     def limit_of(
         self, controller: str, qps_factor: int = 1, burst_factor: int = 1
@@ -49,10 +52,13 @@ class ClientConfig:
         """Return the limit of one controller, by its name.
 
         Unless flags set one, it is the general limit times the controller's factors,
-        which are above 1 for controllers that send many requests.
+        which are above 1 for controllers that send many requests. Factors of
+        client-go's own defaults, which 0 stands for, do not count: upstream multiplies
+        the 0.
         """
         general = RateLimit(
-            self.limit.qps * qps_factor, self.limit.burst * burst_factor
+            self.limit.qps * (qps_factor if self.multiplies_rate else 1),
+            self.limit.burst * (burst_factor if self.multiplies_burst else 1),
         )
         return self.controllers.get(controller, general)
 

@@ -210,7 +210,8 @@ _GENERIC: Final = section(
         "kube-api-burst",
         "int32",
         "30",
-        "Burst to use while talking with the Kubernetes API server, per controller.",
+        "Burst to use while talking with the Kubernetes API server, per controller; 0 "
+        "stands for 10.",
         "Generic.ClientConnection.burst",
     ),
     Flag(
@@ -225,7 +226,8 @@ _GENERIC: Final = section(
         "kube-api-qps",
         "float32",
         "20",
-        "QPS to use while talking with the Kubernetes API server, per controller.",
+        "QPS to use while talking with the Kubernetes API server, per controller; 0 "
+        "stands for 5, a negative number for no limit.",
         "Generic.ClientConnection.qps",
         value_name="float",
     ),

@@ -47,6 +47,8 @@ from controller_manager.options.values import default_value, parse_flag
 from controller_manager.options.versions import THIS_MINOR, minor_version
 
 _JITTER: Final = 1.2
+_DEFAULT_QPS: Final = 5.0
+_DEFAULT_BURST: Final = 10
 
 
 class OptionsError(Exception):
@@ -256,16 +258,27 @@ def _text(value: Any) -> str:  # noqa: ANN401 - any value of the tree
 
 
 def _client(options: Options) -> ClientConfig:
-    limit = RateLimit(float(options["kube-api-qps"]), options["kube-api-burst"])
+    limit = _or_default(float(options["kube-api-qps"]), options["kube-api-burst"])
     if limit.qps > 0 and limit.burst < 1:
-        options.problem("kube-api-burst", "must be at least 1 when a QPS is set")
+        options.problem("kube-api-burst", "must not be negative when a QPS is set")
     return ClientConfig(
         kubeconfig=options["kubeconfig"],
         master=options["master"],
         limit=limit,
         write_timeout=_positive(options, "kube-api-write-timeout"),
         controllers=_limits(options, limit),
+        multiplies_rate=options["kube-api-qps"] != 0,
+        multiplies_burst=options["kube-api-burst"] != 0,
     )
+
+
+def _or_default(qps: float, burst: int) -> RateLimit:
+    """Return a rate limit in which 0 stands for client-go's default.
+
+    Upstream: RESTClientForConfigAndClient of client-go's rest/config.go. A negative
+    rate means no limit.
+    """
+    return RateLimit(qps or _DEFAULT_QPS, burst or _DEFAULT_BURST)
 
 
 def _limits(options: Options, limit: RateLimit) -> dict[str, RateLimit]:
@@ -281,14 +294,16 @@ def _limits(options: Options, limit: RateLimit) -> dict[str, RateLimit]:
                 hint = suggest(name, controllers, "")
                 options.problem(flag, f"this build has no controller {name!r}{hint}")
     limits = {
-        name: RateLimit(rates.get(name, limit.qps), int(bursts.get(name, limit.burst)))
+        name: _or_default(
+            rates.get(name, limit.qps), int(bursts.get(name, limit.burst))
+        )
         for name in {**rates, **bursts}
     }
     for name, each in limits.items():
         if each.qps > 0 and each.burst < 1:
             options.problem(
                 "controller-kube-api-burst",
-                f"the burst of {name} must be at least 1 when it has a QPS",
+                f"the burst of {name} must not be negative when it has a QPS",
             )
     return limits
 

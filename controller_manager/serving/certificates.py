@@ -6,6 +6,7 @@ is used from the next connection on.
 
 import ipaddress
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -27,6 +28,9 @@ from controller_manager.options.config import CertificateFiles, ServingConfig
 PAIR_NAME: Final = "kube-controller-manager"
 _VALIDITY: Final = timedelta(days=365)
 _RENEW_BEFORE: Final = timedelta(days=60)
+_DOMAIN: Final = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+)
 _WILDCARDS: Final = ("0.0.0.0", "::")  # noqa: S104 - what upstream calls them
 
 
@@ -132,16 +136,21 @@ class _Source:
     """One serving certificate, and the TLS settings made from it."""
 
     names: tuple[str, ...]
+    """The names that a flag gives it; without them it has those in the certificate."""
+
     read: Callable[[], Pair]
     where: str
     context: ssl.SSLContext | None = None
     made_of: tuple[bytes, ...] = ()
+    wants_names: bool = False
+    """Whether the names in the certificate count."""
 
-    def matches(self, server_name: str) -> bool:
-        name = server_name.lower()
-        parent = name.partition(".")[2]
-        # A wildcard matches exactly one label.
-        return any(pattern.lower() in (name, f"*.{parent}") for pattern in self.names)
+    own_names: tuple[str, ...] = ()
+    """The names in the certificate, if they count."""
+
+    def is_for(self, pattern: str) -> bool:
+        """Tell whether it is for a name in lower case, which may begin with ``*``."""
+        return any(each.lower() == pattern for each in self.names or self.own_names)
 
 
 @dataclass(slots=True)
@@ -255,10 +264,27 @@ class Certificates:
         _: ssl.SSLContext,
     ) -> None:
         """Pick the settings for one handshake (the ssl module's callback)."""
-        name = server_name or ""
-        named = (each for each in self._sources if name and each.matches(name))
-        source = next(named, self._sources[-1])
+        source = self._named((server_name or "").lower()) or self._sources[-1]
         connection.context = self._current(source)
+
+    def _named(self, name: str) -> _Source | None:
+        """Return the certificate for a name of SNI, `None` if none is for it.
+
+        The name itself wins over a wildcard, which stands for its first label. Names
+        that a flag gives win over those in a certificate, and then the first flag wins.
+        Upstream: BuildNamedCertificates of apiserver's dynamiccertificates.
+        """
+        named = [each for each in self._sources[:-1] if each.names]
+        others = [each for each in self._sources if each.wants_names]
+        if name:
+            for each in others:
+                self._current(each)  # A new certificate may have other names.
+        _, dot, parent = name.partition(".")
+        for pattern in (name, f"*{dot}{parent}") if name else ():
+            for source in (*named, *others):
+                if source.is_for(pattern):
+                    return source
+        return None
 
     def _current(self, source: _Source) -> ssl.SSLContext:
         try:
@@ -267,6 +293,8 @@ class Certificates:
             if source.context is None or made_of != source.made_of:
                 source.context = self._make_context(pair, authorities, source.where)
                 source.made_of = made_of
+                if source.wants_names:
+                    source.own_names = _names_in(pair.certificate, source.where)
         except ServingError as error:
             if source.context is None:
                 raise
@@ -315,23 +343,37 @@ def _from_files(files: CertificateFiles, flag: str) -> _Source:
         return Pair(_content(certificate, flag), _content(key, key_flag))
 
     where = f"{flag} {certificate} with {key_flag} {key}"
-    names = files.names
-    if flag == "--tls-sni-cert-key" and not names:
-        names = _names_in(_content(certificate, flag), f"{flag} {certificate}")
-    return _Source(names, read, where)
+    wants_names = flag == "--tls-sni-cert-key" and not files.names
+    return _Source(files.names, read, where, wants_names=wants_names)
 
 
 def _names_in(pem: bytes, where: str) -> tuple[str, ...]:
-    """Return the DNS names in a certificate."""
+    """Return the names that a certificate is for: its common name, its DNS names.
+
+    A common name counts if it is a domain, perhaps with a wildcard.
+    """
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except ValueError as error:
         msg = f"{where}: holds no PEM certificate: {error}"
         raise ServingError(msg) from error
+    common = [
+        str(each.value)
+        for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    ]
     try:
-        names = certificate.extensions.get_extension_for_class(
+        others = certificate.extensions.get_extension_for_class(
             x509.SubjectAlternativeName
         ).value.get_values_for_type(x509.DNSName)
     except x509.ExtensionNotFound:
-        names = []
-    return tuple(names)
+        others = []
+    return (*filter(_is_domain, common), *others)
+
+
+def _is_domain(name: str) -> bool:
+    """Tell whether a name is a domain, perhaps with a wildcard, and no address."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name == "*" or _DOMAIN.fullmatch(name.removeprefix("*.")) is not None
+    return False

@@ -313,8 +313,8 @@ def test_all_problems_are_reported_at_once() -> None:
             "--vmodule: is for --logging-format=text only",
         ),
         (
-            {"kube-api-burst": ["0"]},
-            "--kube-api-burst: must be at least 1 when a QPS is set",
+            {"kube-api-burst": ["-1"]},
+            "--kube-api-burst: must not be negative when a QPS is set",
         ),
         (
             {"controller-kube-api-qps": ["deployment-controller=nan"]},
@@ -630,6 +630,34 @@ def test_controllers_that_send_many_requests_have_a_higher_limit() -> None:
     assert ClientConfig().limit_of(
         "namespace-controller", *factors["namespace-controller"]
     ) == RateLimit(400, 3000)
+
+
+@pytest.mark.parametrize(
+    ("given", "plain", "namespaces"),
+    [
+        ({"kube-api-qps": ["0"]}, RateLimit(5, 30), RateLimit(5, 3000)),
+        ({"kube-api-burst": ["0"]}, RateLimit(20, 10), RateLimit(400, 10)),
+        ({"kube-api-qps": ["-1"]}, RateLimit(-1, 30), RateLimit(-20, 3000)),
+        (
+            {"controller-kube-api-qps": ["namespace-controller=0"]},
+            RateLimit(20, 30),
+            RateLimit(5, 30),
+        ),
+    ],
+)
+def test_a_rate_limit_of_zero_is_client_gos_default(
+    given: Mapping[str, Sequence[str]], plain: RateLimit, namespaces: RateLimit
+) -> None:
+    """Factors do not multiply it; a negative rate means no limit."""
+    client = config_of(given).client
+    factors = registry()["namespace-controller"]
+    assert client.limit_of("ttl-controller") == plain
+    assert (
+        client.limit_of(
+            "namespace-controller", factors.qps_factor, factors.burst_factor
+        )
+        == namespaces
+    )
 
 
 def test_the_console_script_ends_with_1_and_no_traceback() -> None:

@@ -1,8 +1,8 @@
 """Adds and removes the finalizer of claims (pvc_protection_controller.go)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
@@ -20,7 +20,7 @@ from controller_manager.controllers.storage.claimprotection.use import (
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Maps
+from controller_manager.runtime.watches import For, Maps, Watch
 
 FINALIZER: Final = "kubernetes.io/pvc-protection"
 
@@ -67,7 +67,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         """Return the deleted claims that a pod names."""
         return map(key_of, self._deleted_of(pod))
 
-    watches = (
+    watches: ClassVar[Sequence[Watch]] = (
         For(CLAIMS, when=_needs_work),
         Maps(PODS, _released, on=("add", "update")),
         Maps(PODS, _named, on=("delete",)),

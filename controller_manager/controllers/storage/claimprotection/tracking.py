@@ -1,6 +1,7 @@
 """The reconciler of claims that also keeps their condition Unused."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
@@ -20,7 +21,7 @@ from controller_manager.controllers.storage.claimprotection.unused import (
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.watches import For, Maps
+from controller_manager.runtime.watches import For, Maps, Watch
 from controller_manager.runtime.worker import Workers
 
 
@@ -50,7 +51,7 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
         """Return the claims of a pod that is gone which are not marked as unused."""
         return self._claims_without_mark(pod, unused=True)
 
-    watches = (
+    watches: ClassVar[Sequence[Watch]] = (
         For(CLAIMS, when=_needs_look),
         *ClaimProtectionReconciler.watches[1:],
         Maps(PODS, _contradicted, on=("add", "update")),
