@@ -1,6 +1,7 @@
 """The command and its subcommands."""
 
 import difflib
+import json
 import sys
 from collections.abc import Collection
 from typing import Final
@@ -22,7 +23,7 @@ from controller_manager.cli.flags import (
 from controller_manager.cli.help import NAME, config_help_text, help_text
 from controller_manager.cli.roles import roles_command
 from controller_manager.observability.log_output import drop_unwritten_output
-from controller_manager.observability.logs import make_logger
+from controller_manager.observability.logs import Logger, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
 from controller_manager.registry import RegistryError
@@ -126,10 +127,18 @@ def _run_with(config: Config) -> None:
         info_stream=sys.stdout if logging.split_stream else None,
         queued=True,
     )
+    log_flags(config, logger)
     try:
         run(run_daemon(config, logger))
     finally:
         logger.close(_LAST_LINES)
+
+
+def log_flags(config: Config, logger: Logger) -> None:
+    """Log every flag with its value at verbosity 1 (component-base's PrintFlags)."""
+    verbose = logger.v(1)
+    for name, value in sorted(config.flags.items()):
+        verbose.info(f"FLAG: --{name}={json.dumps(value, ensure_ascii=False)}")
 
 
 def _show_config(**given: tuple[str, ...]) -> None:

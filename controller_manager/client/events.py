@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol
 
 from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectReference
-from controller_manager.api.meta import KubeObject, ObjectMeta
+from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.times import format_time
 from controller_manager.client.client import Client, PatchType
@@ -102,10 +102,12 @@ class EventBroadcaster:
         message: str,
     ) -> None:
         event = self._make(resource, obj, event_type, reason, message)
-        self._logger.v(4).info(
+        self._logger.v(3).info(
             "Event occurred",
-            object=f"{obj.metadata.namespace}/{obj.metadata.name}",
+            object=key_of(obj),
+            fieldPath=event.involved_object.field_path,
             kind=resource.kind,
+            apiVersion=resource.api_version,
             type=event_type,
             reason=reason,
             message=message,

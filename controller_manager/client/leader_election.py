@@ -168,13 +168,7 @@ class LeaderElector:
         transitions = self._observed.spec.lease_transitions if self._observed else 0
         self._metrics.set_leading(leading=True)
         self._logger.info("Successfully acquired lease", lease=self._key)
-        self._recorder.event(
-            LEASES,
-            self._observed or Lease(),
-            NORMAL,
-            "LeaderElection",
-            f"{self.identity} became leader",
-        )
+        self._record("became leader")
         self._logger.v(2).info("Leading", identity=self.identity, changes=transitions)
 
     async def renew(self) -> None:
@@ -314,7 +308,19 @@ class LeaderElector:
         self._write_unconfirmed = False
         raise LeadershipLost(why)
 
+    def _record(self, what: str) -> None:
+        """Record an event about this process and the lease (RecordEvent)."""
+        self._recorder.event(
+            LEASES,
+            self._observed or Lease(),
+            NORMAL,
+            "LeaderElection",
+            f"{self.identity} {what}",
+        )
+
     def _stop_leading(self) -> None:
+        if self._leading:
+            self._record("stopped leading")
         self._leading = False
         self._metrics.set_leading(leading=False)
 

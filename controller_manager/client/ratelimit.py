@@ -17,7 +17,7 @@ class RequestLimiter:
     Requests are sent in the order in which they arrived. A request that was cancelled
     while it waited takes no token, and one that never reached the server gives its
     token back: so after an outage no request waits for attempts that were refused.
-    client-go charges these. A `qps` of 0 or less means no limit, as in client-go.
+    client-go charges these. A `qps` of 0 or less means no limit.
     """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:

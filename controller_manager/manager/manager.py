@@ -99,7 +99,7 @@ class ControllerManager:
             clock, rng, logger, self._metrics.defects.count
         )
         self._caches = self._make_caches(_most_watches(open_files))
-        self._ownership = OwnershipGroup(self._make_elector())
+        self._ownership = self._make_ownership()
         self._clients.fence(self._ownership.ownership)
         self._controllers = ControllerGroup(
             config.generic, rng, logger, self._metrics.defects.count
@@ -152,13 +152,13 @@ class ControllerManager:
         )
         return CacheGroup(factory, self._metrics.caches, self._logger)
 
-    def _make_elector(self) -> LeaderElector | None:
+    def _make_ownership(self) -> OwnershipGroup:
         config = self._config.generic.leader_election
         if not config.leader_elect:
-            return None
-        # The event about a new leader is written only while this process leads.
-        recorder = self._events.make(self._clients.writer(), COMPONENT)
-        return LeaderElector(
+            return OwnershipGroup(None)
+        # Not fenced: the last event says that this process leads no more.
+        recorder = self._events.make(self._clients.manager(), COMPONENT)
+        elector = LeaderElector(
             self._clients.lease(),
             config,
             new_identity(socket.gethostname(), self._rng),
@@ -169,6 +169,7 @@ class ControllerManager:
             logger=self._logger.bind(component="leaderelection"),
             count_defect=self._metrics.defects.count,
         )
+        return OwnershipGroup(elector, recorder.flush)
 
     def _make_startup(self, turns: Turns) -> StartUp:
         contexts = Contexts(

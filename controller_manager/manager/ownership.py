@@ -1,8 +1,14 @@
 """Ownership, the right to write: acquired before controllers start, then released."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
 
-from controller_manager.client.leader_election import LeaderElector
+from controller_manager.client.leader_election import (
+    LeaderElector,
+    LeadershipLost,
+)
 from controller_manager.client.ownership import (
     LeaseOwnership,
     Ownership,
@@ -10,13 +16,28 @@ from controller_manager.client.ownership import (
 )
 from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 
+_LAST_EVENT: Final = 1.0
+"""Seconds to wait for the event that this process stopped leading."""
+
+
+async def _no_events() -> None:
+    """Return at once: there are no events to wait for."""
+
 
 class OwnershipGroup(Runnable):
     """Acquires and holds the lease; without leader election it owns all keys."""
 
-    def __init__(self, elector: LeaderElector | None) -> None:
-        """Take the leader elector, `None` without leader election."""
+    def __init__(
+        self,
+        elector: LeaderElector | None,
+        flush: Callable[[], Awaitable[None]] = _no_events,
+    ) -> None:
+        """Take the leader elector, `None` without leader election.
+
+        `flush` waits until the events of the elector are written.
+        """
         self._elector = elector
+        self._flush = flush
         self._watching: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
         self._is_released = False
@@ -50,7 +71,27 @@ class OwnershipGroup(Runnable):
     def hold(self, life: Lifetime) -> None:
         """Renew the lease; if it is lost, the task fails with LeadershipLost."""
         if self._elector is not None:
-            self._holding = life.tasks.create_task(self._elector.renew(), name="lease")
+            self._holding = life.tasks.create_task(
+                self._renew(self._elector), name="lease"
+            )
+
+    async def _renew(self, elector: LeaderElector) -> None:
+        try:
+            await elector.renew()
+        except LeadershipLost:
+            # If nobody else holds the lease, the API server does not answer.
+            if elector.holder != elector.identity:
+                await self._write_last_event()
+            raise
+
+    async def _write_last_event(self) -> None:
+        """Wait until the event "stopped leading" is written, for a second at most.
+
+        Every other write is refused meanwhile.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_EVENT):
+                await self._flush()
 
     async def stop(self) -> None:
         """Release the lease, even if it was acquired only a moment ago."""
@@ -59,6 +100,7 @@ class OwnershipGroup(Runnable):
             self._holding.cancel()
             await asyncio.gather(self._holding, return_exceptions=True)
         await self.release()
+        await self._write_last_event()
         if self._watching is not None:
             self._watching.cancel()
 

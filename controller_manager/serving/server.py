@@ -143,11 +143,12 @@ class Server:
         )
 
     def _add_routes(self, app: web.Application) -> None:
-        app.router.add_get("/healthz", self._healthz)
-        app.router.add_get("/livez", self._livez)
-        app.router.add_get("/readyz", self._readyz)
-        app.router.add_get(_METRICS, self._metrics)
-        app.router.add_get("/configz", self._configz)
+        # Go's handlers take any method. That the user may use it is checked before.
+        app.router.add_route("*", "/healthz", self._healthz)
+        app.router.add_route("*", "/livez", self._livez)
+        app.router.add_route("*", "/readyz", self._readyz)
+        app.router.add_route("*", _METRICS, self._metrics)
+        app.router.add_route("*", "/configz", self._configz)
         features = self._config.features
         if features.is_enabled(COMPONENT_FLAGZ):
             app.router.add_get("/flagz", self._flagz)
@@ -159,6 +160,7 @@ class Server:
 
     def _add_debugging(self, app: web.Application) -> None:
         root = "/debug/pprof"
+        app.router.add_route("*", root, self._debug_root)
         app.router.add_get(f"{root}/", self._debug_index)
         app.router.add_get(f"{root}/goroutine", self._debug_tasks)
         app.router.add_get(f"{root}/profile", self._debug_profile)
@@ -343,6 +345,10 @@ class Server:
             query.setdefault("output", ["json"])
         media_type, pieces = page(query)
         return await stream(request, media_type, pieces, _COMMON_HEADERS)
+
+    async def _debug_root(self, _: web.Request) -> web.Response:
+        location = {"Location": "/debug/pprof/"}
+        return web.Response(status=HTTPStatus.FOUND, headers=location)
 
     async def _debug_index(self, _: web.Request) -> web.Response:
         return web.Response(text=debug.INDEX, content_type="text/html")

@@ -1,5 +1,6 @@
 """The command line accepts upstream's flags, and names the problems."""
 
+import io
 import json
 import os
 import subprocess
@@ -12,10 +13,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from controller_manager.cli.command import make_command
+from controller_manager.cli.command import log_flags, make_command
 from controller_manager.cli.flags import normalised, split
 from controller_manager.controllers.apps.deployment.options import DeploymentOptions
 from controller_manager.controllers.apps.replicaset.options import ReplicaSetOptions
+from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import (
     CertificateFiles,
     ClientConfig,
@@ -630,6 +632,18 @@ def test_controllers_that_send_many_requests_have_a_higher_limit() -> None:
     assert ClientConfig().limit_of(
         "namespace-controller", *factors["namespace-controller"]
     ) == RateLimit(400, 3000)
+
+
+@pytest.mark.parametrize(("verbosity", "logged"), [(0, False), (1, True)])
+def test_flags_are_logged_at_verbosity_1(verbosity: int, *, logged: bool) -> None:
+    """Each in a line of its own, in the order of their names."""
+    log = io.StringIO()
+    logger = make_logger(output="json", verbosity=verbosity, stream=log)
+    log_flags(config_of({"v": ["7"]}), logger)
+    lines = [json.loads(line)["msg"] for line in log.getvalue().splitlines()]
+    names = sorted((*registry().flags.names, "help", "version")) if logged else []
+    assert [each.split("=")[0] for each in lines] == [f"FLAG: --{n}" for n in names]
+    assert ('FLAG: --v="7"' in lines) is logged
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Events are correlated as in client-go, and recording them never blocks."""
 
 import asyncio
+import io
+import json
 import random
 from collections.abc import AsyncGenerator
 
@@ -22,7 +24,7 @@ from controller_manager.client.errors import TransportError
 from controller_manager.client.events import NORMAL, WARNING, EventBroadcaster
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import make_logger, silent_logger
 from tests.clusters import EPOCH, Cluster
 
 pytestmark = pytest.mark.looptime
@@ -49,6 +51,37 @@ async def recorder(cluster: Cluster) -> AsyncGenerator[EventBroadcaster, None]:
 
 async def stored(cluster: Cluster) -> list[Event]:
     return (await cluster.client.list_page(EVENTS)).items
+
+
+@pytest.mark.parametrize(("verbosity", "logged"), [(2, 0), (3, 1)])
+async def test_an_event_is_logged_at_verbosity_3(
+    cluster: Cluster, verbosity: int, logged: int
+) -> None:
+    """With upstream's fields, before it is written."""
+    log = io.StringIO()
+    broadcaster = EventBroadcaster(
+        cluster.client,
+        "test-controller",
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=make_logger(output="json", verbosity=verbosity, stream=log),
+    )
+    broadcaster.event(PODS, POD, "Normal", "Started", "It runs")
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert len(lines) == logged
+    for line in lines:
+        del line["ts"], line["caller"]
+        assert line == {
+            "v": 3,
+            "msg": "Event occurred",
+            "object": "default/a",
+            "fieldPath": "",
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "type": "Normal",
+            "reason": "Started",
+            "message": "It runs",
+        }
 
 
 async def test_an_event_has_all_fields_that_kubectl_shows(

@@ -73,6 +73,36 @@ async def test_the_first_candidate_leads(cluster: Cluster) -> None:
     )
 
 
+async def events_of(cluster: Cluster) -> list[str]:
+    await asyncio.sleep(0.1)
+    page = await cluster.client.list_page(EVENTS, NAMESPACE)
+    return [event.message for event in page.items]
+
+
+async def test_a_leader_that_stops_says_so(cluster: Cluster) -> None:
+    """Whether it releases its lease or cannot renew it."""
+    async with Candidate(cluster, "a").running() as first:
+        await first.elector.acquire()
+        await first.elector.release()
+        assert await events_of(cluster) == ["a became leader", "a stopped leading"]
+        await first.elector.release()
+    async with Candidate(cluster, "b").running() as second:
+        await second.elector.acquire()
+        second.transport.fault = hang_leases
+        with pytest.raises(LeadershipLost):
+            await second.elector.renew()
+        assert (await events_of(cluster))[2:] == [
+            "b became leader",
+            "b stopped leading",
+        ]
+
+
+async def hang_leases(request: Request) -> Response | None:
+    if "/leases" in request.path:
+        await asyncio.sleep(10_000)
+    return None
+
+
 async def test_a_leader_renews_and_keeps_what_it_has(cluster: Cluster) -> None:
     """Every two seconds; acquireTime and other fields stay."""
     async with Candidate(cluster, "a").running() as candidate:

@@ -9,6 +9,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
+from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
@@ -177,6 +178,28 @@ async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longe
         # Upstream's manager does not run it either: its feature gate is disabled.
         assert " podcertificaterequest-cleaner-controller" not in line
     assert is_of_this_program(manager.elector.identity)  # type: ignore[union-attr]
+
+
+async def test_a_leader_that_stops_writes_an_event(cluster: Cluster) -> None:
+    """Also if another process has taken the lease: then nothing else is written."""
+    async with leader_and_standby(cluster) as (first, second):
+        await asyncio.sleep(20)
+        await first.stopped()
+        await asyncio.sleep(20)
+        assert second.manager.elector is not None
+        stolen = {"spec": {"holderIdentity": "thief"}}
+        name, namespace = "kube-controller-manager", "kube-system"
+        await cluster.client.patch(LEASES, namespace, name, stolen)
+        with pytest.RaisesGroup(LeadershipLost, flatten_subgroups=True):
+            await second.running
+        page = await cluster.client.list_page(EVENTS, namespace)
+        stopped = [
+            f"{each.manager.elector.identity} stopped leading"
+            for each in (first, second)
+            if each.manager.elector is not None
+        ]
+    messages = [event.message for event in page.items]
+    assert [each for each in messages if "stopped" in each] == stopped
 
 
 async def test_the_lease_has_its_own_connection(cluster: Cluster) -> None:

@@ -202,6 +202,30 @@ async def test_statusz_lists_debug_if_there_is_something_below_it(
     assert ("/debug" in text) is shown
 
 
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/livez", "/readyz", "/metrics", "/configz"]
+)
+async def test_a_page_takes_any_method(path: str) -> None:
+    """As Go's handlers do; who may use a method is another question."""
+    async with serving() as url, aiohttp.ClientSession() as session:
+        for method in ("POST", "PUT", "DELETE"):
+            async with session.request(method, url + path, ssl=trusting()) as answer:
+                assert answer.status == 200
+
+
+async def test_the_root_of_the_debug_pages_leads_to_their_index() -> None:
+    """By a redirect, as upstream."""
+    async with serving() as url, aiohttp.ClientSession() as session:
+        request = session.get(
+            f"{url}/debug/pprof", ssl=trusting(), allow_redirects=False
+        )
+        async with request as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, "/debug/pprof/")
+        async with session.get(f"{url}/debug/pprof", ssl=trusting()) as answer:
+            assert answer.status == 200
+            assert "goroutine" in await answer.text()
+
+
 async def test_debug_pages_show_tasks_profiles_and_memory() -> None:
     """For as many seconds as the request says."""
     async with serving() as url:
