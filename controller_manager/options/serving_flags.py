@@ -14,7 +14,7 @@ _SERVING: Final = section(
         "ip",
         "0.0.0.0",  # noqa: S104 - upstream's default
         "The IP address to listen on for --secure-port. 0.0.0.0 and :: stand for "
-        "all interfaces.",
+        "all interfaces, of IPv4 and IPv6.",
     ),
     Flag(
         "cert-dir",

@@ -5,6 +5,7 @@ connection, and may close it, before its TLS handshake.
 """
 
 import asyncio
+import errno
 import os
 import socket
 import ssl
@@ -18,6 +19,10 @@ from controller_manager.serving.handshakes import HandshakeLimiter, TooManyHands
 from controller_manager.serving.limits import ConnectionLimits
 
 _BACKLOG: Final = 128
+_ALL_IPV4: Final = "0.0.0.0"  # noqa: S104 - upstream's default
+_NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""Errors of binding to ``::`` on a machine whose IPv6 is switched off."""
+
 _PAUSE_SECONDS: Final = 1.0
 """Seconds until the next attempt after the process had no free file descriptor."""
 
@@ -27,12 +32,22 @@ _Closed = Callable[[Connection], None]
 def bind(host: str, port: int, *, share_port: bool = False) -> socket.socket:
     """Return a socket that listens on an IP address; raises OSError.
 
-    ``::`` stands for all interfaces of both families, as in Go.
+    ``0.0.0.0`` and ``::`` stand for all interfaces of both families, as in Go. On a
+    machine without IPv6, ``0.0.0.0`` stands for those of IPv4.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if host == _ALL_IPV4 and socket.has_dualstack_ipv6():
+        try:
+            return _listen("::", port, share_port=share_port)
+        except OSError as error:
+            if error.errno not in _NO_IPV6:
+                raise
+    return _listen(host, port, share_port=share_port)
+
+
+def _listen(host: str, port: int, *, share_port: bool) -> socket.socket:
     return socket.create_server(
         (host, port),
-        family=family,
+        family=socket.AF_INET6 if ":" in host else socket.AF_INET,
         backlog=_BACKLOG,
         reuse_port=share_port,
         dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),

@@ -1,7 +1,9 @@
 """The endpoints of the daemon, and which users may read them."""
 
 import asyncio
+import errno
 import json
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -860,6 +862,24 @@ async def test_a_changed_client_authority_is_used(tmp_path: Path) -> None:
             await get(f"{url}/metrics", trusting(pair=before))
 
 
+@pytest.mark.parametrize("error", [errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT])
+async def test_without_ipv6_all_interfaces_are_those_of_ipv4(
+    error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel may have IPv6 built in, but no address of it."""
+    create = socket.create_server
+
+    def create_ipv4(address: tuple[str, int], **options: Any) -> socket.socket:
+        if options["family"] == socket.AF_INET6:
+            raise OSError(error, os.strerror(error))
+        return create(address, **options)
+
+    monkeypatch.setattr(socket, "create_server", create_ipv4)
+    config = config_of(serving=ServingConfig(port=0))
+    async with serving(config) as url:
+        assert (await get(f"{url}/healthz"))[0] == 200
+
+
 async def test_a_name_gets_the_certificate_that_is_for_it(tmp_path: Path) -> None:
     """By SNI: names given, or those in the certificate."""
     default, named = Authority(tmp_path, "default"), Authority(tmp_path, "named")
@@ -916,11 +936,14 @@ async def test_old_tls_versions_and_ciphers_are_refused() -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-async def test_all_interfaces_are_those_of_both_families(address: str) -> None:
-    """``--bind-address=::``, as Go understands it."""
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - all interfaces
+async def test_all_interfaces_are_those_of_both_families(
+    host: str, address: str
+) -> None:
+    """Also if ``--bind-address`` looks like IPv4, as upstream's default; as in Go."""
     if not socket.has_dualstack_ipv6():
         pytest.skip("this machine has no IPv6")
-    config = config_of(serving=ServingConfig(port=0, bind_address="::"))
+    config = config_of(serving=ServingConfig(port=0, bind_address=host))
     server = server_of(config)
     await server.start()
     host = f"[{address}]" if ":" in address else address
