@@ -1,6 +1,5 @@
 """The daemon as a process whose log has no reader, or one that does not read."""
 
-import fcntl
 import json
 import signal
 import socket
@@ -47,6 +46,7 @@ class Daemon:
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pipesize=4096,
             text=True,
             cwd=ROOT,
         )
@@ -74,9 +74,6 @@ class Daemon:
 
     def fill_log(self) -> None:
         """Cause more lines than the pipes of the log hold, and read none of them."""
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-            fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, 4096)
         self.write_lines(100)
 
     def read_log(self) -> list[str]:
