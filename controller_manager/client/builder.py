@@ -145,16 +145,19 @@ class ClientBuilder:
         qps_factor: int = 1,
         burst_factor: int = 1,
         on_write: WriteHook = ignore_write,
+        *,
+        in_flight: int = 0,
     ) -> Client:
         """Return the client of one controller, with its own limits.
 
-        Without a `service_account` it has the manager's own identity.
+        Without a `service_account` it has the manager's own identity. At most
+        `in_flight` requests are in flight at a time, and never fewer than `IN_FLIGHT`.
         If its requests are slow, for example because of a webhook, other controllers
         are not delayed.
         """
         transport = self._fenced(self._transport_of(service_account))
         limit = self._config.limit_of(name, qps_factor, burst_factor)
-        return self._client(transport, limit, IN_FLIGHT, on_write)
+        return self._client(transport, limit, max(in_flight, IN_FLIGHT), on_write)
 
     async def close(self) -> None:
         """Stop the renewal of tokens."""

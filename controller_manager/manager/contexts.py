@@ -62,10 +62,12 @@ class Contexts(Struct, frozen=True):
     def _client(
         self, descriptor: Descriptor, on_write: WriteHook = ignore_write
     ) -> Client:
+        wide = descriptor.in_flight
         return self.clients.controller(
             descriptor.name,
             descriptor.account,
             descriptor.qps_factor,
             descriptor.burst_factor,
             on_write,
+            in_flight=0 if wide is None else wide(self.config),
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from controller_manager.api.resource import AnyResource
 from controller_manager.informers.reads import Reads
+from controller_manager.options.config import Config
 from controller_manager.options.controller_options import ControllerOptions, flags_of
 from controller_manager.options.flag import Flag
 from controller_manager.options.gates import FeatureGates, Gate
@@ -43,6 +44,8 @@ class Descriptor:
       requiresSpecialHandling).
     - `qps_factor`, `burst_factor`: its client's rate limit is the general one times
       these.
+    - `in_flight`: returns how many requests its client sends at a time, if they are
+      more than usual.
     - `package`: the package that `load` is relative to; the registry sets it.
 
     Upstream: ControllerDescriptor of cmd/kube-controller-manager/app.
@@ -65,6 +68,7 @@ class Descriptor:
     runs_first: bool = False
     qps_factor: int = 1
     burst_factor: int = 1
+    in_flight: Callable[[Config], int] | None = None
     package: str = ""
 
     @property

@@ -71,4 +71,6 @@ CONTROLLER = Descriptor(
     # Upstream has a client, with a rate limit of its own, for each metrics API.
     qps_factor=4,
     burst_factor=4,
+    # A quarter for each of the three metrics APIs, which may hang, and for the others.
+    in_flight=lambda config: 4 * config.of(AutoscalerOptions).concurrent_syncs,
 )

@@ -119,9 +119,11 @@ class Sync:
         Raises SyncFailed if something went wrong, and APIStuck, before anything is
         written, if a metrics API does not answer.
         """
-        target = await self._read_target()
+        metrics = self._autoscaler.spec.metrics or ()
+        async with self._tools.sources.slots(metrics):
+            target = await self._read_target()
+            choice = await self._choose(target)
         current = target.scale.spec.replicas
-        choice = await self._choose(target)
         if choice.replicas != current:
             await self._rescale(target, choice)
         self._draft.decided(

@@ -32,10 +32,12 @@ NAME: Final = "test-hpa"
 def config_of(
     gates: Mapping[str, bool] | None = None,
     stabilization: float = 300.0,
+    concurrent_syncs: int = 5,
     **generic: object,
 ) -> Config:
     """Return a config of upstream's unit tests; times are in seconds."""
     options = AutoscalerOptions(
+        concurrent_syncs=concurrent_syncs,
         sync_period=SYNC_PERIOD,
         downscale_stabilization=stabilization,
         cpu_initialization_period=120.0,

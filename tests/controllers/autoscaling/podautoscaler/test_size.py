@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.autoscaling.podautoscaler.selection.overlap import (
     Overlaps,
 )
@@ -106,3 +107,29 @@ async def test_each_autoscaler_costs_the_same_however_many_there_are(
     assert sent == {"scale": count * PERIODS, "pods": count * PERIODS}
     assert work == {"compared": count * PERIODS}
     assert len(recording.writes) == count
+
+
+@pytest.mark.parametrize("concurrent_syncs", [8, 50])
+async def test_more_concurrent_syncs_read_no_scale_twice(
+    concurrent_syncs: int,
+) -> None:
+    """Though the metrics take a while: a sync has a slot before it reads the scale."""
+    stage = Stage()
+    add_autoscalers(stage, 200)
+    transport = Faulty(stage.cluster.transport)
+
+    async def be_slow(request: Request) -> Response | None:
+        if "/metrics.k8s.io/" in request.path:
+            await asyncio.sleep(0.3)
+        return None
+
+    transport.faults.append(be_slow)
+    config = config_of(concurrent_syncs=concurrent_syncs)
+    async with stage.cluster.manager(config, transport):
+        await asyncio.sleep(SYNC_PERIOD * 1.95)
+    sent = Counter(
+        path.rpartition("/")[2]
+        for _, method, path in transport.requests
+        if method == "GET"
+    )
+    assert (sent["scale"], sent["pods"]) == (200, 200)

@@ -1,10 +1,10 @@
 """All metrics APIs of a controller."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from controller_manager.api.autoscaling.v2 import MetricSpec
-from controller_manager.client.builder import IN_FLIGHT
 from controller_manager.client.client import Client
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
@@ -34,13 +34,12 @@ class Sources:
     ) -> None:
         """Take the controller's client, and how often an autoscaler is synced (s).
 
-        Each API gets at most `concurrency` requests at a time, and never so many that
-        the client has none left for the others.
+        Each API gets at most `concurrency` requests at a time. The client of
+        the controller lets `SHARES` times as many through, so some are left for others.
         """
-        slots = min(concurrency, IN_FLIGHT // SHARES)
 
         def api(group: str) -> reading.MetricsAPI:
-            return reading.MetricsAPI(client, clock, group, slots)
+            return reading.MetricsAPI(client, clock, group, concurrency)
 
         version = versions.ServedVersion(
             client, clock, custom.GROUP, custom.VERSIONS, sync_period
@@ -48,6 +47,20 @@ class Sources:
         self.resource = resource.ResourceMetrics(api(resource.GROUP))
         self.custom = custom.CustomMetrics(api(custom.GROUP), resources, version)
         self.external = external.ExternalMetrics(api(external.GROUP))
+
+    @asynccontextmanager
+    async def slots(self, metrics: Iterable[MetricSpec]) -> AsyncIterator[None]:
+        """Keep a slot of each API that these metrics need while entered.
+
+        Whoever reads the scale first, and gives up because no slot is free, has to read
+        it again. Raises APIStuck if an API has no slot within a second. Slots are taken
+        in the order of the names, so two syncs never wait for each other.
+        """
+        needed = {each.group: each for each in self._apis(metrics)}
+        async with AsyncExitStack() as stack:
+            for group in sorted(needed):
+                await stack.enter_async_context(needed[group].slot())
+            yield
 
     def busy(self, metrics: Iterable[MetricSpec]) -> reading.MetricsAPI | None:
         """Return an API that these metrics need and that cannot be asked now."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final, TypeVar
@@ -34,6 +35,10 @@ class APIStuck(Exception):  # noqa: N818 - an event, not an error
     def __init__(self, group: str) -> None:
         """Take the API group."""
         super().__init__(f"{group} does not answer the requests that it has")
+
+
+_HELD: ContextVar[frozenset[str]] = ContextVar("held slots", default=frozenset())
+"""The groups of the APIs of which the sync that runs has a slot."""
 
 
 class MetricsAPI:
@@ -84,10 +89,11 @@ class MetricsAPI:
         given = tuple((name, value) for name, value in query.items() if value)
         if self._is_stuck and self._timed_out:
             raise ComputationError(_no_answer(subject))
-        async with self._slot():
+        async with self.slot():
             try:
-                async with asyncio.timeout(TIMEOUT):
-                    answer = await self._client.read(path, object_type, given)
+                with self._sent():
+                    async with asyncio.timeout(TIMEOUT):
+                        answer = await self._client.read(path, object_type, given)
             except TimeoutError:
                 self._timed_out = True
                 raise ComputationError(_no_answer(subject)) from None
@@ -108,20 +114,36 @@ class MetricsAPI:
         return "/".join((f"/apis/{self.group}", *checked))
 
     @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[None]:
-        """Wait for a slot, but for a second at most."""
+    async def slot(self) -> AsyncIterator[None]:
+        """Keep a slot while entered; a `read` meanwhile needs no other one.
+
+        Waits for a second at most, and raises APIStuck then. If reads fail at once,
+        none is needed.
+        """
+        if self.group in _HELD.get() or (self._is_stuck and self._timed_out):
+            yield
+            return
         try:
             async with asyncio.timeout(SLOW):
                 await self._semaphore.acquire()
         except TimeoutError:
             raise APIStuck(self.group) from None
+        held = _HELD.set(_HELD.get() | {self.group})
+        try:
+            yield
+        finally:
+            _HELD.reset(held)
+            self._semaphore.release()
+
+    @contextmanager
+    def _sent(self) -> Iterator[None]:
+        """Note since when a request has been in flight."""
         began = self._clock.monotonic()
         self._in_flight.append(began)
         try:
             yield
         finally:
             self._in_flight.remove(began)
-            self._semaphore.release()
 
 
 @contextmanager
