@@ -105,6 +105,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     def starting(self) -> None:
         """Note that this process begins to lead."""
         self._takeover.start_leading()
+        self._reads.start_leading()
 
     def deleted(self, obj: OwnerT) -> None:
         """Drop the state of an owner, so that a new one of its name starts afresh."""
@@ -152,7 +153,9 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         acted = False
         if expected is State.FULFILLED and not is_deleting(owner):
             if self._may_repeat_former_leader(owner, active):
-                return await self._read_api_server(key, owner, selector)
+                return await self._read_api_server(
+                    key, owner, selector, is_takeover=True
+                )
             acted, failure = await self._manage(key, owner, active)
         terminating = [
             pod
@@ -215,14 +218,14 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         return len(active) != wanted and self._takeover.must_recheck(owner)
 
     async def _read_api_server(
-        self, key: str, owner: OwnerT, selector: Selector
+        self, key: str, owner: OwnerT, selector: Selector, *, is_takeover: bool = False
     ) -> Outcome:
         """Let the caches show all writes before the next ones.
 
         A write got no response, was not seen for five minutes, or may have been made
         by the former leader.
         """
-        await self._reads.wait_for_all_caches(owner, selector)
+        await self._reads.wait_for_all_caches(owner, selector, is_takeover=is_takeover)
         self._expectations.forget(key)
         self._takeover.rechecked(key)
         self.logger.v(2).info("The cache may be stale, read from the API server")

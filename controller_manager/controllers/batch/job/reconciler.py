@@ -144,6 +144,7 @@ class JobReconciler(Reconciler[Job]):
     def starting(self) -> None:
         """Note that this process begins to lead."""
         self._memory.takeover.start_leading()
+        self._stored.start_leading()
 
     def deleted(self, obj: Job) -> None:
         """Drop the state of a job, so that a new one of its name starts afresh."""
@@ -226,7 +227,7 @@ class JobReconciler(Reconciler[Job]):
             read=partial(self._memory.indexes.read, key),
         )
         if decision.writes and self._memory.takeover.must_recheck(job):
-            return await self._read_api_server(job, selector)
+            return await self._read_api_server(job, selector, is_takeover=True)
         return decision
 
     async def _act(self, decision: JobDecision, group: str) -> Outcome:
@@ -314,15 +315,18 @@ class JobReconciler(Reconciler[Job]):
                 key, count = key_of(job), index_count(job)
                 self._memory.indexes.note(key, text, count, indexes)
 
-    async def _read_api_server(self, job: Job, selector: Selector) -> Requeue:
+    async def _read_api_server(
+        self, job: Job, selector: Selector, *, is_takeover: bool = False
+    ) -> Requeue:
         """Have the key wait until the caches show what is stored now."""
-        key, present = (
-            key_of(job),
-            await self._stored.wait_for_all_caches(job, selector),
+        key = key_of(job)
+        stored = await self._stored.wait_for_all_caches(
+            job, selector, is_takeover=is_takeover
         )
-        cached = {pod.metadata.uid for pod in self._pods.controlled_by(job)}
+        cached = self._pods.controlled_by(job)
+        gone = frozenset(pod.metadata.uid for pod in cached if stored.lacks(pod))
         # A pod that is gone had lost its finalizer, so it was mentioned or counted.
-        self._memory.add_released(key, frozenset(cached - present))
+        self._memory.add_released(key, gone)
         self._memory.expectations.forget(key)
         self._memory.takeover.rechecked(key)
         self.logger.v(2).info("The cache may be stale, read from the API server")
