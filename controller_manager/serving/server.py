@@ -17,7 +17,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controller_manager.clock import Clock
-from controller_manager.observability.exposition import expose
+from controller_manager.observability.exposition import exposing
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import ServingCollectors
 from controller_manager.options.config import Config
@@ -33,7 +33,7 @@ from controller_manager.serving.health import HealthCheck, probe
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
 from controller_manager.serving.reviews import TooManyReviews
-from controller_manager.serving.streaming import Pieces, stream
+from controller_manager.serving.streaming import Pieces, in_turns, stream
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -297,8 +297,10 @@ class Server:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         self._pages.before_scrape()
-        body = expose(self._pages.registry, self._config.disabled_metrics)
-        return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})
+        text = exposing(self._pages.registry, self._config.disabled_metrics)
+        return web.Response(
+            body=await in_turns(text), headers={"Content-Type": _METRICS_TYPE}
+        )
 
     async def _configz(self, _: web.Request) -> web.Response:
         return web.Response(body=configz(self._config), content_type="application/json")

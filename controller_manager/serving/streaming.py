@@ -10,6 +10,20 @@ Pieces = Generator[bytes, None, None]
 """A page, piece by piece."""
 
 
+async def in_turns(page: Generator[None, None, bytes]) -> bytes:
+    """Produce a page that is sent as a whole; other tasks get a turn at each yield.
+
+    A scrape must not be cut off in the middle, so it is not streamed.
+    """
+    while True:
+        try:
+            next(page)
+        except StopIteration as stop:
+            body: bytes = stop.value
+            return body
+        await asyncio.sleep(0)
+
+
 async def stream(
     request: web.Request,
     media_type: str,

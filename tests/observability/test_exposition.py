@@ -1,10 +1,16 @@
 """Metrics are written as upstream's Go programs write them."""
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.observability.exposition import expose, go_float
+from controller_manager.observability.exposition import (
+    expose,
+    exposing,
+    go_float,
+)
 from controller_manager.observability.plain_counter import PlainCounter
+from tests.steps import parts_of
 
 
 @pytest.mark.parametrize(
@@ -40,3 +46,33 @@ def test_a_plain_counter_has_exactly_its_name() -> None:
         'slice_changes{operation="update"} 2.0',
     ]
     assert expose(registry, ("slice_changes",)) == b""
+
+
+def registry_of(metrics: int, series: int) -> CollectorRegistry:
+    """Return histograms with so many series of 17 samples each."""
+    registry = CollectorRegistry()
+    for number in range(metrics):
+        seconds = Histogram(
+            f"m{number}_seconds", "Seconds", ("name",), registry=registry
+        )
+        for each in range(series):
+            seconds.labels(f"s{each}").observe(0.1)
+    return registry
+
+
+@pytest.mark.parametrize(("metrics", "series"), [(100, 5), (10, 50)])
+def test_many_samples_are_written_in_parts(metrics: int, series: int) -> None:
+    """Whether they are of many metrics or of one; nothing is announced twice."""
+    registry = registry_of(metrics, series)
+    text, large = parts_of(exposing(registry))
+    _, small = parts_of(exposing(registry_of(10, 5)))
+    assert len(large) >= 20
+    assert max(large) <= 2.5 * max(small)
+    assert text == expose(registry)
+    families = list(text_string_to_metric_families(text.decode()))
+    names = [each.name for each in families if not each.name.endswith("_created")]
+    assert names == [f"m{number}_seconds" for number in range(metrics)]
+    found = sum(
+        each.name.endswith("_bucket") for family in families for each in family.samples
+    )
+    assert found == metrics * series * 15
