@@ -30,6 +30,8 @@ _TEMPORARY: Final = (
     "host_path deleter is not part of this controller manager: delete the directory "
     "and the volume by hand"
 )
+_NO_DELETER: Final = "no deletable volume plugin matched"
+_WITHOUT_DELETER: Final = frozenset(("kubernetes.io/nfs", "kubernetes.io/local-volume"))
 _NO_RECYCLER: Final = "No recycler plugin found for the volume!"
 _LEFT_OUT: Final = (
     "Recycle failed: recyclers of host path and NFS volumes are not part of this "
@@ -80,17 +82,20 @@ def deletion_problem(volume: PersistentVolume) -> str:
         return ""
     if provisioner == HOST_PATH:
         return _host_path_problem(volume)
+    if provisioner in _WITHOUT_DELETER:
+        return _NO_DELETER
     if provisioner:
         return f"no volume plugin matched name: {provisioner}"
     if spec.csi is not None:
         return ""
     if spec.host_path is not None:
         return _host_path_problem(volume)
+    # Upstream's binder has plugins of these two, which do not delete, and none of FC,
+    # iSCSI, flex volumes and so on.
+    has_plugin = spec.nfs is not None or spec.local is not None
+    why = _NO_DELETER if has_plugin else "no volume plugin matched"
     name = volume.metadata.name
-    return (
-        f'error getting deleter volume plugin for volume "{name}": no deletable '
-        "volume plugin matched"
-    )
+    return f'error getting deleter volume plugin for volume "{name}": {why}'
 
 
 def _host_path_problem(volume: PersistentVolume) -> str:

@@ -228,6 +228,29 @@ def test_the_next_step_for_a_volume(
             ),
             "no volume plugin matched name: kubernetes.io/quobyte",
         ),
+        *(
+            (
+                released(source, persistentVolumeReclaimPolicy="Delete"),
+                f'error getting deleter volume plugin for volume "v": {why}',
+            )
+            for source, why in (
+                ("nfs", "no deletable volume plugin matched"),
+                ("local", "no deletable volume plugin matched"),
+                ("fc", "no volume plugin matched"),
+                ("iscsi", "no volume plugin matched"),
+                ("flexVolume", "no volume plugin matched"),
+                ("awsElasticBlockStore", "no volume plugin matched"),
+            )
+        ),
+        (
+            released(
+                "nfs",
+                annotations={"pv.kubernetes.io/provisioned-by": "kubernetes.io/nfs"},
+                metadata={"finalizers": [FINALIZER]},
+                persistentVolumeReclaimPolicy="Delete",
+            ),
+            "no deletable volume plugin matched",
+        ),
         (
             released("local", persistentVolumeReclaimPolicy="Recycle"),
             "No recycler plugin found for the volume!",
