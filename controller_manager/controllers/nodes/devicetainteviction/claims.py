@@ -28,6 +28,7 @@ from controller_manager.controllers.nodes.devicetainteviction.evictions import (
     taints_of,
 )
 from controller_manager.informers.indexes import Index
+from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 
 
@@ -107,6 +108,19 @@ class Claims:
         self._generations: dict[str, set[int]] = {}
         """The generations that the slices of each pool have, as far as known."""
         self._rules = context.lister(DEVICE_TAINT_RULES) if with_rules else None
+        context.informers.informer(RESOURCE_SLICES).add_handler(
+            Handler(on_update=self._slice_changed, on_delete=self._slice_left)
+        )
+
+    def _slice_changed(self, old: ResourceSlice, new: ResourceSlice) -> None:
+        if pool_of(old) != pool_of(new):
+            self._slice_left(old)
+
+    def _slice_left(self, resource_slice: ResourceSlice) -> None:
+        """Forget the generations of a pool that has lost its last slice."""
+        pool = pool_of(resource_slice)
+        if not self._slices.count(SLICES_BY_POOL, pool):
+            self._generations.pop(pool, None)
 
     def evicting_rules(self) -> list[DeviceTaintRule]:
         """Return the rules that evict pods."""

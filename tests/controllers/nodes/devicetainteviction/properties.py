@@ -35,6 +35,8 @@ class DeviceTaintEvictionProperties(Properties):
     """It evicts pods whose devices are tainted, when the taints say so."""
 
     controller = "device-taint-eviction-controller"
+    bounded = (".claims.generations",)
+    """Pools that have slices: a pool is no object, and goes with its last slice."""
     may_write = (
         AllowedWrite(("delete",), "pods"),
         AllowedWrite(("patch",), "pods/status", only(("status", "conditions"))),

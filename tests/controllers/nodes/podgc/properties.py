@@ -11,7 +11,9 @@ from tests.simulation.properties import AllowedWrite, Properties
 _KEPT_PODS: Final = 5
 """Terminated pods that are kept, so that others are collected."""
 
-_FAILS: Final = only(("status", "phase"), ("status", "conditions"))
+_FAILS: Final = only(
+    ("status", "phase"), ("status", "conditions"), ("status", "observedGeneration")
+)
 
 
 class PodGCProperties(Properties):
@@ -23,7 +25,7 @@ class PodGCProperties(Properties):
         AllowedWrite(
             ("patch",),
             "pods/status",
-            only(("status", "phase"), ("status", "conditions")),
+            _FAILS,
         ),
     )
 
