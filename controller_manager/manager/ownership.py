@@ -79,7 +79,7 @@ class OwnershipGroup(Runnable):
         try:
             await elector.renew()
         except LeadershipLost:
-            # If nobody else holds the lease, the API server does not answer.
+            # If no other process holds the lease, the API server does not answer.
             if elector.holder != elector.identity:
                 await self._write_last_event()
             raise

@@ -96,7 +96,7 @@ def _shape_of_pod(pod: Pod, now: datetime) -> Hashable | None:
 
     A cache shares the containers of the pods of one owner. The amounts of the pod as a
     whole and those that a kubelet reports are compared by their texts: a kubelet
-    reports what is allocated for every container that requests something.
+    reports the allocated amounts of every container that requests some.
     """
     spec = pod.spec
     return (

@@ -88,7 +88,7 @@ class JobApplier:
     async def carry_out(
         self, assessment: Assessment, plan: Plan, group: str = ""
     ) -> Activity:
-        """Create or delete the pods of a plan; return what was done.
+        """Create or delete the pods of a plan; return the numbers.
 
         New pods are scheduled together with the `group` of that name.
         """

@@ -91,7 +91,7 @@ class IndexSet(Struct, frozen=True, dict=True):
         """Return the indexes of both sets.
 
         The time is linear in the number of intervals: sorting merges two sorted runs.
-        A few intervals are put among many by copying what is between them.
+        A few intervals are put among many by copying those between them.
         """
         few, many = sorted((self, other), key=lambda each: len(each.intervals))
         if not few.intervals:

@@ -103,7 +103,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         return found
 
     async def _set_finalizers(self, cached: PersistentVolumeClaim) -> Outcome:
-        """Write the finalizers, if what was decided holds for the stored claim.
+        """Write the finalizers, if the decision holds for the stored claim.
 
         The users were looked for only if the cached claim is being deleted. Upstream
         writes the cached claim, so the API server refuses one that has changed.
