@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = "0.2.0"
+VERSION: Final = "0.3.0"
 """This package's own version."""
 
 KUBERNETES_VERSION: Final = "v1.36.2"

@@ -159,7 +159,7 @@ def test_kustomize_builds_it(directory: Path) -> None:
     if directory is MONITORING:
         return
     assert kinds.count("Deployment") == 1
-    assert "image: controller-manager:0.2.0" in built.stdout
+    assert "image: controller-manager:0.3.0" in built.stdout
     lease = "kube-controller-manager" if directory is REPLACE else "controller-manager"
     assert f"--leader-elect-resource-name={lease}\n" in built.stdout
     # Another namespace than the base's stays what it is.
