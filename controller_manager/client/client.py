@@ -13,13 +13,17 @@ from msgspec import Struct
 
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList
-from controller_manager.api.resource import AnyResource, InvalidPathSegment, Resource
+from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.errors import (
-    InvalidName,
     NotSent,
     ProtocolError,
     TransportError,
     error_from_response,
+)
+from controller_manager.client.paths import (
+    collection_path,
+    namespace_path,
+    object_path,
 )
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.server_clock import ServerClock
@@ -298,7 +302,7 @@ class Client:
         self, resource: Resource[ObjectT], namespace: str, name: str
     ) -> ObjectT:
         """Return one object as it is in etcd (a quorum read)."""
-        path = _path(resource, namespace, name)
+        path = object_path(resource, namespace, name)
         headers = _METADATA if resource.metadata_only else _JSON
         answer = await self._call(Request("GET", path, headers=headers))
         return self._decode(resource.type, answer)
@@ -307,7 +311,7 @@ class Client:
         self, resource: AnyResource, namespace: str, name: str
     ) -> dict[str, Any]:
         """Return one object with all its fields, also those that no type has."""
-        path = _path(resource, namespace, name)
+        path = object_path(resource, namespace, name)
         answer = await self._call(Request("GET", path, headers=_JSON))
         return self._decode(dict[str, Any], answer)
 
@@ -331,7 +335,7 @@ class Client:
         """Return one page of a list."""
         request = Request(
             "GET",
-            _path(resource, namespace),
+            collection_path(resource, namespace),
             query=(options or ListOptions()).query(),
             headers=_METADATA_LIST if resource.metadata_only else _JSON,
             timeout=LIST_TIMEOUT,
@@ -379,7 +383,7 @@ class Client:
         options = options or WatchOptions()
         request = Request(
             "GET",
-            _path(resource, namespace),
+            collection_path(resource, namespace),
             query=options.query(),
             headers=_METADATA if resource.metadata_only else _JSON,
             timeout=options.idle_timeout,
@@ -427,7 +431,7 @@ class Client:
         Raises TypeError for a projection; see `update`.
         """
         body = _encode(resource, obj)
-        path = _path(resource, obj.metadata.namespace)
+        path = namespace_path(resource, obj.metadata.namespace)
         answer = await self._write("POST", path, body)
         return self._stored(resource, answer)
 
@@ -435,7 +439,7 @@ class Client:
         self, resource: Resource[ObjectT], namespace: str, body: bytes
     ) -> ObjectT:
         """Create the object that `body` holds as JSON; return it as stored."""
-        path = _path(resource, namespace)
+        path = namespace_path(resource, namespace)
         answer = await self._write("POST", path, body)
         return self._stored(resource, answer)
 
@@ -449,7 +453,7 @@ class Client:
     ) -> CompleteT:
         """Post `body` to a subresource; return the answer, of the same type."""
         _require_complete(body)
-        path = _path(resource, namespace, name, subresource)
+        path = object_path(resource, namespace, name, subresource)
         answer = await self._write("POST", path, msgspec.json.encode(body))
         return self._decode(type(body), answer)
 
@@ -464,7 +468,7 @@ class Client:
         """
         metadata = obj.metadata
         body = _encode(resource, obj)
-        path = _path(resource, metadata.namespace, metadata.name, subresource)
+        path = object_path(resource, metadata.namespace, metadata.name, subresource)
         answer = await self._write("PUT", path, body)
         return self._stored(resource, answer)
 
@@ -473,7 +477,8 @@ class Client:
     ) -> ObjectT:
         """Replace an object with an edited one that `get_json` returned."""
         metadata = obj["metadata"]
-        path = _path(resource, metadata.get("namespace", ""), metadata["name"])
+        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+        path = object_path(resource, namespace, name)
         body = msgspec.json.encode(obj)
         answer = await self._write("PUT", path, body)
         return self._stored(resource, answer)
@@ -491,7 +496,7 @@ class Client:
 
         A resourceVersion or uid in the patch's metadata is a precondition.
         """
-        path = _path(resource, namespace, name, subresource)
+        path = object_path(resource, namespace, name, subresource)
         accept = (_METADATA if resource.metadata_only else _JSON)["accept"]
         headers = {"accept": accept, "content-type": patch_type}
         body = msgspec.json.encode(patch)
@@ -516,7 +521,7 @@ class Client:
         somebody else owns them. A uid in the configuration's metadata is a
         precondition; without it an object that is gone is created again.
         """
-        path = _path(resource, namespace, name, subresource)
+        path = object_path(resource, namespace, name, subresource)
         named = {**config.get("metadata", {}), "name": name}
         if namespace:
             named["namespace"] = namespace
@@ -535,7 +540,7 @@ class Client:
         more as `obj`.
         """
         metadata = obj.metadata
-        path = _path(resource, metadata.namespace, metadata.name)
+        path = object_path(resource, metadata.namespace, metadata.name)
         same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         accept = (_METADATA if resource.metadata_only else _JSON)["accept"]
@@ -562,7 +567,7 @@ class Client:
         options: DeleteOptions | None = None,
     ) -> None:
         """Delete an object; it stays until its finalizers are removed."""
-        path = _path(resource, namespace, name)
+        path = object_path(resource, namespace, name)
         body = (options or DeleteOptions()).encode()
         await self._write("DELETE", path, body)
 
@@ -573,7 +578,7 @@ class Client:
         options: DeleteOptions | None = None,
     ) -> None:
         """Delete all objects of a resource in a namespace."""
-        path = _path(resource, namespace)
+        path = namespace_path(resource, namespace)
         body = (options or DeleteOptions()).encode()
         await self._write("DELETE", path, body, timeout=LIST_TIMEOUT)
 
@@ -581,7 +586,7 @@ class Client:
         self, resource: AnyResource, namespace: str, name: str
     ) -> Scale:
         """Return the scale subresource."""
-        path = _path(resource, namespace, name, "scale")
+        path = object_path(resource, namespace, name, "scale")
         answer = await self._call(Request("GET", path, headers=_JSON))
         return self._decode(Scale, answer)
 
@@ -589,7 +594,7 @@ class Client:
         self, resource: AnyResource, namespace: str, name: str, replicas: int
     ) -> Scale:
         """Set the desired replicas through the scale subresource."""
-        path = _path(resource, namespace, name, "scale")
+        path = object_path(resource, namespace, name, "scale")
         headers = {"accept": "application/json", "content-type": PatchType.MERGE}
         body = msgspec.json.encode({"spec": {"replicas": replicas}})
         return self._decode(
@@ -602,7 +607,7 @@ class Client:
         Raises Conflict if the object has changed since.
         """
         namespace, name = scale.metadata.namespace, scale.metadata.name
-        path = _path(resource, namespace, name, "scale")
+        path = object_path(resource, namespace, name, "scale")
         answer = await self._write("PUT", path, msgspec.json.encode(scale))
         return self._decode(Scale, answer)
 
@@ -712,16 +717,6 @@ def _require_complete(obj: KubeObject) -> None:
             "patch the object, or create it from bytes"
         )
         raise TypeError(msg)
-
-
-def _path(
-    resource: AnyResource, namespace: str = "", name: str = "", subresource: str = ""
-) -> str:
-    """Return the path of a request; raises InvalidName before anything is sent."""
-    try:
-        return resource.path(namespace, name, subresource)
-    except InvalidPathSegment as error:
-        raise InvalidName(str(error)) from error
 
 
 def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:

@@ -130,7 +130,7 @@ class NotSent(TransportError):  # noqa: N818
 
 
 class InvalidName(NotSent):
-    """A name or namespace is not allowed in the path of a URL."""
+    """A name or namespace is empty, or not allowed in the path of a URL."""
 
 
 class UntrustedServer(NotSent):

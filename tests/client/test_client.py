@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,8 @@ from controller_manager.api.apps.v1 import (
     DeploymentSpec,
     DeploymentStatus,
 )
-from controller_manager.api.core.v1 import PODS, Pod, PodMeta, PodTemplateSpec
+from controller_manager.api.autoscaling.v1 import Scale
+from controller_manager.api.core.v1 import NODES, PODS, Pod, PodMeta, PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, raw_json
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.client import errors
@@ -380,7 +382,7 @@ async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
         client.create_json(PODS, name, b"{}"),
         client.create_subresource(PODS, "default", name, "eviction", here),
         client.update(DEPLOYMENTS, here),
-        client.update_json(PODS, {"metadata": {"name": name}}),
+        client.update_json(PODS, {"metadata": {"namespace": "n", "name": name}}),
         client.patch(PODS, "default", name, {}),
         client.delete(PODS, "default", name),
         client.delete_collection(PODS, name),
@@ -391,6 +393,95 @@ async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
         with pytest.raises(errors.InvalidName, match=r"may not be '\.' or '\.\.'"):
             await attempt
     assert transport.requests == []
+
+
+Attempts = Callable[[Client, str, str], dict[str, Awaitable[Any]]]
+
+
+def on_an_object(client: Client, namespace: str, name: str) -> dict[str, Any]:
+    """Return one call of each verb that addresses one object."""
+    metadata = ObjectMeta(name=name, namespace=namespace)
+    here = Deployment(metadata=metadata)
+    of_mapping = {"metadata": {"namespace": namespace, "name": name}}
+    return {
+        "get": client.get(PODS, namespace, name),
+        "get_json": client.get_json(PODS, namespace, name),
+        "create_subresource": client.create_subresource(
+            PODS, namespace, name, "eviction", here
+        ),
+        "update": client.update(DEPLOYMENTS, here),
+        "update status": client.update(DEPLOYMENTS, here, "status"),
+        "update_json": client.update_json(PODS, of_mapping),
+        "update_json without the fields": client.update_json(PODS, {"metadata": {}}),
+        "patch": client.patch(PODS, namespace, name, {}),
+        "patch status": client.patch(PODS, namespace, name, {}, subresource="status"),
+        "apply": client.apply(PODS, name, {}, "me", namespace=namespace),
+        "rewrite": client.rewrite(DEPLOYMENTS, here, "me"),
+        "delete": client.delete(PODS, namespace, name),
+        "get_scale": client.get_scale(DEPLOYMENTS, namespace, name),
+        "update_scale": client.update_scale(DEPLOYMENTS, namespace, name, 1),
+        "replace_scale": client.replace_scale(DEPLOYMENTS, Scale(metadata=metadata)),
+    }
+
+
+def in_a_namespace(client: Client, namespace: str, name: str) -> dict[str, Any]:
+    """Return one call of each verb that addresses the objects of one namespace."""
+    here = Deployment(metadata=ObjectMeta(name=name, namespace=namespace))
+    return {
+        "create": client.create(DEPLOYMENTS, here),
+        "create_json": client.create_json(PODS, namespace, b"{}"),
+        "delete_collection": client.delete_collection(PODS, namespace),
+    }
+
+
+OF_COLLECTIONS = {"list_page", "list_all", "watch"}
+"""Verbs for which an empty namespace means all namespaces."""
+OF_PATHS = {"raw", "read"}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "namespace", "name", "what"),
+    [
+        (on_an_object, "default", "", "name"),
+        (on_an_object, "", "a", "namespace"),
+        (in_a_namespace, "", "a", "namespace"),
+    ],
+)
+async def test_a_request_with_an_empty_name_is_not_sent(
+    attempts: Attempts, namespace: str, name: str, what: str
+) -> None:
+    """Its path is that of a collection: delete would delete all objects."""
+    client, transport = scripted()
+    for verb, attempt in attempts(client, namespace, name).items():
+        with pytest.raises(errors.InvalidName) as refusal:
+            await attempt
+        said = "name" if verb.endswith("without the fields") else what
+        assert re.fullmatch(
+            rf"(pods|deployments\.apps): the {said} of an object may not be empty",
+            str(refusal.value),
+        )
+        assert not errors.may_be_applied(refusal.value)
+    assert transport.requests == []
+
+
+async def test_every_verb_of_the_client_refuses_empty_names() -> None:
+    """A new verb has to say what it addresses."""
+    client, _ = scripted()
+    tested = {**on_an_object(client, "", ""), **in_a_namespace(client, "", "")}
+    for attempt in tested.values():
+        attempt.close()
+    verbs = {name for name in vars(Client) if not name.startswith("_")}
+    assert verbs == OF_COLLECTIONS | OF_PATHS | {verb.split()[0] for verb in tested}
+
+
+async def test_a_cluster_scoped_object_needs_no_namespace() -> None:
+    """Only its name."""
+    client, transport = scripted(Response(200, {}, b"{}"))
+    await client.delete(NODES, "", "a")
+    with pytest.raises(errors.InvalidName) as refusal:
+        await client.delete(NODES, "", "")
+    assert str(refusal.value) == "nodes: the name of an object may not be empty"
+    assert [each.path for each in transport.requests] == ["/api/v1/nodes/a"]
 
 
 async def test_a_projection_is_never_written_whole() -> None:
