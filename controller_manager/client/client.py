@@ -15,10 +15,12 @@ from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.errors import (
+    APIError,
     NotSent,
     ProtocolError,
     TransportError,
     error_from_response,
+    is_success,
 )
 from controller_manager.client.paths import (
     collection_path,
@@ -398,8 +400,7 @@ class Client:
                 self._warnings.log(warning)
             if stream.status != HTTPStatus.OK:
                 body = b"".join([chunk async for chunk in stream.chunks()])
-                retry_after = stream.headers.get("retry-after")
-                raise error_from_response(stream.status, body, retry_after)
+                raise _refusal(stream.status, body, stream.headers)
             yield []
             decoder = _event_decoder(resource.type)
             # Close them at once, not when Python's garbage collector finds them.
@@ -644,10 +645,9 @@ class Client:
                     raise
                 self._metrics.retried(request.method, "<error>")
                 continue
-            if answer.status < HTTPStatus.BAD_REQUEST:
+            if is_success(answer.status):
                 return answer
-            retry_after = answer.headers.get("retry-after")
-            error = error_from_response(answer.status, answer.body, retry_after)
+            error = _refusal(answer.status, answer.body, answer.headers)
             if last or not _asks_for_retry(answer):
                 raise error
             await asyncio.sleep(error.retry_after or 1.0)
@@ -717,6 +717,11 @@ def _require_complete(obj: KubeObject) -> None:
             "patch the object, or create it from bytes"
         )
         raise TypeError(msg)
+
+
+def _refusal(code: int, body: bytes, headers: Mapping[str, str]) -> APIError:
+    retry_after, location = headers.get("retry-after"), headers.get("location")
+    return error_from_response(code, body, retry_after, location)
 
 
 def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:

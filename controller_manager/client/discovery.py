@@ -294,7 +294,9 @@ async def _resources(
 
 def _decoded(answer: Response, struct: type[StructT], what: str = "") -> StructT:
     if answer.status != HTTPStatus.OK:
-        raise error_from_response(answer.status, answer.body, None)
+        raise error_from_response(
+            answer.status, answer.body, None, answer.headers.get("location")
+        )
     try:
         return msgspec.json.decode(answer.body, type=struct)
     except msgspec.DecodeError as error:

@@ -8,6 +8,7 @@ was a write, it may have been applied or not. A request that was never sent rais
 
 from http import HTTPStatus
 from typing import ClassVar, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -117,6 +118,13 @@ class ServerTimeout(APIError):  # noqa: N818
     reason = "ServerTimeout"
 
 
+class Redirected(APIError):  # noqa: N818
+    """3xx: a redirect, which this client does not follow, or another strange answer.
+
+    API servers send none; a login page or a load balancer in front of them may.
+    """
+
+
 class TransportError(Exception):
     """No answer: a write may or may not have been applied."""
 
@@ -192,8 +200,20 @@ def error_from_status(status: Status, retry_after: float | None = None) -> APIEr
     return cls(status, retry_after)
 
 
-def error_from_response(code: int, body: bytes, retry_after: str | None) -> APIError:
-    """Return the exception for an HTTP answer, even one from a proxy."""
+def is_success(code: int) -> bool:
+    """Tell whether an HTTP answer has what was asked for (client-go: 200 to 206)."""
+    return HTTPStatus.OK <= code <= HTTPStatus.PARTIAL_CONTENT
+
+
+def error_from_response(
+    code: int, body: bytes, retry_after: str | None, location: str | None = None
+) -> APIError:
+    """Return the exception for an HTTP answer, even one from a proxy.
+
+    `location` is the header of that name: where a redirect leads.
+    """
+    if HTTPStatus.MULTIPLE_CHOICES <= code < HTTPStatus.BAD_REQUEST:
+        return Redirected(Status(code=code, message=_redirection(code, location)))
     try:
         status = _status_decoder.decode(body)
     except msgspec.DecodeError:
@@ -203,6 +223,26 @@ def error_from_response(code: int, body: bytes, retry_after: str | None) -> APIE
         status = msgspec.structs.replace(status, code=code)
     seconds = float(retry_after) if retry_after and retry_after.isdecimal() else None
     return error_from_status(status, seconds)
+
+
+def _redirection(code: int, location: str | None) -> str:
+    """Return the message for a 3xx.
+
+    It shows only the host of the location: the rest may have a secret.
+    """
+    if not location:
+        return f"the server answered HTTP {code}, which no API server does"
+    try:
+        target = urlsplit(location)
+        host = target.hostname or ""
+        host += f":{target.port}" if host and target.port else ""
+    except ValueError:
+        host = "a place that cannot be read"
+    return (
+        f"the server answered HTTP {code}: it redirects to {host or 'another path'}, "
+        "and redirects are not followed; check the kubeconfig's server, and the "
+        "proxies in front of it"
+    )
 
 
 def is_conflict(error: BaseException) -> bool:

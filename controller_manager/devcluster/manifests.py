@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from controller_manager.client.errors import error_from_response
+from controller_manager.client.errors import error_from_response, is_success
 from controller_manager.client.transport import Request, Transport
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.catalogue import Catalogue
@@ -83,8 +82,10 @@ async def apply_manifests(
             body=msgspec.json.encode(manifest.obj),
         )
         answer = await transport.request(request)
-        if answer.status >= HTTPStatus.BAD_REQUEST:
-            error = error_from_response(answer.status, answer.body, None)
+        if not is_success(answer.status):
+            error = error_from_response(
+                answer.status, answer.body, None, answer.headers.get("location")
+            )
             msg = f"manifest {manifest.where}: {error}"
             raise ManifestError(msg)
         created(manifest)

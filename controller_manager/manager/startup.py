@@ -15,8 +15,10 @@ from controller_manager.client.discovery import served_resources
 from controller_manager.client.errors import (
     APIError,
     ProtocolError,
+    Redirected,
     TransportError,
     UntrustedServer,
+    error_from_response,
 )
 from controller_manager.client.leader_election import is_of_this_program
 from controller_manager.clock import Clock
@@ -290,4 +292,8 @@ async def _health_problem(client: Client) -> str | None:
         return None
     if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return f"/healthz answered {answer.status}: check the credentials"
+    location = answer.headers.get("location")
+    refusal = error_from_response(answer.status, answer.body, None, location)
+    if isinstance(refusal, Redirected):
+        return f"/healthz: {refusal}"
     return f"/healthz answered {answer.status}"

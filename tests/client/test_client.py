@@ -31,7 +31,7 @@ from controller_manager.client.client import (
     PropagationPolicy,
     WatchOptions,
 )
-from controller_manager.client.discovery import served_resources
+from controller_manager.client.discovery import discover, served_resources
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.transport import Request, Response, Stream
@@ -322,6 +322,67 @@ async def test_a_read_without_an_answer_is_repeated_and_a_write_is_not() -> None
     with pytest.raises(errors.TransportError):
         await client.delete(PODS, "default", "a")
     assert len(transport.requests) == 1
+
+
+REDIRECTS = (
+    ("https://me:secret@login.test:8443/sso?token=secret", "login.test:8443"),
+    ("https://login.test/", "login.test"),
+    ("/login?next=secret", "another path"),
+    ("https://[secret/", "a place that cannot be read"),
+)
+
+
+@pytest.mark.parametrize(("location", "shown"), REDIRECTS)
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_no_success(code: int, location: str, shown: str) -> None:
+    """A login page answered: an empty body looked like a write that succeeded.
+
+    The message shows only the host that the redirect leads to.
+    """
+    redirect = Response(code, {"location": location}, b"<html>")
+    client, transport = scripted(*[redirect] * 2)
+    for attempt in (
+        client.delete(PODS, "default", "a"),
+        client.get(PODS, "default", "a"),
+    ):
+        with pytest.raises(errors.Redirected) as caught:
+            await attempt
+        assert str(caught.value) == (
+            f"the server answered HTTP {code}: it redirects to {shown}, and redirects "
+            "are not followed; check the kubeconfig's server, and the proxies in "
+            "front of it"
+        )
+        assert not errors.may_be_applied(caught.value)
+    assert len(transport.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "message"),
+    [
+        (304, errors.Redirected, "the server answered HTTP 304, which no API server"),
+        (226, errors.APIError, "the server answered HTTP 226"),
+    ],
+)
+async def test_a_code_that_no_api_server_sends_is_no_success(
+    code: int, error: type[Exception], message: str
+) -> None:
+    """A write counts as done with the codes 200 to 206, as in client-go."""
+    client, _ = scripted(Response(code, {}, b""))
+    with pytest.raises(error, match=message):
+        await client.delete(PODS, "default", "a")
+
+
+async def test_a_watch_that_is_redirected_fails(cluster: Cluster) -> None:
+    """With the same error."""
+
+    async def redirect(_: Request) -> Response:
+        return Response(302, {"location": "https://login.test/"}, b"<html>")
+
+    cluster.server.handle = redirect  # type: ignore[method-assign,assignment]
+    with pytest.raises(errors.Redirected, match=r"it redirects to login\.test,"):
+        await anext(cluster.client.watch(PODS))
+    with pytest.raises(errors.Redirected, match=r"it redirects to login\.test,"):
+        await discover(cluster.client)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,23 @@ async def test_an_api_server_that_does_not_become_healthy_is_reported(
     assert asyncio.get_running_loop().time() == pytest.approx(9, abs=1.1)
 
 
+async def test_a_login_page_in_place_of_the_api_server_is_reported(
+    cluster: Cluster,
+) -> None:
+    """With the host that it redirects to."""
+
+    async def redirect(_: Request) -> Response:
+        return Response(302, {"location": "https://login.test/?key=secret"})
+
+    cluster.server.handle = redirect  # type: ignore[method-assign,assignment]
+    problem = (
+        "failed to wait for apiserver being healthy within 10 s: /healthz: the server "
+        "answered HTTP 302: it redirects to login.test, and redirects are not followed"
+    )
+    with pytest.RaisesGroup(pytest.RaisesExc(StartError, match=problem)):
+        await manager_of(cluster).run(asyncio.Event())
+
+
 async def test_an_api_server_that_comes_late_is_waited_for(cluster: Cluster) -> None:
     """And then everything runs."""
     handle = cluster.server.handle

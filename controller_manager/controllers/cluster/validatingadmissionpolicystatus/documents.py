@@ -78,7 +78,9 @@ class _Reader:
         if answer.status == HTTPStatus.NOT_FOUND:
             return None
         if answer.status != HTTPStatus.OK:
-            raise error_from_response(answer.status, answer.body, None)
+            raise error_from_response(
+                answer.status, answer.body, None, answer.headers.get("location")
+            )
         try:
             return Schemas(answer.body)
         except msgspec.DecodeError as error:
