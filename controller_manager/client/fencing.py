@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Final
@@ -10,9 +11,14 @@ from typing import Final
 from controller_manager.client.errors import NotSent, RequestTimeout
 from controller_manager.client.ownership import Ownership
 from controller_manager.client.sync_key import SYNC_KEY
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.transport import (
+    READS,
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 
-_READS: Final = frozenset(("GET", "HEAD"))
 _LEAST_WAIT: Final = 0.001
 _LONGEST_WAIT: Final = 1.0
 """Seconds between two checks of the ownership, at least and at most."""
@@ -62,8 +68,10 @@ class _WhileOwned:
 class FencedTransport:
     """Sends a write only while this process owns the key of the sync.
 
-    When the ownership ends, a write in progress is cancelled. So no write of this
-    process is in progress when another process starts to write for the key. Each
+    The ownership is checked before anything else, and again at the moment at which the
+    bytes are written: meanwhile a TLS handshake may have taken long, or the process was
+    suspended. When the ownership ends, a write in progress is cancelled. So no write of
+    this process is in progress when another process starts to write for the key. Each
     renewal of the lease gives a write more time: it may last until its own timeout,
     which is much longer than one lease.
     """
@@ -80,24 +88,29 @@ class FencedTransport:
 
     async def request(self, request: Request) -> Response:
         """Send; raises NotLeading for a write that may not be sent."""
-        if request.method in _READS:
+        if request.method in READS:
             return await self._inner.request(request)
         key = SYNC_KEY.get()
+        if self._seconds_left(request, key) == math.inf:
+            return await self._inner.request(request)
+        check = partial(self._seconds_left, request, key)
+        try:
+            # The time includes what the transport does first (tokens, plugins).
+            async with _WhileOwned(partial(self._ownership.seconds_left, key)):
+                return await self._inner.request(replace(request, before_write=check))
+        except TimeoutError:
+            msg = f"{request.method} {request.path}: no answer while this process led"
+            raise RequestTimeout(msg) from None
+
+    def _seconds_left(self, request: Request, key: str) -> float:
+        """Return for how many seconds a write may last; raises NotLeading for none."""
         left = self._ownership.seconds_left(key)
         if left <= 0:
             msg = (
                 f"{request.method} {request.path}: not sent, this process does not lead"
             )
             raise NotLeading(msg)
-        if left == math.inf:
-            return await self._inner.request(request)
-        try:
-            # The time includes what the transport does first (tokens, plugins).
-            async with _WhileOwned(partial(self._ownership.seconds_left, key)):
-                return await self._inner.request(request)
-        except TimeoutError:
-            msg = f"{request.method} {request.path}: no answer while this process led"
-            raise RequestTimeout(msg) from None
+        return left
 
     async def stream(self, request: Request) -> Stream:
         """Send a watch without a check: it writes nothing."""

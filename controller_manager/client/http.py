@@ -22,6 +22,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from controller_manager.client.attempts import Attempt, Connector
 from controller_manager.client.credentials import Credentials, Identity
 from controller_manager.client.errors import (
     NotSent,
@@ -53,8 +54,8 @@ _READ_BUFFER = 1 << 20
 class HTTPTransport:
     """Sends requests to the server that `credentials` name.
 
-    After a 401 the credentials read their files and run their plugins again; if they
-    have changed, the request is sent once more.
+    A request is sent once, see `attempts`. After a 401 the credentials read their files
+    and run their plugins again; if they have changed, the request is sent once more.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class HTTPTransport:
 
     def _make_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=Connector(
                 limit=0,  # each watch has a connection; clients limit the others
                 keepalive_timeout=60,  # below the 90 s after which a server closes
                 socket_factory=self._make_socket,
@@ -219,17 +220,24 @@ class HTTPTransport:
                 f"{quote(name, safe='')}={quote(value, safe='')}"
                 for name, value in request.query
             )
-        return await session.http.request(
-            request.method,
-            URL(url, encoded=True),
-            data=request.body,
-            headers=headers,
-            timeout=limits,
-            ssl=identity.tls,
-            proxy=self._credentials.proxy,
-            server_hostname=self._credentials.tls_server_name,
-            allow_redirects=False,
-        )
+        attempt = Attempt(request)
+        try:
+            with attempt.current():
+                return await session.http.request(
+                    request.method,
+                    URL(url, encoded=True),
+                    data=attempt.body(),
+                    headers=headers,
+                    timeout=limits,
+                    ssl=identity.tls,
+                    proxy=self._credentials.proxy,
+                    server_hostname=self._credentials.tls_server_name,
+                    allow_redirects=False,
+                )
+        except aiohttp.ClientError as error:
+            if attempt.refusal is not None:
+                raise attempt.refusal from error
+            raise
 
     async def close(self) -> None:
         """Close all connections."""

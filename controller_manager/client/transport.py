@@ -5,11 +5,18 @@ production it is HTTP (`client.http`); in tests and simulations it is a function
 call (`client.inmemory`). All other packages use only this protocol.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
+
+READS: Final = frozenset(("GET", "HEAD"))
+"""The methods of requests that change nothing."""
 
 Query = tuple[tuple[str, str], ...]
+
+
+def always_allowed() -> None:
+    """Allow a request to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +25,9 @@ class Request:
 
     `timeout` is in seconds. For a plain request it limits the whole exchange. For a
     stream it limits the wait for the headers, and each wait for the next data.
+
+    A transport calls `before_write` at the moment at which it writes the request, after
+    all that it has waited for. If that raises NotSent, nothing is written.
     """
 
     method: str
@@ -26,6 +36,9 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     timeout: float = 30.0
+    before_write: Callable[[], object] = field(
+        default=always_allowed, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
