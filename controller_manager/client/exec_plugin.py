@@ -5,6 +5,7 @@ because kubernetes_asyncio's provider has no timeout, no certificates and no cac
 """
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from controller_manager.client.kubeconfig import (
     ClusterSection,
     ConfigError,
     ExecSection,
+    material,
 )
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
@@ -91,7 +93,15 @@ class ExecPlugin:
         if section.interactive_mode == "Always":
             msg = f"{self._where}: interactiveMode Always needs a terminal; use Never"
             raise ConfigError(msg)
-        self._info = _exec_info(section, cluster)
+        self._section = section
+        self._cluster = cluster
+        self._authorities = material(
+            cluster.certificate_authority_data,
+            cluster.certificate_authority,
+            "certificate-authority",
+            where,
+        )
+        self._last_authorities = b""
         self._hint = section.install_hint or ""
         self._clock = clock
         self._logger = logger
@@ -176,7 +186,9 @@ class ExecPlugin:
         environment = {
             **os.environ,
             **self._environment,
-            "KUBERNETES_EXEC_INFO": self._info,
+            "KUBERNETES_EXEC_INFO": _exec_info(
+                self._section, self._cluster, self._read_authorities()
+            ),
         }
         try:
             process = await asyncio.create_subprocess_exec(
@@ -216,6 +228,25 @@ class ExecPlugin:
             raise ConfigError(msg)
         self.calls["0", _NO_ERROR] += 1
         return output
+
+    def _read_authorities(self) -> bytes:
+        """Return the cluster's authorities for the plugin, of a file as it is now.
+
+        Upstream (client-go rest/exec.go, ConfigToExecCluster) reads the file once.
+        """
+        if not self._section.provide_cluster_info:
+            return b""
+        if isinstance(self._authorities, Path):
+            try:
+                self._last_authorities = self._authorities.read_bytes()
+            except OSError as error:
+                self._logger.warning(
+                    "Authorities not read, the plugin gets the last ones",
+                    file=str(self._authorities),
+                    err=error.strerror,
+                )
+            return self._last_authorities
+        return self._authorities or b""
 
     def _parsed(self, output: bytes) -> ExecCredential:
         try:
@@ -267,24 +298,23 @@ def _command(section: ExecSection, directory: Path | None, where: str) -> str:
     return section.command
 
 
-def _exec_info(section: ExecSection, cluster: ClusterSection) -> str:
+def _exec_info(
+    section: ExecSection, cluster: ClusterSection, authorities: bytes
+) -> str:
+    """Return the document that tells a plugin what it needs to know.
+
+    The fields of the cluster have the names that they have in a kubeconfig.
+    """
     spec: dict[str, Any] = {"interactive": False}
     if section.provide_cluster_info:
         given = {
             "server": cluster.server,
             "tls-server-name": cluster.tls_server_name,
             "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-            "certificate-authority-data": cluster.certificate_authority_data,
+            "certificate-authority-data": base64.b64encode(authorities).decode(),
             "proxy-url": cluster.proxy_url,
         }
-        names = {
-            "server": "server",
-            "tls-server-name": "tlsServerName",
-            "insecure-skip-tls-verify": "insecureSkipTLSVerify",
-            "certificate-authority-data": "certificateAuthorityData",
-            "proxy-url": "proxyURL",
-        }
-        spec["cluster"] = {names[name]: value for name, value in given.items() if value}
+        spec["cluster"] = {name: value for name, value in given.items() if value}
         for extension in cluster.extensions or ():
             if extension.name == _EXTENSION:
                 spec["cluster"]["config"] = extension.extension

@@ -335,7 +335,7 @@ class Plugin:
         file = self._directory / "runs"
         return len(file.read_text().splitlines()) if file.exists() else 0
 
-    def credentials(self, **section: Any) -> Credentials:
+    def credentials(self, cluster: Any = None, **section: Any) -> Credentials:
         user = {
             "exec": {
                 "apiVersion": "client.authentication.k8s.io/v1",
@@ -346,7 +346,15 @@ class Plugin:
                 **section,
             }
         }
-        path = kubeconfig(self._directory, users=[{"name": "u", "user": user}])
+        clusters = [
+            {
+                "name": "c",
+                "cluster": {"server": "https://127.0.0.1:6443", **(cluster or {})},
+            }
+        ]
+        path = kubeconfig(
+            self._directory, users=[{"name": "u", "user": user}], clusters=clusters
+        )
         return load_credentials(path, "", SystemClock())
 
 
@@ -374,6 +382,58 @@ async def test_a_plugin_is_run_once_for_all_that_wait(
         "spec": {
             "interactive": False,
             "cluster": {"server": "https://127.0.0.1:6443"},
+        },
+    }
+
+
+@pytest.mark.parametrize("given", ["file", "data"])
+async def test_a_plugin_gets_the_authorities_of_the_cluster(
+    plugin: Plugin, tmp_path: Path, given: str
+) -> None:
+    """As base64, also if the kubeconfig names a file, which is read at each run."""
+    old, new = (self_signed("ca", ["127.0.0.1"]).certificate for _ in "ab")
+    file = tmp_path / "ca.crt"
+    file.write_bytes(old)
+    plugin.answers("t", 3600)
+    cluster = {
+        "file": {"certificate-authority": "ca.crt"},
+        "data": {"certificate-authority-data": base64.b64encode(old).decode()},
+    }[given]
+    credentials = plugin.credentials(cluster, provideClusterInfo=True)
+    told: list[bytes] = []
+    for change in (lambda: None, lambda: file.write_bytes(new), file.unlink):
+        change()
+        await credentials.refresh(await credentials.identity())
+        info = json.loads((tmp_path / "info").read_text())
+        data = info["spec"]["cluster"]["certificate-authority-data"]
+        told.append(base64.b64decode(data))
+    assert told == ([old, new, new] if given == "file" else [old] * 3)
+
+
+async def test_a_plugin_gets_what_the_kubeconfig_says_of_the_cluster(
+    plugin: Plugin, tmp_path: Path
+) -> None:
+    """By the names of a kubeconfig; nothing of other extensions."""
+    plugin.answers("t", 3600)
+    cluster = {
+        "tls-server-name": "api.test",
+        "insecure-skip-tls-verify": True,
+        "proxy-url": "http://proxy.test:3128",
+    }
+    extensions = [
+        {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}},
+        {"name": "another", "extension": {"secret": "s"}},
+    ]
+    credentials = plugin.credentials(
+        {**cluster, "extensions": extensions}, provideClusterInfo=True
+    )
+    await credentials.identity()
+    assert json.loads((tmp_path / "info").read_text())["spec"] == {
+        "interactive": False,
+        "cluster": {
+            "server": "https://127.0.0.1:6443",
+            **cluster,
+            "config": {"audience": "a"},
         },
     }
 
