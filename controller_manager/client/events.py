@@ -2,11 +2,13 @@
 
 import asyncio
 import random
+import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol
 
 from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectReference
 from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
+from controller_manager.api.names import is_dns_subdomain
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.times import format_time
 from controller_manager.client.client import Client, PatchType
@@ -14,6 +16,7 @@ from controller_manager.client.correlator import Correlated, Correlator, Key
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
+    InvalidName,
     NotFound,
     ProtocolError,
     TransportError,
@@ -125,15 +128,11 @@ class EventBroadcaster:
         reason: str,
         message: str,
     ) -> Event:
-        now = self._clock.now()
-        timestamp = format_time(now)
-        # The name contains nanoseconds; two events of one moment need two names.
-        nanoseconds = int(now.timestamp() * 1e6) * 1000
-        self._last_name = max(self._last_name + 1, nanoseconds)
+        timestamp = format_time(self._clock.now())
         namespace = obj.metadata.namespace or "default"
         return Event(
             metadata=ObjectMeta(
-                name=f"{obj.metadata.name}.{self._last_name:x}", namespace=namespace
+                name=self._name_of_event(obj.metadata.name), namespace=namespace
             ),
             involved_object=ObjectReference(
                 kind=resource.kind,
@@ -152,6 +151,20 @@ class EventBroadcaster:
             type=event_type,
             reporting_component=self._source.component,
         )
+
+    def _name_of_event(self, name: str) -> str:
+        """Return a new name for an event about the object called `name`.
+
+        It has the object's name and the time, if the API server accepts that, else it
+        is a UUID (client-go tools/record/util, GenerateEventName).
+        """
+        # It has nanoseconds; two events of one moment need two names.
+        nanoseconds = int(self._clock.now().timestamp() * 1e6) * 1000
+        self._last_name = max(self._last_name + 1, nanoseconds)
+        dated = f"{name}.{self._last_name:x}"
+        if is_dns_subdomain(dated):
+            return dated
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
 
     async def run(self) -> None:
         """Write events until cancelled."""
@@ -206,14 +219,14 @@ class EventBroadcaster:
         for attempt in range(_MAX_TRIES):
             try:
                 stored = await self._write(correlated)
+            except (APIError, InvalidName) as error:
+                self._log_rejection(correlated, error)
+                return
             except (TransportError, ProtocolError) as error:
                 self._logger.warning("Unable to write event", err=str(error))
                 # The first delay is random, so that restarted managers spread.
                 factor = self._rng.random() if attempt == 0 else 1.0
                 await asyncio.sleep(_RETRY_DELAY * factor)
-            except APIError as error:
-                self._log_rejection(correlated, error)
-                return
             else:
                 self._correlator.update_state(correlated, stored)
                 return
@@ -221,7 +234,9 @@ class EventBroadcaster:
             "Event dropped, too many attempts", reason=correlated.event.reason
         )
 
-    def _log_rejection(self, correlated: Correlated, error: APIError) -> None:
+    def _log_rejection(
+        self, correlated: Correlated, error: APIError | InvalidName
+    ) -> None:
         expected = isinstance(error, AlreadyExists) or is_namespace_terminating(error)
         logger = self._logger.v(5) if expected else self._logger
         logger.error(

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import random
+import re
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -19,6 +20,7 @@ from controller_manager.api.core.v1 import (
     PodMeta,
 )
 from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.rbac.v1 import CLUSTER_ROLES, ClusterRole
 from controller_manager.client.correlator import COMBINED, Correlated, Correlator
 from controller_manager.client.errors import TransportError
 from controller_manager.client.events import NORMAL, WARNING, EventBroadcaster
@@ -120,6 +122,35 @@ async def test_an_event_has_all_fields_that_kubectl_shows(
     assert metadata.name.startswith("a.")
 
 
+UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+HEX_TIME = "[0-9a-f]{16}"
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("a" * 236, f"a{{236}}.{HEX_TIME}"),
+        ("a" * 237, UUID4),
+        ("a" * 253, UUID4),
+        ("system:node:x", UUID4),
+        ("Upper", UUID4),
+        ("-a", UUID4),
+        ("a.b-c", rf"a\.b-c\.{HEX_TIME}"),
+    ],
+)
+async def test_an_event_has_a_name_that_the_api_server_accepts(
+    cluster: Cluster, recorder: EventBroadcaster, name: str, pattern: str
+) -> None:
+    """A UUID, if the object's name and the time are none; its count grows, too."""
+    role = ClusterRole(metadata=ObjectMeta(name=name, uid="u"))
+    for _ in range(2):
+        recorder.event(CLUSTER_ROLES, role, NORMAL, "Done", "x")
+        await recorder.flush()
+    (event,) = await stored(cluster)
+    assert re.fullmatch(pattern, event.metadata.name)
+    assert (event.involved_object.name, event.count) == (name, 2)
+
+
 async def test_the_same_event_is_counted_up(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
@@ -199,9 +230,10 @@ async def test_an_unreachable_api_server_does_not_block_recording(
 async def test_a_refused_event_is_not_tried_again(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """It is dropped, and those after it are written."""
-    elsewhere = Pod(metadata=PodMeta(name="b", namespace="absent"))
-    recorder.event(PODS, elsewhere, NORMAL, "Done", "lost")
+    """It is dropped, and those after it are written; so is one that cannot be sent."""
+    for namespace in ("absent", "a/b"):
+        elsewhere = Pod(metadata=PodMeta(name="b", namespace=namespace))
+        recorder.event(PODS, elsewhere, NORMAL, "Done", "lost")
     recorder.event(PODS, POD, NORMAL, "Done", "kept")
     await recorder.flush()
     assert [event.message for event in await stored(cluster)] == ["kept"]
