@@ -32,6 +32,7 @@ from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
+from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
@@ -102,10 +103,13 @@ async def _connect(
     """
     from controller_manager.client.http import HTTPTransport  # noqa: PLC0415 - aiohttp
 
+    look_ups = LookUpSeconds()
+
     def connect(
         credentials: Credentials, reserve: FileReserve | None = None
     ) -> Transport:
-        transport = HTTPTransport(credentials, USER_AGENT, reserve)
+        observe = look_ups.observe
+        transport = HTTPTransport(credentials, USER_AGENT, reserve, observe)
         stack.push_async_callback(transport.close)
         return transport
 
@@ -139,6 +143,7 @@ async def _connect(
         counts=lambda: reduce(
             ConnectionCounts.plus, (each.counts() for each in everyone)
         ),
+        look_ups=look_ups,
     )
 
 

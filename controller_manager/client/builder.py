@@ -7,7 +7,7 @@ rate limit.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -29,6 +29,7 @@ from controller_manager.client.service_accounts import (
 from controller_manager.client.transport import Transport
 from controller_manager.client.warning_headers import WarningHeaders
 from controller_manager.clock import Clock
+from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import ClientConfig, RateLimit
 
@@ -60,6 +61,7 @@ class Connections:
     - `counts` returns what the credentials have counted.
     - `lease` presents the manager's identity, too, but serves only the lease, so that
       no other request can delay a renewal.
+    - `look_ups` measures how long look-ups of names take.
     """
 
     manager: Transport
@@ -70,6 +72,7 @@ class Connections:
     credential_expires_at: Callable[[], datetime | None] = lambda: None
     lease: Transport | None = None
     counts: Callable[[], ConnectionCounts] = ConnectionCounts
+    look_ups: LookUpSeconds = field(default_factory=LookUpSeconds)
 
 
 class ClientBuilder:

@@ -32,6 +32,11 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.files import FileReserve
 from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.resolver import (
+    MeasuringResolver,
+    ObserveLookUp,
+    ignore_look_up,
+)
 from controller_manager.client.sessions import Session, Sessions
 from controller_manager.client.transport import Request, Response, Stream
 
@@ -63,17 +68,20 @@ class HTTPTransport:
         credentials: Credentials,
         user_agent: str,
         reserve: FileReserve | None = None,
+        observe_look_up: ObserveLookUp = ignore_look_up,
     ) -> None:
         """Take the server and the identity; call this in a running event loop.
 
         With a `reserve`, the transport can connect when the process has no free file
-        descriptor. The transport owns the reserve and closes it.
+        descriptor. The transport owns the reserve and closes it. `observe_look_up` is
+        called after each look-up of a name.
         """
         self._credentials = credentials
         self._reserve = reserve or FileReserve(0)
         self._base = credentials.server.rstrip("/")
         self._host = urlsplit(self._base).netloc
         self._user_agent = user_agent
+        self._resolver = MeasuringResolver(observe_look_up)
         self._sessions = Sessions(self._make_session)
 
     @property
@@ -88,6 +96,7 @@ class HTTPTransport:
                 keepalive_timeout=60,  # below the 90 s after which a server closes
                 socket_factory=self._make_socket,
                 ttl_dns_cache=_DNS_SECONDS,
+                resolver=self._resolver,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
@@ -243,6 +252,7 @@ class HTTPTransport:
         """Close all connections."""
         await self._credentials.close()
         await self._sessions.close()
+        await self._resolver.close()
         self._reserve.close()
         # aiohttp closes TLS transports in the next turns of the loop.
         await asyncio.sleep(0)

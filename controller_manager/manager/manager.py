@@ -128,6 +128,7 @@ class ControllerManager:
             lambda: connections.counts().plugin_calls,
             lambda: connections.counts().reloads,
         )
+        connections.look_ups.register(registry)
 
     def _make_clients(self) -> ClientBuilder:
         return ClientBuilder(

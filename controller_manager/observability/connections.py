@@ -1,13 +1,42 @@
 """Metrics of what connections do beside requests (client-go's names)."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 Counts = Callable[[], Mapping[tuple[str, str], int]]
 """Returns counts by the values of two labels."""
+
+_LOOK_UP_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30)
+
+
+class LookUpSeconds:
+    """``rest_client_dns_resolution_duration_seconds``, by the name that was looked up.
+
+    Transports exist before there is a registry, so it is registered later. Upstream:
+    component-base metrics/prometheus/restclient/metrics.go.
+    """
+
+    def __init__(self) -> None:
+        """Begin without look-ups."""
+        self._seconds = Histogram(
+            "rest_client_dns_resolution_duration_seconds",
+            "Seconds that a look-up of the API server's name took, by host",
+            ["host"],
+            buckets=_LOOK_UP_SECONDS,
+            registry=None,
+        )
+
+    def observe(self, host: str, seconds: float) -> None:
+        """Observe one look-up."""
+        self._seconds.labels(host).observe(seconds)
+
+    def register(self, registry: CollectorRegistry) -> None:
+        """Show the metric in `registry`."""
+        registry.register(self._seconds)
 
 
 class ConnectionCollectors(Collector):

@@ -1,6 +1,7 @@
 """The transport leaves connections and addresses behind that may be dead."""
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import AsyncGenerator
@@ -8,12 +9,15 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.client.credentials import Credentials
 from controller_manager.client.errors import NotSent, RequestTimeout
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
+from controller_manager.observability.connections import LookUpSeconds
+from controller_manager.observability.exposition import expose
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 HEADERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -70,9 +74,9 @@ class Server:
             writer.close()
 
 
-def transport_to(host: str, port: int) -> HTTPTransport:
-    clock = SystemClock()
-    return HTTPTransport(Credentials(f"http://{host}:{port}", clock=clock), "test")
+def transport_to(host: str, port: int, **more: Any) -> HTTPTransport:
+    credentials = Credentials(f"http://{host}:{port}", clock=SystemClock())
+    return HTTPTransport(credentials, "test", **more)
 
 
 async def fill_pool(transport: HTTPTransport, connections: int) -> None:
@@ -167,6 +171,8 @@ class Resolver:
 
     async def _resolve(self, _: str, port: int, **__: Any) -> list[Any]:
         self.lookups += 1
+        if not self.address:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         kind = socket.SOCK_STREAM
         return [(socket.AF_INET, kind, 6, "", (self.address, port))]
 
@@ -207,3 +213,37 @@ async def test_an_address_is_pinned_for_half_a_minute_at_most(
             lookups.append(resolver.lookups)
         assert (lookups, server.connections) == ([1, 1, 2], 3)
         await transport.close()
+
+
+async def test_the_time_of_each_look_up_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a failed one, too; an address is not looked up."""
+    resolver = Resolver(monkeypatch, "")
+    look_ups = LookUpSeconds()
+    registry = CollectorRegistry()
+    look_ups.register(registry)
+    server = Server()
+    async with server.running() as port:
+        for host in ("127.0.0.1", "api.test"):
+            transport = transport_to(host, port, observe_look_up=look_ups.observe)
+            if host == "api.test":
+                with pytest.raises(NotSent, match="Name or service not known"):
+                    await transport.request(QUICK)
+            resolver.address = "127.0.0.1"
+            await fill_pool(transport, 1)
+            resolver.address = ""
+            await transport.close()
+    name = "rest_client_dns_resolution_duration_seconds"
+    shown = [
+        re.sub(r" \S+$", "", line)
+        for line in expose(registry).decode().splitlines()
+        if line.startswith((f"# TYPE {name} ", f"{name}_bucket", f"{name}_sum"))
+    ]
+    bounds = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, "+Inf")
+    assert shown == [
+        f"# TYPE {name}",
+        *(f'{name}_bucket{{host="api.test",le="{each}"}}' for each in bounds),
+        f'{name}_sum{{host="api.test"}}',
+    ]
+    assert registry.get_sample_value(f"{name}_count", {"host": "api.test"}) == 2
