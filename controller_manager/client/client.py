@@ -1,7 +1,13 @@
 """The client: typed verbs (get, list, watch, create, ...) over a transport."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Mapping,
+)
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from enum import StrEnum
 from functools import cache
@@ -18,6 +24,7 @@ from controller_manager.client.errors import (
     APIError,
     NotSent,
     ProtocolError,
+    RequestTimeout,
     TransportError,
     error_from_response,
     is_success,
@@ -32,6 +39,7 @@ from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.slots import Slots
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.client.transport import (
+    READS,
     Query,
     Request,
     Response,
@@ -47,6 +55,7 @@ from controller_manager.options.config import WRITE_TIMEOUT
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 CompleteT = TypeVar("CompleteT", bound=CompleteObject)
 DecodedT = TypeVar("DecodedT")
+AnswerT = TypeVar("AnswerT", Response, Stream)
 
 LIST_TIMEOUT: Final = 120.0
 """Seconds that one page of a list may take."""
@@ -295,10 +304,13 @@ class Client:
         accept: str = "",
         timeout: float = 10.0,  # noqa: ASYNC109 - it bounds one exchange
     ) -> Response:
-        """Send a request without rate limit and types, e.g. to ``/healthz``."""
+        """Send a request without rate limit and types, e.g. to ``/healthz``.
+
+        A read is sent once more if its connection breaks; no other error is retried.
+        """
         headers = {"accept": accept} if accept else {}
         request = Request(method, path, headers=headers, timeout=timeout)
-        return await self._exchange(request)
+        return await self._repeated(request, self._exchange)
 
     async def get(
         self, resource: Resource[ObjectT], namespace: str, name: str
@@ -418,13 +430,30 @@ class Client:
     async def _open(self, request: Request) -> Stream:
         """Open a watch, within the rate limit if it holds for watches."""
         if not self._limits_watches:
-            return await self._transport.stream(request)
+            return await self._repeated(request, self._transport.stream)
         await self._throttle(request.method)
         try:
-            return await self._transport.stream(request)
+            return await self._repeated(request, self._transport.stream)
         except NotSent:
             self._limiter.give_back()
             raise
+
+    async def _repeated(
+        self, request: Request, send: Callable[[Request], Awaitable[AnswerT]]
+    ) -> AnswerT:
+        """Send a read, and once more if its connection breaks.
+
+        The server may have closed an idle connection at that moment.
+        """
+        try:
+            return await send(request)
+        except (NotSent, RequestTimeout):
+            raise
+        except TransportError:
+            if request.method not in READS:
+                raise
+            self._metrics.retried(request.method, "<error>")
+            return await send(request)
 
     async def create(self, resource: Resource[CompleteT], obj: CompleteT) -> CompleteT:
         """Create `obj` in its namespace; return it as stored.

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,6 +197,20 @@ async def test_the_client_repeats_a_read_once_and_no_write() -> None:
             with pytest.raises(TransportError):
                 await attempt
     assert server.seen() == [b"GET", b"GET", b"DELETE"]
+
+
+async def test_a_watch_is_opened_again_if_its_connection_breaks() -> None:
+    """And so is the read of a document; both go on the connections of other reads."""
+    server = Server(answers=lambda number: ANSWER if number == 1 else b"")
+    server.gate.set()
+    async with connected(server) as transport:
+        client = Client(transport, SystemClock())
+        await client.raw("GET", "/healthz")
+        assert (await client.raw("GET", "/healthz")).status == 200
+        async with aclosing(client.watch(CONFIG_MAPS)) as batches:
+            assert await anext(batches) == []
+    assert server.seen() == [b"GET"] * 5
+    assert len(server.connections) == 3
 
 
 @dataclass
