@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.client import Client, ListOptions
+from controller_manager.client.paths import object_path
 from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import (
@@ -152,8 +153,10 @@ class InformerFactory:
         """Return an object as it is in etcd, `None` if there is none.
 
         It is a list of one object with the identity that fills the caches: that one may
-        list every resource, and get few.
+        list every resource, and get few. Raises InvalidName for an empty name or
+        namespace: such a list would have other objects.
         """
+        object_path(resource, namespace, name)
         options = ListOptions(field_selector=f"metadata.name={name}")
         page = await self._client.list_page(resource, namespace, options)
         return next(iter(page.items), None)

@@ -18,6 +18,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import PartialMetadata, PartialObject, Projection
 from controller_manager.api.resource import Resource
+from controller_manager.client.errors import InvalidName
 from controller_manager.informers.factory import ClashError, InformerFactory
 from controller_manager.informers.reads import Reads
 from controller_manager.observability.logs import silent_logger
@@ -288,3 +289,15 @@ async def test_types_of_monitors_clash_in_any_order(cluster: Cluster) -> None:
     subject.informer(PODS)
     with pytest.raises(ClashError):
         subject.monitor(PHASES)
+
+
+async def test_one_object_is_read_by_its_whole_name(cluster: Cluster) -> None:
+    """Without a namespace, a pod of that name in any namespace would be found."""
+    subject = factory(cluster)
+    stored = await create_pod(cluster)
+    name = stored.metadata.name
+    assert await subject.read(PODS, "default", name) == stored
+    assert await subject.read(PODS, "default", "another") is None
+    for incomplete in (("", name), ("default", "")):
+        with pytest.raises(InvalidName, match="of an object may not be empty"):
+            await subject.read(PODS, *incomplete)
