@@ -6,9 +6,10 @@ import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
+import uvloop
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.client import http
@@ -64,8 +65,7 @@ class Received(asyncio.Protocol):
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's is none
 
     def data_received(self, data: bytes) -> None:
         self.content += data
@@ -272,7 +272,10 @@ async def for_the_handshake(
         yield Held(server, client, owned, server.accepted, server.gate.set)
 
 
-@pytest.mark.parametrize("stage", [for_a_slot, for_an_address, for_the_handshake])
+HANDSHAKES = pytest.param(for_the_handshake, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("stage", [for_a_slot, for_an_address, HANDSHAKES])
 async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits(
     stage: Any, monkeypatch: pytest.MonkeyPatch, certificate: ssl.SSLContext
 ) -> None:
@@ -351,3 +354,18 @@ async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
             await connection.ended.wait()
     assert connection.requests == [b"GET"]
     assert 0 < len(connection.content) < size
+
+
+@pytest.mark.parametrize("stage", [for_a_slot, HANDSHAKES])
+def test_the_fence_holds_on_the_event_loop_of_the_daemon(
+    stage: Any, monkeypatch: pytest.MonkeyPatch, certificate: ssl.SSLContext
+) -> None:
+    """It runs on uvloop, which the other tests do not."""
+    waits = test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits
+    last_turn = test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn
+    rest = test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended
+    encrypted = stage is for_the_handshake
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(waits(stage, monkeypatch, certificate))
+        runner.run(last_turn())
+        runner.run(rest(encrypted, monkeypatch, certificate))
