@@ -41,7 +41,6 @@ from controller_manager.registry import registry as this_build
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.serving.server import Pages, Server
-from controller_manager.version import KUBERNETES_VERSION
 
 COMPONENT: Final = "kube-controller-manager"
 
@@ -120,8 +119,15 @@ class ControllerManager:
         """Register the metrics of the process, the build and the connections."""
         registry, config = self._registry, self._config
         register_process(registry)
-        register_versions(registry, ".".join(KUBERNETES_VERSION[1:].split(".")[:2]))
-        register_features(registry, gate_values(self._build.gates, config.features))
+        emulated = config.emulated_version
+        register_versions(registry, emulated)
+        values = gate_values(
+            self._build.gates,
+            config.features,
+            config.given_gates,
+            int(emulated.partition(".")[2]),
+        )
+        register_features(registry, values)
         register_disabled(registry, config.disabled_metrics)
         ConnectionCollectors(
             registry,

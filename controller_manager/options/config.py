@@ -176,9 +176,10 @@ class Config:
     """The whole configuration of the daemon.
 
     `controllers` has the options of controllers, by the class that declares them; a
-    class that is not there has all defaults. `emulated_version` is the version whose
-    defaults the feature gates have. `document` is the configuration as
-    /configz shows it, `flags` as /flagz shows it.
+    class that is not there has all defaults. `given_gates` has the feature gates that
+    are given, also those without an effect here. `emulated_version` is the version
+    whose defaults the feature gates have. `document` is the configuration as /configz
+    shows it, `flags` as /flagz shows it.
     """
 
     client: ClientConfig = field(default_factory=ClientConfig)
@@ -194,6 +195,7 @@ class Config:
     root_ca_file: str = ""
     pod_ranges: PodRangesConfig = PodRangesConfig()
     features: FeatureGates = field(default_factory=FeatureGates)
+    given_gates: Mapping[str, bool] = field(default_factory=dict)
     emulated_version: str = f"1.{THIS_MINOR}"
     warnings: tuple[str, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict)

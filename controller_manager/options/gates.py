@@ -68,7 +68,8 @@ class FeatureGates(Struct, frozen=True):
         return self.overrides.get(gate.name, gate.default)
 
 
-_ALL: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
+ALL_OF_STAGE: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
+"""The stages of the gates that set all gates of a stage."""
 
 
 class ResolvedGates(Struct):
@@ -95,15 +96,9 @@ def resolve_gates(
     themselves. Problems: a gate that nothing knows, a value that a gate cannot have in
     that version, and a gate that is enabled without one that it depends on.
     """
-    specs = {**{gate.name: _spec(gate) for gate in gates}, **known_gates(minor)}
+    specs = gate_specs(gates, minor)
     dependencies = {**{gate.name: gate.depends_on for gate in gates}, **DEPENDENCIES}
-    by_stage: dict[str, bool] = {
-        _ALL[name]: value for name, value in given.items() if name in _ALL
-    }
-    values = {
-        name: given.get(name, by_stage.get(spec.stage, spec.default))
-        for name, spec in specs.items()
-    }
+    values = values_of(given, specs)
     problems = list(_refused(given, specs, minor))
     ours = {gate.name: gate.default for gate in gates}
     return ResolvedGates(
@@ -116,15 +111,39 @@ def resolve_gates(
     )
 
 
+def gate_specs(gates: Iterable[Gate], minor: int) -> dict[str, GateSpec]:
+    """Return the gates of upstream and of this build, by name.
+
+    `gates` are those of this build. Upstream's are as in Kubernetes 1.`minor`.
+    """
+    return {**{gate.name: _spec(gate) for gate in gates}, **known_gates(minor)}
+
+
+def values_of(
+    given: Mapping[str, bool], specs: Mapping[str, GateSpec]
+) -> dict[str, bool]:
+    """Return the value of each gate: the given one, that of its stage, its default."""
+    by_stage: dict[str, bool] = {
+        ALL_OF_STAGE[name]: value
+        for name, value in given.items()
+        if name in ALL_OF_STAGE
+    }
+    return {
+        name: given.get(name, by_stage.get(spec.stage, spec.default))
+        for name, spec in specs.items()
+    }
+
+
 def _spec(gate: Gate) -> GateSpec:
-    return GateSpec(gate.stage, default=gate.default, locked=gate.locked)
+    stage = "GA" if gate.locked else gate.stage
+    return GateSpec(stage, default=gate.default, locked=gate.locked)
 
 
 def _refused(
     given: Mapping[str, bool], specs: Mapping[str, GateSpec], minor: int
 ) -> Iterator[str]:
     for name, value in given.items():
-        if name in _ALL:
+        if name in ALL_OF_STAGE:
             continue
         spec = specs.get(name)
         if spec is None:

@@ -156,6 +156,7 @@ def parse(
             cluster=options["cluster-cidr"],
         ),
         features=features,
+        given_gates=options["feature-gates"],
         emulated_version=f"1.{emulated}",
         document=as_tree(options.values),
         flags=_flag_texts(options),

@@ -140,6 +140,7 @@ def test_flags_become_one_frozen_config() -> None:
             ReplicaSetOptions: ReplicaSetOptions(8),
         },
         features=FeatureGates({"WatchListClient": False}),
+        given_gates={"WatchListClient": False, "AllAlpha": False},
     )
     assert config.client.limit_of("deployment-controller") == RateLimit(7.0, 9)
     assert config.client.limit_of("other") == RateLimit(99.5, 200)

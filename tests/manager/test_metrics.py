@@ -122,3 +122,29 @@ async def test_the_metrics_are_those_of_upstream(cluster: Cluster) -> None:
 
 def _begins(prefix: str) -> Callable[[str], bool]:
     return lambda name: name.startswith(prefix)
+
+
+async def test_the_versions_and_gates_are_those_that_are_emulated(
+    cluster: Cluster,
+) -> None:
+    """With ``--emulated-version`` and a gate that has no effect here."""
+    registry = CollectorRegistry()
+    config = replace(
+        make_config(), emulated_version="1.34", given_gates={"WatchList": False}
+    )
+    connections = Connections(cluster.transport, root_ca=ROOT_CA)
+    async with run_manager(
+        connections, cluster.clock, random.Random(1), config, registry=registry
+    ):
+        lines = expose(registry).decode().splitlines()
+    (version,) = [each for each in lines if each.startswith("version_info{")]
+    assert version == (
+        'version_info{binary="1.36",component="kube",emulation="1.34",'
+        'min_compat="1.33"} 1.0'
+    )
+    gates = {each for each in lines if each.startswith("kubernetes_feature_enabled{")}
+    wanted = {
+        'kubernetes_feature_enabled{name="WatchList",stage="BETA"} 0.0',
+        'kubernetes_feature_enabled{name="SidecarContainers",stage=""} 1.0',
+    }
+    assert wanted - gates == set()

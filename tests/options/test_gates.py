@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from controller_manager.options.gate_values import gate_values
 from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.options.upstream_gates import DEPENDENCIES, known_gates
 from controller_manager.options.versions import THIS_MINOR
@@ -312,3 +313,71 @@ def test_the_help_names_every_gate() -> None:
         "SELinuxChangePolicy",
         "SELinuxMountReadWriteOncePod",
     }
+
+
+def values_of(flags: str, emulated: str = "1.36") -> dict[tuple[str, str], bool]:
+    """Return the values that metrics show for --feature-gates."""
+    config = config_of({"feature-gates": [flags], "emulated-version": [emulated]})
+    minor = int(emulated.partition(".")[2])
+    return gate_values(registry().gates, config.features, config.given_gates, minor)
+
+
+def test_metrics_show_every_gate_of_upstream_with_its_stage() -> None:
+    """Also those without an effect here; GA is an empty stage."""
+    known = known_gates(THIS_MINOR)
+    assert values_of("") == {
+        ("AllAlpha", "ALPHA"): False,
+        ("AllBeta", "BETA"): False,
+        **{
+            (name, spec.stage.replace("GA", "")): spec.default
+            for name, spec in known.items()
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "emulated", "expected"),
+    [
+        (
+            "WatchList=false,PodDeletionCost=false",
+            "1.36",
+            {
+                ("WatchList", "BETA"): False,
+                ("PodDeletionCost", "BETA"): False,
+                ("SidecarContainers", ""): True,
+            },
+        ),
+        (
+            "AllAlpha=true,HPAScaleToZero=false,DRAListTypeAttributes=false",
+            "1.36",
+            {
+                ("AllAlpha", "ALPHA"): True,
+                ("HPAScaleToZero", "ALPHA"): False,
+                ("DRAListTypeAttributes", "ALPHA"): False,
+                ("EventedPLEG", "ALPHA"): True,
+            },
+        ),
+        (
+            "",
+            "1.34",
+            {
+                ("ComponentFlagz", "ALPHA"): False,
+                ("SELinuxChangePolicy", "BETA"): True,
+            },
+        ),
+        ("ComponentFlagz=true", "1.34", {("ComponentFlagz", "ALPHA"): True}),
+    ],
+)
+def test_metrics_show_a_gate_as_it_is_given_and_emulated(
+    flags: str, emulated: str, expected: dict[tuple[str, str], bool]
+) -> None:
+    """AllAlpha and AllBeta set gates without an effect here as well."""
+    found = values_of(flags, emulated)
+    assert {each: found.get(each) for each in expected} == expected
+
+
+def test_metrics_leave_out_gates_that_are_younger_than_the_emulated_version() -> None:
+    """As upstream: the version does not know them."""
+    names = {name for name, _ in values_of("", "1.34")}
+    assert "AtomicFIFO" not in names
+    assert "AtomicFIFO" in {name for name, _ in values_of("")}
