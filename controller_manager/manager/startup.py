@@ -102,29 +102,21 @@ class StartUp:
         return f"waiting for {self._waiting_for}" if self._waiting_for else None
 
     def select(self) -> None:
-        """Select the controllers of ``--controllers``; raises StartError for none."""
-        selection = self._config.controllers
-        self._wanted = self._build.select(selection)
-        if not self._wanted:
-            msg = (
-                f"--controllers={','.join(selection)}: there is no controller to run; "
-                f"this build has: {', '.join(self._build.names)}"
-            )
-            raise StartError(msg)
+        """Select the controllers of ``--controllers``, perhaps none, as upstream."""
+        self._wanted = self._build.select(self._config.controllers)
         self._drop_gated()
         if not self._wanted:
-            msg = (
-                f"--controllers={','.join(selection)}: the feature gates of all these "
-                "controllers are disabled; enable them with --feature-gates"
+            self._logger.warning(
+                "No controller is selected, only the endpoints are served",
+                controllers=",".join(self._config.controllers),
             )
-            raise StartError(msg)
 
     async def prepare(self) -> list[Prepared]:
         """Return the selected controllers, in the order in which they start.
 
         Waits for the API server, for as long as the config says. Raises StartError
-        if the API server does not become healthy in time, cannot be trusted, or if no
-        selected controller can run.
+        if the API server does not become healthy in time, cannot be trusted, or if it
+        has the resources of none of the selected controllers.
         """
         await self._wait_for_api_server()
         self._waiting_for = "discovery"
@@ -149,7 +141,7 @@ class StartUp:
                 prepared.append(
                     Prepared(descriptor, controller, informers, not missing)
                 )
-        if not any(each.is_available for each in prepared):
+        if prepared and not any(each.is_available for each in prepared):
             msg = (
                 f"none of {', '.join(each.name for each in self._wanted)} can run "
                 "here; the warnings above say why"

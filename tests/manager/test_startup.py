@@ -9,6 +9,7 @@ import pytest
 
 from controller_manager import upstream
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
@@ -16,6 +17,7 @@ from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYME
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import Registry, registry
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import Cluster, make_config
@@ -167,24 +169,41 @@ ABSENT = "service-lb-controller"
 """A controller of upstream that this build does not have."""
 
 
-@pytest.mark.parametrize("selection", [(ABSENT,), ("-*",), ()])
-async def test_a_daemon_without_a_controller_to_run_does_not_start(
+@pytest.mark.parametrize(
+    "selection",
+    [(), (ABSENT,), ("-*",), ("podcertificaterequest-cleaner-controller",)],
+)
+async def test_a_daemon_without_a_controller_leads_and_answers(
     cluster: Cluster, selection: tuple[str, ...]
 ) -> None:
-    """It would take the lease and do nothing."""
-    with pytest.raises(StartError, match="there is no controller to run"):
-        async with cluster.manager(make_config(controllers=selection)):
-            pass
-
-
-async def test_a_daemon_whose_controllers_are_all_disabled_by_gates_does_not_start(
-    cluster: Cluster,
-) -> None:
-    """The line says what to do."""
-    config = make_config(controllers=("podcertificaterequest-cleaner-controller",))
-    with pytest.raises(StartError, match="enable them with --feature-gates"):
-        async with cluster.manager(config):
-            pass
+    """As upstream: with an empty selection, or if gates disable all of it."""
+    log = io.StringIO()
+    manager = ControllerManager(
+        make_config(controllers=selection, leader_election=LeaderElectionConfig()),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=make_logger(stream=log),
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    started = asyncio.create_task(manager.started.wait())
+    await asyncio.wait([running, started], return_when=asyncio.FIRST_COMPLETED)
+    assert not running.done()
+    health = {name: check() for name, check in manager.health.healthz().items()}
+    ready = {name: check() for name, check in manager.health.readyz().items()}
+    lease = await cluster.client.get(LEASES, "kube-system", "kube-controller-manager")
+    stop.set()
+    await running
+    assert health == {"leaderElection": None}
+    assert set(ready.values()) == {None}
+    assert manager.elector is not None
+    assert lease.spec.holder_identity == manager.elector.identity
+    assert "Starting controller" not in log.getvalue()
+    assert (
+        '"No controller is selected, only the endpoints are served" '
+        f'controllers="{",".join(selection)}"'
+    ) in log.getvalue()
 
 
 async def test_a_controller_that_cannot_be_made_is_named(cluster: Cluster) -> None:
