@@ -65,6 +65,11 @@ class Verbosity:
             self._known[path] = self._of(Path(path).with_suffix("").as_posix())
         return level <= self._known[path]
 
+    def set_level(self, level: int) -> None:
+        """Use another level from now on; the levels of modules stay."""
+        self._level = level
+        self._known.clear()
+
     def _of(self, path: str) -> int:
         name = path.rpartition("/")[2]
         for pattern, level in self._modules:
@@ -99,6 +104,10 @@ class Logger:
     def bind(self, **fields: Any) -> "Logger":  # noqa: ANN401 - any value is logged
         """Return a logger that adds `fields` to every line."""
         return self._with(self._inner.bind(**fields))
+
+    def set_verbosity(self, level: int) -> None:
+        """Set the level of ``-v`` for all loggers that are made of the same root."""
+        self._verbosity.set_level(level)
 
     def v(self, level: int) -> "Logger":
         """Return this logger if `level` is enabled, else a silent logger."""
@@ -148,6 +157,9 @@ class _Silent(Logger):
 
     def bind(self, **fields: Any) -> Logger:  # noqa: ANN401, ARG002
         return self
+
+    def set_verbosity(self, level: int) -> None:
+        pass
 
     def info(self, message: str, /, **fields: Any) -> None:  # noqa: ANN401
         pass

@@ -8,6 +8,9 @@ HealthCheck = Callable[[], str | None]
 """Returns the problem, `None` for none."""
 
 
+Observe = Callable[[str, bool], None]
+"""Takes the name of a check that was run, and whether it passed."""
+
 _WITHHELD: Final = "reason withheld"
 
 
@@ -20,22 +23,29 @@ class Health:
     without_reasons: str
 
 
+def installed(checks: Mapping[str, HealthCheck]) -> Mapping[str, HealthCheck]:
+    """Return the checks, or ``ping``, which always passes, if there are none."""
+    return checks or {"ping": lambda: None}
+
+
 def probe(
     name: str,
     checks: Mapping[str, HealthCheck],
     *,
     verbose: bool,
     exclude: Sequence[str] = (),
+    observe: Observe | None = None,
 ) -> Health:
     """Run the checks of the endpoint `name` (``healthz``) and return the answer.
 
-    Upstream never shows why a check fails.
+    `observe` is called for each check that is not excluded. Upstream never shows why a
+    check fails.
     """
-    if not checks:
-        checks = {"ping": lambda: None}
-    problems = {
-        check: None if check in exclude else run() for check, run in checks.items()
-    }
+    problems: dict[str, str | None] = {}
+    for check, run in installed(checks).items():
+        problems[check] = None if check in exclude else run()
+        if observe is not None and check not in exclude:
+            observe(check, not problems[check])
     if any(problems.values()):
         withheld = {check: each and _WITHHELD for check, each in problems.items()}
         return Health(

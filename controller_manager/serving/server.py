@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import json
 import os
 import ssl
 import sys
@@ -11,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -20,16 +19,18 @@ from controller_manager.clock import Clock
 from controller_manager.observability.exposition import exposing
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import ServingCollectors
+from controller_manager.observability.slis import HealthcheckCollectors
 from controller_manager.options.config import Config
 from controller_manager.options.gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from controller_manager.options.parsing import configz
-from controller_manager.serving import debug, zpages
+from controller_manager.serving import debug, debug_flags, zpages
+from controller_manager.serving.answers import status_answer
 from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.authorization import Authorizer, ReviewError
 from controller_manager.serving.certificates import Certificates, ServingError
 from controller_manager.serving.connection import Connection, QuietLogger
 from controller_manager.serving.handshakes import HandshakeLimiter
-from controller_manager.serving.health import HealthCheck, probe
+from controller_manager.serving.health import HealthCheck, installed, probe
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
 from controller_manager.serving.reviews import TooManyReviews
@@ -37,11 +38,11 @@ from controller_manager.serving.streaming import Pieces, in_turns, stream
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_INTERACTIVE_CLIENTS: Final = ("curl", "Wget", "Mozilla/5.0")
 _REMEDY: Final = (
     "choose another --secure-port or --bind-address, or port 0 to serve nothing"
 )
 _METRICS: Final = "/metrics"
+_LISTED: Final = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz")
 _REASONS_TIMEOUT: Final = 1.0
 """Seconds that a failing probe waits for the review whether its user may see why."""
 _COMMON_HEADERS: Final = {
@@ -128,6 +129,7 @@ class Server:
         self._authorizer = authorizer
         self._clock = clock
         self._profiler = debug.Profiler()
+        self._healthchecks = HealthcheckCollectors()
         # Each request is handled in its own task, which has its own context.
         self._user: ContextVar[User] = ContextVar("user")
         self._app = web.Application(middlewares=[self._handle])
@@ -147,13 +149,15 @@ class Server:
         app.router.add_route("*", "/healthz", self._healthz)
         app.router.add_route("*", "/livez", self._livez)
         app.router.add_route("*", "/readyz", self._readyz)
+        app.router.add_route("*", "/{probe:healthz|livez|readyz}/{check}", self._check)
         app.router.add_route("*", _METRICS, self._metrics)
+        app.router.add_route("*", f"{_METRICS}/slis", self._slis)
         app.router.add_route("*", "/configz", self._configz)
         features = self._config.features
         if features.is_enabled(COMPONENT_FLAGZ):
-            app.router.add_get("/flagz", self._flagz)
+            app.router.add_route("*", "/flagz", self._flagz)
         if features.is_enabled(COMPONENT_STATUSZ):
-            app.router.add_get("/statusz", self._statusz)
+            app.router.add_route("*", "/statusz", self._statusz)
         app.router.add_get(
             "/debug/controllers/{controller}/{page}", self._debug_controller
         )
@@ -166,6 +170,9 @@ class Server:
         app.router.add_get(f"{root}/profile", self._debug_profile)
         app.router.add_get(f"{root}/heap", self._debug_memory)
         app.router.add_get(f"{root}/cmdline", self._debug_command)
+        app.router.add_route("*", "/debug/flags/v", self._debug_verbosity)
+        for path in ("/debug/flags", "/debug/flags/{other:.*}"):
+            app.router.add_route("*", path, self._debug_flags)
 
     @property
     def port(self) -> int:
@@ -238,16 +245,16 @@ class Server:
             )
             refusal = await self._refusal(user, request.method.lower(), request.path)
         except Refused:
-            return _status(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
+            return status_answer(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
         except TooManyReviews as error:
-            answer = _status(request, HTTPStatus.TOO_MANY_REQUESTS, str(error))
+            answer = status_answer(request, HTTPStatus.TOO_MANY_REQUESTS, str(error))
             answer.headers["Retry-After"] = "1"
             return answer
         except ReviewError as error:
             text = f'Internal Server Error: "{request.path}": {error}\n'
             return web.Response(status=500, text=text)
         if refusal is not None:
-            return _status(request, HTTPStatus.FORBIDDEN, refusal)
+            return status_answer(request, HTTPStatus.FORBIDDEN, refusal)
         if isinstance(request.protocol, Connection):
             request.protocol.admit()
         self._user.set(user)
@@ -278,6 +285,9 @@ class Server:
             name,
             checks,
             verbose="verbose" in request.query,
+            observe=lambda check, healthy: self._healthchecks.observe(
+                check, name, healthy=healthy
+            ),
             exclude=request.query.getall("exclude", []),
         )
         if health.healthy:
@@ -285,6 +295,19 @@ class Server:
         may_know = await self._may_read_metrics(self._user.get())
         text = health.text if may_know else health.without_reasons
         return web.Response(status=500, text=text)
+
+    async def _check(self, request: web.Request) -> web.Response:
+        """Answer for one check; who may ask may see why it fails."""
+        is_ready = request.match_info["probe"] == "readyz"
+        checks = self._pages.readyz() if is_ready else self._pages.healthz()
+        check = installed(checks).get(request.match_info["check"])
+        if check is None:
+            raise web.HTTPNotFound
+        problem = check()
+        if problem:
+            text = f"internal server error: {problem}\n"
+            return web.Response(status=500, text=text)
+        return web.Response(text="ok")
 
     async def _may_read_metrics(self, user: User) -> bool:
         """Tell whether `user` may read /metrics; no, if the review takes a second."""
@@ -297,7 +320,16 @@ class Server:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         self._pages.before_scrape()
-        text = exposing(self._pages.registry, self._config.disabled_metrics)
+        return await self._exposed(self._pages.registry)
+
+    async def _slis(self, request: web.Request) -> web.Response:
+        if request.method == "DELETE":
+            self._healthchecks.reset()
+            return web.Response(text="metrics reset\n")
+        return await self._exposed(self._healthchecks.registry)
+
+    async def _exposed(self, registry: CollectorRegistry) -> web.Response:
+        text = exposing(registry, self._config.disabled_metrics)
         return web.Response(
             body=await in_turns(text), headers={"Content-Type": _METRICS_TYPE}
         )
@@ -307,33 +339,34 @@ class Server:
 
     async def _flagz(self, request: web.Request) -> web.Response:
         flags = self._config.flags
-        return _zpage(
+        return zpages.answer(
             request,
             "Flagz",
             lambda: zpages.flagz_text(flags),
-            lambda version: zpages.flagz_json(flags, version),
+            lambda: zpages.flagz_fields(flags),
         )
 
     async def _statusz(self, request: web.Request) -> web.Response:
         started, now = self._pages.started_at, self._clock.now()
-        paths, emulated = self._paths(), self._config.emulated_version
-        return _zpage(
+        facts = started, now, self._paths(), self._config.emulated_version
+        return zpages.answer(
             request,
             "Statusz",
-            lambda: zpages.statusz_text(started, now, paths, emulated),
-            lambda version: zpages.statusz_json(started, now, paths, emulated, version),
+            lambda: zpages.statusz_text(*facts),
+            lambda: zpages.statusz_fields(*facts),
         )
 
     def _paths(self) -> list[str]:
-        """Return the first segments of all served paths.
+        """Return the first segments of the paths that upstream lists.
 
-        Upstream also shows first segments, but not ``/debug``, which it registers as
-        unlisted, and not ``/statusz``, which it registers last.
+        Upstream registers ``/debug`` as unlisted, and ``/statusz`` after the list is
+        made.
         """
-        routes = self._app.router.resources()
-        found = {"/" + each.canonical.split("/")[1] for each in routes}
-        has_debug = self._config.generic.profiling or any(self._pages.debug().values())
-        return sorted(found if has_debug else found - {"/debug"})
+        return [
+            path
+            for path in _LISTED
+            if path != "/flagz" or self._config.features.is_enabled(COMPONENT_FLAGZ)
+        ]
 
     async def _debug_controller(self, request: web.Request) -> web.StreamResponse:
         pages = self._pages.debug().get(request.match_info["controller"], {})
@@ -367,6 +400,12 @@ class Server:
     async def _debug_memory(self, request: web.Request) -> web.Response:
         return await _answer_profile(request, self._profiler.memory, 0.0)
 
+    async def _debug_flags(self, _: web.Request) -> web.Response:
+        return web.Response(text=debug_flags.INDEX, content_type="text/html")
+
+    async def _debug_verbosity(self, request: web.Request) -> web.Response:
+        return await debug_flags.put_verbosity(request, self._logger)
+
     async def _debug_command(self, _: web.Request) -> web.Response:
         return web.Response(text="\0".join(sys.argv))
 
@@ -387,44 +426,6 @@ def _verified_chain(request: web.Request) -> list[bytes]:
         ssl.PEM_cert_to_DER_cert(each.public_bytes())
         for each in inner.get_verified_chain()
     ]
-
-
-def _status(request: web.Request, code: HTTPStatus, message: str) -> web.Response:
-    """Return a Status object; as upstream, browsers and curl get it indented."""
-    body: dict[str, Any] = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": code.phrase.replace(" ", ""),
-        **({"details": {}} if code is HTTPStatus.FORBIDDEN else {}),
-        "code": code.value,
-    }
-    agent = request.headers.get("User-Agent", "")
-    text = (
-        json.dumps(body, indent=2)
-        if agent.startswith(_INTERACTIVE_CLIENTS)
-        else json.dumps(body, separators=(",", ":")) + "\n"
-    )
-    return web.Response(
-        status=code.value, body=text.encode(), content_type="application/json"
-    )
-
-
-def _zpage(
-    request: web.Request,
-    kind: str,
-    text: Callable[[], str],
-    encoded: Callable[[str], bytes],
-) -> web.Response:
-    try:
-        version = zpages.accepted_version(request.headers.get("Accept", ""), kind)
-    except zpages.NotAcceptable as error:
-        return _status(request, HTTPStatus.NOT_ACCEPTABLE, str(error))
-    if version is None:
-        return web.Response(text=text())
-    return web.Response(body=encoded(version), content_type="application/json")
 
 
 async def _answer_profile(

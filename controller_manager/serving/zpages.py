@@ -1,17 +1,27 @@
-"""The pages /flagz and /statusz, as text and, on request, as JSON.
+"""The pages /flagz and /statusz, as text and, on request, as objects.
 
 Upstream: apiserver pkg/server/{flagz,statusz} of 1.36. Upstream varies the
 delimiters on purpose; here they are fixed.
 """
 
 import html
-import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final
 
+import yaml
+from aiohttp import web
+
 from controller_manager.api.times import format_time
+from controller_manager.serving.answers import json_answer, status_answer
+from controller_manager.serving.negotiation import (
+    GROUP,
+    TEXT,
+    NotAcceptable,
+    accepted_form,
+)
 from controller_manager.version import VERSION
 
 COMPONENT: Final = "kube-controller-manager"
@@ -19,38 +29,45 @@ _WARNING: Final = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting "
     "compatibility guarantees and is for debugging purposes only."
 )
-_GROUP: Final = "config.k8s.io"
-_VERSIONS: Final = ("v1beta1", "v1alpha1")
+
+DEPRECATED: Final = frozenset({"v1alpha1"})
 
 
-class NotAcceptable(Exception):  # noqa: N818 - an answer, not an error
-    """The server can return none of the accepted media types (406)."""
+def answer(
+    request: web.Request,
+    kind: str,
+    text: Callable[[], str],
+    fields: Callable[[], Mapping[str, Any]],
+) -> web.Response:
+    """Return the page `kind` (``Flagz``) in the form that the client accepts.
 
-
-def accepted_version(accept: str, kind: str) -> str | None:
-    """Return the requested version of the JSON form, `None` for text.
-
-    Raises NotAcceptable, whose message lists the available media types.
+    That is `text`, or an object with `fields` in JSON or YAML. An object of a version
+    that upstream has deprecated comes with a warning in its header. The answer is 406
+    if the client accepts nothing that is offered.
     """
-    if not accept.strip():
-        return None
-    for clause in accept.split(","):
-        media_type, *parameters = [part.strip() for part in clause.split(";")]
-        if media_type in ("text/plain", "text/*", "*/*"):
-            return None
-        wanted = dict(part.partition("=")[::2] for part in parameters)
-        if (
-            media_type == "application/json"
-            and wanted.get("g") == _GROUP
-            and wanted.get("as") == kind
-            and wanted.get("v") in _VERSIONS
-        ):
-            return wanted["v"]
-    offered = ["text/plain"] + [
-        f"application/json;v={version};g={_GROUP};as={kind}" for version in _VERSIONS
-    ]
-    msg = f"only the following media types are accepted: {', '.join(offered)}"
-    raise NotAcceptable(msg)
+    try:
+        form = accepted_form(request.headers.get("Accept", ""), kind)
+    except NotAcceptable as error:
+        return status_answer(request, HTTPStatus.NOT_ACCEPTABLE, str(error))
+    if form.media_type == TEXT:
+        return web.Response(text=text())
+    body = {
+        "kind": kind,
+        "apiVersion": f"{GROUP}/{form.version}",
+        "metadata": {"name": COMPONENT},
+        **fields(),
+    }
+    if form.media_type == "application/yaml":
+        shown = yaml.safe_dump(body).encode()
+        encoded = web.Response(body=shown, content_type=form.media_type)
+    else:
+        encoded = json_answer(request, body)
+    if form.version in DEPRECATED:
+        encoded.headers["Warning"] = (
+            f'299 - "This version of the {kind.lower()} endpoint is deprecated. Please '
+            'use a newer version."'
+        )
+    return encoded
 
 
 def flagz_text(flags: Mapping[str, str]) -> str:
@@ -59,9 +76,9 @@ def flagz_text(flags: Mapping[str, str]) -> str:
     return "\n".join(["", f"{COMPONENT} flagz", _WARNING, "", *lines, ""])
 
 
-def flagz_json(flags: Mapping[str, str], version: str) -> bytes:
-    """Return every flag and its value as a Flagz object."""
-    return _object("Flagz", version, {"flags": dict(sorted(flags.items()))})
+def flagz_fields(flags: Mapping[str, str]) -> dict[str, Any]:
+    """Return every flag and its value as the fields of a Flagz object."""
+    return {"flags": dict(sorted(flags.items()))}
 
 
 def statusz_text(
@@ -85,30 +102,15 @@ def statusz_text(
     return "\n".join(["", f"{COMPONENT} statusz", _WARNING, "", *lines, ""])
 
 
-def statusz_json(
-    started: datetime, now: datetime, paths: Sequence[str], emulated: str, version: str
-) -> bytes:
-    """Return the start time, the versions and the paths as a Statusz object."""
-    return _object(
-        "Statusz",
-        version,
-        {
-            "startTime": format_time(started),
-            "uptimeSeconds": int((now - started).total_seconds()),
-            "goVersion": f"python{platform.python_version()}",
-            "binaryVersion": VERSION,
-            "emulationVersion": emulated,
-            "paths": list(paths),
-        },
-    )
-
-
-def _object(kind: str, version: str, fields: dict[str, Any]) -> bytes:
-    return json.dumps(
-        {
-            "kind": kind,
-            "apiVersion": f"{_GROUP}/{version}",
-            "metadata": {"name": COMPONENT},
-            **fields,
-        }
-    ).encode()
+def statusz_fields(
+    started: datetime, now: datetime, paths: Sequence[str], emulated: str
+) -> dict[str, Any]:
+    """Return the same facts as the fields of a Statusz object."""
+    return {
+        "startTime": format_time(started),
+        "uptimeSeconds": int((now - started).total_seconds()),
+        "goVersion": f"python{platform.python_version()}",
+        "binaryVersion": VERSION,
+        "emulationVersion": emulated,
+        "paths": list(paths),
+    }

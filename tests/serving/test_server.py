@@ -43,7 +43,7 @@ from controller_manager.serving.certificates import (
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
-from controller_manager.serving.server import DebugPages, Server
+from controller_manager.serving.server import Server
 from tests.clusters import Cluster
 from tests.serving.servers import (
     ILL,
@@ -53,7 +53,6 @@ from tests.serving.servers import (
     get,
     server_of,
     serving,
-    shown_page,
     trusting,
 )
 
@@ -137,8 +136,8 @@ async def test_configz_and_flagz_show_the_configuration() -> None:
         assert await get(f"{url}/flagz", headers={"Accept": accept}) == (
             200,
             (
-                '{"kind": "Flagz", "apiVersion": "config.k8s.io/v1beta1", "metadata": '
-                '{"name": "kube-controller-manager"}, "flags": {"a": "", "v": "2"}}'
+                '{"kind":"Flagz","apiVersion":"config.k8s.io/v1beta1","metadata":'
+                '{"name":"kube-controller-manager"},"flags":{"a":"","v":"2"}}\n'
             ),
         )
         status, text = await get(f"{url}/flagz", headers={"Accept": "application/xml"})
@@ -156,8 +155,8 @@ async def test_statusz_shows_start_time_and_versions() -> None:
     assert lines[1] == "kube-controller-manager statusz"
     assert "Started: Thu Jan  1 00:00:00 UTC 2026" in lines
     assert "Emulation version: 1.36" in lines
-    assert '"startTime": "2026-01-01T00:00:00Z"' in encoded[1]
-    paths = "/configz /debug /flagz /healthz /livez /metrics /readyz /statusz"
+    assert '"startTime":"2026-01-01T00:00:00Z"' in encoded[1]
+    paths = "/configz /flagz /healthz /livez /metrics /readyz"
     assert f"Paths: {paths}" in lines
     assert json.loads(encoded[1])["paths"] == paths.split()
 
@@ -186,26 +185,18 @@ async def test_statusz_shows_the_version_that_is_emulated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profiling", "pages", "shown"),
+    "path",
     [
-        (False, {}, False),
-        (False, {"a": {}}, False),
-        (True, {}, True),
-        (False, {"a": {"graph": shown_page}}, True),
+        "/healthz",
+        "/healthz/a",
+        "/livez",
+        "/readyz",
+        "/metrics",
+        "/metrics/slis",
+        "/configz",
+        "/flagz",
+        "/statusz",
     ],
-)
-async def test_statusz_lists_debug_if_there_is_something_below_it(
-    pages: dict[str, DebugPages], *, profiling: bool, shown: bool
-) -> None:
-    """Profiles, or a page of a controller."""
-    config = config_of(generic=GenericConfig(profiling=profiling))
-    async with serving(config, debug=pages) as url:
-        _, text = await get(f"{url}/statusz")
-    assert ("/debug" in text) is shown
-
-
-@pytest.mark.parametrize(
-    "path", ["/healthz", "/livez", "/readyz", "/metrics", "/configz"]
 )
 async def test_a_page_takes_any_method(path: str) -> None:
     """As Go's handlers do; who may use a method is another question."""

@@ -1,0 +1,37 @@
+"""Metrics of /metrics/slis: the results of health checks.
+
+Upstream: component-base metrics/prometheus/slis of 1.36.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+
+class HealthcheckCollectors:
+    """The last result of each health check, and how often each result came."""
+
+    def __init__(self) -> None:
+        """Start without results, in a registry that only /metrics/slis shows."""
+        self.registry = CollectorRegistry()
+        self._last = Gauge(
+            "kubernetes_healthcheck",
+            "The last result of a health check: 1 for success, 0 for an error",
+            ["name", "type"],
+            registry=self.registry,
+        )
+        self._results = Counter(
+            "kubernetes_healthchecks_total",
+            "How often a health check had a result",
+            ["name", "type", "status"],
+            registry=self.registry,
+        )
+
+    def observe(self, name: str, endpoint: str, *, healthy: bool) -> None:
+        """Count a result of the check `name` in a probe of `endpoint` (``healthz``)."""
+        self._last.labels(name, endpoint).set(1 if healthy else 0)
+        status = "success" if healthy else "error"
+        self._results.labels(name, endpoint, status).inc()
+
+    def reset(self) -> None:
+        """Forget all results."""
+        self._last.clear()
+        self._results.clear()
