@@ -525,7 +525,7 @@ def _curve(options: Options) -> str:
     numbers = options["tls-curve-preferences"]
     known = [number for number in numbers if number in tls.CURVES]
     options.warnings += [
-        f"{origin}: there is no curve {number} here, it is not offered"
+        f"{origin}: curve {number} cannot be chosen here"
         for number in numbers
         if number not in tls.CURVES
     ]

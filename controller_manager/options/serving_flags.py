@@ -75,8 +75,8 @@ _SERVING: Final = section(
         "tls-curve-preferences",
         "int32Slice",
         None,
-        "The numbers of the curves to offer: 23, 24, 25 (P-256, P-384, P-521), 29 "
-        "(X25519). Only one can be set; if several are given, OpenSSL chooses.",
+        "The number of the curve to offer: 23, 24 or 25 (P-256, P-384, P-521). If "
+        "several are given, or another one, OpenSSL chooses.",
         value_name="int32Slice",
     ),
     Flag(

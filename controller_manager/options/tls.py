@@ -50,5 +50,5 @@ CURVES: Final[Mapping[int, str]] = {
     23: "prime256v1",
     24: "secp384r1",
     25: "secp521r1",
-    29: "X25519",
 }
+"""The curves that can be offered alone. OpenSSL offers these and others by itself."""

@@ -156,18 +156,23 @@ class Authenticator:
         )
 
     async def authenticate(
-        self, headers: Mapping[str, str], chain: Sequence[bytes]
+        self,
+        headers: Mapping[str, str],
+        chain: Sequence[bytes],
+        *,
+        is_foreign: bool = False,
     ) -> User:
         """Return the user of a request by its headers and verified chain (DER).
 
         Names of `headers` are lower case. `chain` begins with the client's certificate
-        and ends with that of the authority; it is empty if the client sent none. Raises
-        Refused.
+        and ends with that of the authority; it is empty if the client sent none, or one
+        that does not verify (`is_foreign`). With such a certificate, only a bearer
+        token names a user, as upstream. Raises Refused.
         """
         user = self._by_certificate(headers, chain) if chain else None
         if user is None:
             user = await self._by_token(headers.get("authorization", ""))
-        if user is None and chain:
+        if user is None and (chain or is_foreign):
             msg = "the client certificate is not the certificate of a user"
             raise Refused(msg)
         if user is None:

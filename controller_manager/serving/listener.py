@@ -8,7 +8,6 @@ import asyncio
 import errno
 import os
 import socket
-import ssl
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +16,7 @@ from controller_manager.observability.metrics import ServingCollectors
 from controller_manager.serving.connection import Connection
 from controller_manager.serving.handshakes import HandshakeLimiter, TooManyHandshakes
 from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.tls import TLSProtocol
 
 _BACKLOG: Final = 128
 _ALL_IPV4: Final = "0.0.0.0"  # noqa: S104 - upstream's default
@@ -66,7 +66,7 @@ class Listener:
     def __init__(
         self,
         sock: socket.socket,
-        tls: Callable[[], ssl.SSLContext],
+        tls: Callable[[asyncio.Protocol], TLSProtocol],
         connect: Callable[[_Closed], Connection],
         limits: ConnectionLimits,
         handshakes: HandshakeLimiter,
@@ -75,8 +75,8 @@ class Listener:
     ) -> None:
         """Take a listening socket, which the listener closes.
 
-        `tls` returns the TLS settings of one connection. `connect` returns the protocol
-        of one connection; its argument is called when the connection is closed.
+        `tls` puts TLS before the protocol of one connection. `connect` returns that
+        protocol; its argument is called when the connection is closed.
         """
         self.port = int(sock.getsockname()[1])
         self._sock = sock
@@ -182,13 +182,13 @@ class Listener:
         await _sleep(wait)
         # Only now: the connections of a peer that wait for each other delay no others.
         await _sleep(self._handshakes.admit_to_all())
-        await self._loop.connect_accepted_socket(
-            lambda: connection,
-            sock,
-            ssl=self._tls(),
-            ssl_handshake_timeout=self._limits.handshake,
-            ssl_shutdown_timeout=self._limits.closing,
-        )
+        tls = self._tls(connection)
+        try:
+            await self._loop.connect_accepted_socket(lambda: tls, sock)
+            await tls.handshaken
+        except asyncio.CancelledError:
+            tls.abort()
+            raise
 
     def _close_failed(
         self, task: "asyncio.Task[None]", sock: socket.socket, connection: Connection

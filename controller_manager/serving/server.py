@@ -35,6 +35,7 @@ from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
 from controller_manager.serving.reviews import TooManyReviews
 from controller_manager.serving.streaming import Pieces, in_turns, stream
+from controller_manager.serving.tls import CLIENT, ClientCertificate, TLSProtocol
 from controller_manager.serving.users import User
 
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -193,13 +194,17 @@ class Server:
             raise _cannot_serve(host, port, error, _REMEDY) from error
         self._listener = Listener(
             sock,
-            self._certificates.for_connection,
+            self._encrypted,
             self._connection,
             self._limits,
             HandshakeLimiter(self._limits, self._clock),
             self._counters,
             self._logger,
         )
+
+    def _encrypted(self, protocol: asyncio.Protocol) -> TLSProtocol:
+        tls = self._certificates.for_connection()
+        return TLSProtocol(tls, protocol, self._limits)
 
     def _connection(self, closed: Callable[[Connection], None]) -> Connection:
         server = self._runner.server
@@ -240,8 +245,9 @@ class Server:
             for name in request.headers
         }
         try:
+            client: ClientCertificate = request.get_extra_info(CLIENT)
             user = await self._authenticator.authenticate(
-                headers, _verified_chain(request)
+                headers, client.chain, is_foreign=client.is_foreign
             )
             refusal = await self._refusal(user, request.method.lower(), request.path)
         except Refused:
@@ -408,24 +414,6 @@ class Server:
 
     async def _debug_command(self, _: web.Request) -> web.Response:
         return web.Response(text="\0".join(sys.argv))
-
-
-def _verified_chain(request: web.Request) -> list[bytes]:
-    """Return the client's verified chain (DER), from its certificate to the authority.
-
-    The handshake has verified the chain.
-    """
-    connection = request.get_extra_info("ssl_object")
-    if connection is None or connection.getpeercert(binary_form=True) is None:
-        return []
-    if hasattr(connection, "get_verified_chain"):  # from Python 3.13 on
-        chain: list[bytes] = connection.get_verified_chain()
-        return chain
-    inner = connection._sslobj  # noqa: SLF001 - the only way there before
-    return [
-        ssl.PEM_cert_to_DER_cert(each.public_bytes())
-        for each in inner.get_verified_chain()
-    ]
 
 
 async def _answer_profile(

@@ -99,7 +99,7 @@ def test_flags_become_one_frozen_config() -> None:
             "secure-port": ["0"],
             "tls-min-version": ["VersionTLS13"],
             "tls-cipher-suites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
-            "tls-curve-preferences": ["29"],
+            "tls-curve-preferences": ["24"],
             "tls-sni-cert-key": ["a.crt,a.key:*.a,b", "c.crt,c.key"],
             "use-service-account-credentials": ["true"],
         }
@@ -129,7 +129,7 @@ def test_flags_become_one_frozen_config() -> None:
             port=0,
             min_tls_13=True,
             ciphers=("ECDHE-RSA-AES128-GCM-SHA256",),
-            curve="X25519",
+            curve="secp384r1",
             sni=(
                 CertificateFiles("a.crt", "a.key", ("*.a", "b")),
                 CertificateFiles("c.crt", "c.key"),

@@ -152,5 +152,5 @@ def test_a_reader_that_reads_again_gets_all_lines(daemon: Daemon) -> None:
     daemon.process.send_signal(signal.SIGTERM)
     lines = daemon.read_log()
     assert daemon.process.returncode == 0
-    assert len([line for line in lines if "HTTP_REQUEST" in line]) == 100
+    assert len([line for line in lines if "http request" in line]) == 100
     assert "Stopping" in lines[-1]

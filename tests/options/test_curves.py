@@ -11,18 +11,18 @@ _ORIGIN = "--tls-curve-preferences:"
 @pytest.mark.parametrize(
     ("given", "curve", "warnings"),
     [
-        ("29", "X25519", ()),
+        ("24", "secp384r1", ()),
         (
-            "4588,29",
-            "X25519",
-            (f"{_ORIGIN} there is no curve 4588 here, it is not offered",),
+            "4588,23",
+            "prime256v1",
+            (f"{_ORIGIN} curve 4588 cannot be chosen here",),
         ),
-        ("23,29", "", (f"{_ORIGIN} several curves are given, OpenSSL chooses",)),
+        ("23,24", "", (f"{_ORIGIN} several curves are given, OpenSSL chooses",)),
         (
-            "4588",
+            "29",
             "",
             (
-                f"{_ORIGIN} there is no curve 4588 here, it is not offered",
+                f"{_ORIGIN} curve 29 cannot be chosen here",
                 f"{_ORIGIN} no known curves are given, OpenSSL chooses",
             ),
         ),

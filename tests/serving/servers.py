@@ -15,8 +15,10 @@ from cryptography.x509.oid import NameOID
 from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.client.client import Client
+from controller_manager.client.transport import Request
 from controller_manager.client.trust import set_verify_flags
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     AuthenticationConfig,
@@ -31,6 +33,7 @@ from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.server import DebugPages, Pages, Server
 from controller_manager.serving.streaming import Pieces
+from tests.clusters import Cluster
 
 WELL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: None}
 ILL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: "has stopped"}
@@ -194,3 +197,45 @@ class Authority:
             )
         )
         return certificate, key_file
+
+
+METRICS_READER: list[dict[str, Any]] = [
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "metrics-reader"},
+        "rules": [{"nonResourceURLs": ["/metrics", "/no*"], "verbs": ["get"]}],
+    },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "prometheus"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "metrics-reader",
+        },
+        "subjects": [{"kind": "User", "name": "prometheus"}],
+    },
+]
+
+
+class Reviewed(Cluster):
+    """An API server with two users; one of them may read /metrics."""
+
+    def __init__(self) -> None:
+        super().__init__(rbac=True)
+        self.asked: list[str] = []
+        self.server.tokens.add("good", User("prometheus"))
+        self.server.tokens.add("poor", User("stranger"))
+        for obj in METRICS_READER:
+            kind = self.server.catalogue.of(obj["apiVersion"], obj["kind"])
+            assert kind is not None
+            self.server.objects.create(kind, "", obj)
+        handle = self.server.handle
+
+        async def counted(request: Request) -> Any:
+            self.asked.append(request.path.rpartition("/")[2])
+            return await handle(request)
+
+        self.server.handle = counted  # type: ignore[method-assign]

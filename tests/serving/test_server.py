@@ -24,7 +24,6 @@ from controller_manager.client.errors import TransportError
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.server.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     AuthenticationConfig,
@@ -49,6 +48,7 @@ from tests.serving.servers import (
     ILL,
     WELL,
     Authority,
+    Reviewed,
     config_of,
     get,
     server_of,
@@ -285,48 +285,6 @@ async def test_without_profiling_there_are_no_debug_pages() -> None:
 # Authentication and authorisation
 
 
-METRICS_READER: list[dict[str, Any]] = [
-    {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "metrics-reader"},
-        "rules": [{"nonResourceURLs": ["/metrics", "/no*"], "verbs": ["get"]}],
-    },
-    {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "prometheus"},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "metrics-reader",
-        },
-        "subjects": [{"kind": "User", "name": "prometheus"}],
-    },
-]
-
-
-class _Reviewed(Cluster):
-    """An API server with two users; one of them may read /metrics."""
-
-    def __init__(self) -> None:
-        super().__init__(rbac=True)
-        self.asked: list[str] = []
-        self.server.tokens.add("good", User("prometheus"))
-        self.server.tokens.add("poor", User("stranger"))
-        for obj in METRICS_READER:
-            kind = self.server.catalogue.of(obj["apiVersion"], obj["kind"])
-            assert kind is not None
-            self.server.objects.create(kind, "", obj)
-        handle = self.server.handle
-
-        async def counted(request: Request) -> Any:
-            self.asked.append(request.path.rpartition("/")[2])
-            return await handle(request)
-
-        self.server.handle = counted  # type: ignore[method-assign]
-
-
 @pytest.mark.parametrize(
     ("token", "path", "expected"),
     [
@@ -344,7 +302,7 @@ async def test_a_request_must_be_authenticated_and_authorised(
     token: str | None, path: str, expected: int
 ) -> None:
     """/healthz is open to all; a wrong token is refused."""
-    reviewed = _Reviewed()
+    reviewed = Reviewed()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     config = config_of(authorization=AuthorizationConfig())
     async with serving(config, client=reviewed.client) as url:
@@ -354,7 +312,7 @@ async def test_a_request_must_be_authenticated_and_authorised(
 
 async def test_refusals_are_the_apis_own() -> None:
     """A Status object, indented for curl and browsers."""
-    reviewed = _Reviewed()
+    reviewed = Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     async with serving(config, client=reviewed.client) as url:
         assert await get(f"{url}/metrics") == (
@@ -380,7 +338,7 @@ async def test_refusals_are_the_apis_own() -> None:
 
 async def test_answers_of_the_api_server_are_remembered() -> None:
     """For ten seconds by default; with a ttl of 0 each request needs a review."""
-    reviewed = _Reviewed()
+    reviewed = Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     bearer = {"Authorization": "Bearer good"}
     async with serving(config, client=reviewed.client) as url:
@@ -428,7 +386,7 @@ async def test_a_request_gets_429_if_too_many_reviews_wait(
     token: str | None,
 ) -> None:
     """For token reviews and for subject access reviews."""
-    reviewed = _Reviewed()
+    reviewed = Reviewed()
     clock = reviewed.clock
     client = Client(reviewed.transport, clock, _Exhausted(1, 1, clock))
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -456,7 +414,7 @@ async def test_why_a_check_fails_is_shown_to_those_who_may_read_metrics(
     path: str,
 ) -> None:
     """Other users get upstream's text; a healthy probe needs no review."""
-    reviewed = _Reviewed()
+    reviewed = Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     told = f"[+]a ok\n[-]b failed: has stopped\n{path[1:]} check failed\n"
     withheld = told.replace("has stopped", "reason withheld")
@@ -665,21 +623,7 @@ async def test_an_intermediate_authority_alone_may_vouch_for_users(
     other = root.issue("other", "other", "system:masters")
     async with serving(config) as url:
         assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
-        with pytest.raises(aiohttp.ClientError):
-            await get(f"{url}/metrics", trusting(pair=other))
-
-
-async def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
-    """In the handshake."""
-    config = config_of(
-        authentication=AuthenticationConfig(
-            client_ca_file=str(Authority(tmp_path, "ca").path)
-        )
-    )
-    strange = Authority(tmp_path, "strange").issue("x", "admin", "system:masters")
-    async with serving(config) as url:
-        with pytest.raises(aiohttp.ClientError):
-            await get(f"{url}/metrics", trusting(pair=strange))
+        assert (await get(f"{url}/metrics", trusting(pair=other)))[0] == 401
 
 
 async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> None:
@@ -727,7 +671,7 @@ async def test_a_front_proxys_certificate_is_no_user(tmp_path: Path) -> None:
 
 async def test_an_invalid_token_is_refused_without_a_review() -> None:
     """The API server gets no review, and the log no line."""
-    reviewed = _Reviewed()
+    reviewed = Reviewed()
     config = config_of(authorization=AuthorizationConfig())
     server = server_of(config, client=reviewed.client)
     await server.start()
@@ -849,8 +793,7 @@ async def test_a_changed_client_authority_is_used(tmp_path: Path) -> None:
         assert (await get(f"{url}/metrics", trusting(pair=before)))[0] == 200
         file.write_bytes(new.pem)
         assert (await get(f"{url}/metrics", trusting(pair=after)))[0] == 200
-        with pytest.raises(aiohttp.ClientError):
-            await get(f"{url}/metrics", trusting(pair=before))
+        assert (await get(f"{url}/metrics", trusting(pair=before)))[0] == 401
 
 
 @pytest.mark.parametrize("error", [errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT])

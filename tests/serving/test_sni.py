@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from OpenSSL import SSL
 
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
@@ -65,17 +67,18 @@ def served(chosen_by: Certificates, name: str) -> str:
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    peers = (
-        client.wrap_bio(to_client, to_server, server_hostname=name or None),
-        chosen_by.for_connection().wrap_bio(to_server, to_client, server_side=True),
-    )
+    peer = client.wrap_bio(to_client, to_server, server_hostname=name or None)
+    server = chosen_by.for_connection()
     for _ in range(4):
-        for peer in peers:
-            try:
-                peer.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-    der = peers[0].getpeercert(binary_form=True)
+        with suppress(ssl.SSLWantReadError):
+            peer.do_handshake()
+        if to_server.pending:
+            server.bio_write(to_server.read())
+        with suppress(SSL.WantReadError):
+            server.do_handshake()
+        with suppress(SSL.WantReadError):
+            to_client.write(server.bio_read(65536))
+    der = peer.getpeercert(binary_form=True)
     assert der is not None
     subject = x509.load_der_x509_certificate(der).subject
     (organization,) = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
