@@ -489,7 +489,7 @@ def test_the_version_names_both() -> None:
     result = run("--version")
     assert (result.exit_code, result.output) == (
         0,
-        "Kubernetes v1.36.2 (controller-manager 0.2.0)\n",
+        "Kubernetes v1.36.2 (controller-manager 0.3.0)\n",
     )
 
 
