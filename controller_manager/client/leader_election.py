@@ -72,6 +72,10 @@ class LeadershipLost(Exception):  # noqa: N818 - an event, not an error
     """This process is not the leader any more; the message says why."""
 
 
+class LeadershipYielded(LeadershipLost):
+    """This process gave up the lease, because the API server prefers another one."""
+
+
 class ElectionMetrics(Protocol):
     """Hooks that an elector calls."""
 
@@ -124,8 +128,11 @@ class LeaderElector:
         self._observed: Lease | None = None
         self._observed_at = float("-inf")
         self._leading = False
-        self._write_unconfirmed = False
-        """Whether a write of this process got no answer and may have been applied."""
+        self._may_hold = False
+        """Whether the lease may name this process although it does not lead.
+
+        Then a write of this process got no answer, or this process gave up the lease.
+        """
         self._renewed_at = float("-inf")
         self._changed = asyncio.Event()
         metrics.set_leading(leading=False)
@@ -139,6 +146,12 @@ class LeaderElector:
     def holder(self) -> str:
         """The last observed holder of the lease, empty for none."""
         return self._observed.spec.holder_identity or "" if self._observed else ""
+
+    @property
+    def knows_leader(self) -> bool:
+        """Whether some process holds the lease, as observed."""
+        now = self._clock.monotonic()
+        return bool(self.holder) and now < self._lease_expires_at()
 
     def seconds_left(self) -> float:
         """Return for how many seconds this process leads if no renewal succeeds."""
@@ -221,10 +234,11 @@ class LeaderElector:
         """Release the lease, so that another candidate can acquire it at once.
 
         This process stops writing before it sends the request. It also tries this if a
-        write of the lease got no answer, because that write may have been applied. A
-        failure is only logged: the lease then expires by itself.
+        write of the lease got no answer, because that write may have been applied, and
+        after `LeadershipYielded`. A failure is only logged: the lease then expires by
+        itself.
         """
-        if not self._leading and not self._write_unconfirmed:
+        if not self._leading and not self._may_hold:
             return
         self._stop_leading()
         try:
@@ -254,6 +268,7 @@ class LeaderElector:
             lease_duration_seconds=1,
             acquire_time=now,
             renew_time=now,
+            preferred_holder=None,
         )
         try:
             await self._client.update(LEASES, msgspec.structs.replace(lease, spec=spec))
@@ -305,7 +320,7 @@ class LeaderElector:
             why = f"the lease {self._key} is held by {self.holder or 'nobody'}"
         self._stop_leading()
         # The process ends at once: there is no time to release what may be its lease.
-        self._write_unconfirmed = False
+        self._may_hold = False
         raise LeadershipLost(why)
 
     def _record(self, what: str) -> None:
@@ -444,16 +459,16 @@ class LeaderElector:
         )
         sent_at = self._clock.monotonic()
         lease = Lease(metadata=metadata, spec=spec)
-        self._write_unconfirmed = True
+        self._may_hold = True
         try:
             if old is None:
                 stored = await self._client.create(LEASES, lease)
             else:
                 stored = await self._client.update(LEASES, lease)
         except APIError:
-            self._write_unconfirmed = False
+            self._may_hold = False
             raise
-        self._write_unconfirmed = False
+        self._may_hold = False
         self._observe(stored)
         if self.holder != self.identity:
             return False  # another process took it before the answer arrived

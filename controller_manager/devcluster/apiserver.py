@@ -15,7 +15,7 @@ from controller_manager.devcluster.admission.dynamic import dynamic_plugins
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
-from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds import kinds_with
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
     sync_definitions,
 )
@@ -104,7 +104,7 @@ class APIServer(GenericAPIServer):
         authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
         parts = Parts(storage, clock, rng, authorizer, self._kinds, gates)
         super().__init__(
-            [kind.with_features(gates) for kind in find_kinds()],
+            kinds_with(gates),
             storage,
             clock=clock,
             rng=rng,

@@ -11,7 +11,9 @@ from typing import Final
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from controller_manager.client.builder import ClientBuilder, Connections
+from controller_manager.client.coordinated_election import CoordinatedElector
 from controller_manager.client.leader_election import LeaderElector, new_identity
+from controller_manager.client.lease_candidate import Candidacy
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
@@ -36,6 +38,7 @@ from controller_manager.observability.metrics import Collectors, ElectionCollect
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.options.gate_values import gate_values
+from controller_manager.options.gates import COORDINATED_ELECTION
 from controller_manager.registry import Registry
 from controller_manager.registry import registry as this_build
 from controller_manager.runtime.stopping import done_before
@@ -165,7 +168,8 @@ class ControllerManager:
             return OwnershipGroup(None)
         # Not fenced: the last event says that this process leads no more.
         recorder = self._events.make(self._clients.manager(), COMPONENT)
-        elector = LeaderElector(
+        is_coordinated = self._config.features.is_enabled(COORDINATED_ELECTION)
+        elector = (CoordinatedElector if is_coordinated else LeaderElector)(
             self._clients.lease(),
             config,
             new_identity(socket.gethostname(), self._rng),
@@ -176,7 +180,21 @@ class ControllerManager:
             logger=self._logger.bind(component="leaderelection"),
             count_defect=self._metrics.defects.count,
         )
-        return OwnershipGroup(elector, recorder.flush)
+        candidacy = self._candidacy(elector) if is_coordinated else None
+        return OwnershipGroup(elector, recorder.flush, candidacy)
+
+    def _candidacy(self, elector: LeaderElector) -> Candidacy:
+        """Return what makes this process a candidate of a coordinated election."""
+        return Candidacy(
+            self._clients.manager(),
+            self._config.generic.leader_election,
+            elector.identity,
+            emulated_version=self._config.emulated_version,
+            knows_leader=lambda: elector.knows_leader,
+            clock=self._clock,
+            logger=self._logger.bind(component="leaderelection"),
+            count_defect=self._metrics.defects.count,
+        )
 
     def _make_startup(self, turns: Turns) -> StartUp:
         contexts = Contexts(
@@ -292,20 +310,20 @@ class ControllerManager:
         await self._ownership.run(life)
         await self._caches.run(life)
         await self._awaited.run(life)
-        if await done_before(life.stop, self._wait_to_work()):
+        if await done_before(life.stop, self._wait_to_work(life)):
             await self._work(life)
         await self._ownership.stop()
         await self._awaited.stop()
         await self._caches.stop()
         await self._events.stop()
 
-    async def _wait_to_work(self) -> None:
+    async def _wait_to_work(self, life: Lifetime) -> None:
         """Wait for the caches, then for the lease.
 
         A process whose caches are not synced must not lead.
         """
         await self._caches.wait()
-        await self._ownership.wait()
+        await self._ownership.wait(life)
         warn_of_missing_controllers(
             self._ownership.previous_holder,
             {*self._controllers.names, *self._startup.disabled},

@@ -8,7 +8,9 @@ from typing import Final
 from controller_manager.client.leader_election import (
     LeaderElector,
     LeadershipLost,
+    LeadershipYielded,
 )
+from controller_manager.client.lease_candidate import Candidacy
 from controller_manager.client.ownership import (
     LeaseOwnership,
     Ownership,
@@ -31,13 +33,17 @@ class OwnershipGroup(Runnable):
         self,
         elector: LeaderElector | None,
         flush: Callable[[], Awaitable[None]] = _no_events,
+        candidacy: Candidacy | None = None,
     ) -> None:
         """Take the leader elector, `None` without leader election.
 
-        `flush` waits until the events of the elector are written.
+        `flush` waits until the events of the elector are written. In a coordinated
+        election, `candidacy` makes this process a candidate.
         """
         self._elector = elector
         self._flush = flush
+        self._candidacy = candidacy
+        self._standing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
         self._is_released = False
@@ -63,8 +69,16 @@ class OwnershipGroup(Runnable):
                 self._elector.watch(), name="lease-watch"
             )
 
-    async def wait(self) -> None:
-        """Acquire the lease; returns once this process may write."""
+    async def wait(self, life: Lifetime) -> None:
+        """Acquire the lease; returns once this process may write.
+
+        Only now does this process become a candidate, because the API server may elect
+        it at once.
+        """
+        if self._candidacy is not None:
+            self._standing = life.tasks.create_task(
+                self._candidacy.run(), name="lease-candidate"
+            )
         if self._elector is not None:
             await self._elector.acquire()
 
@@ -78,6 +92,9 @@ class OwnershipGroup(Runnable):
     async def _renew(self, elector: LeaderElector) -> None:
         try:
             await elector.renew()
+        except LeadershipYielded:
+            await self._write_last_event()
+            raise
         except LeadershipLost:
             # If no other process holds the lease, the API server does not answer.
             if elector.holder != elector.identity:
@@ -101,8 +118,9 @@ class OwnershipGroup(Runnable):
             await asyncio.gather(self._holding, return_exceptions=True)
         await self.release()
         await self._write_last_event()
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in (self._watching, self._standing):
+            if task is not None:
+                task.cancel()
 
     async def release(self) -> None:
         """Release the lease, once; does nothing if it was lost before."""
@@ -115,3 +133,9 @@ class OwnershipGroup(Runnable):
         if self._elector is None:
             return {}
         return {"leaderElection": self._elector.health_problem}
+
+    def ready(self) -> Checks:
+        """Return a check: whether this process is a candidate, if it must be one."""
+        if self._candidacy is None:
+            return {}
+        return {"leaseCandidate": self._candidacy.problem}

@@ -45,6 +45,9 @@ COMPONENT_FLAGZ: Final = Gate("ComponentFlagz")
 COMPONENT_STATUSZ: Final = Gate("ComponentStatusz")
 """The server shows its versions and paths under /statusz."""
 
+COORDINATED_ELECTION: Final = Gate("CoordinatedLeaderElection", default=False)
+"""The API server chooses the leader among the managers that are candidates."""
+
 LOGGING_ALPHA: Final = Gate("LoggingAlphaOptions", "ALPHA", default=False)
 """The flags of logs that are alpha upstream may be given."""
 
@@ -52,6 +55,7 @@ GENERAL_GATES: Final = (
     ATOMIC_FIFO,
     COMPONENT_FLAGZ,
     COMPONENT_STATUSZ,
+    COORDINATED_ELECTION,
     LOGGING_ALPHA,
     WATCH_LIST_CLIENT,
 )

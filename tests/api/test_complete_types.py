@@ -37,6 +37,7 @@ MODELS: Final = {
     "HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler",
     "Job": "V1Job",
     "Lease": "V1Lease",
+    "LeaseCandidate": "V1beta1LeaseCandidate",
     "Namespace": "V1Namespace",
     "PersistentVolume": "V1PersistentVolume",
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",

@@ -68,6 +68,7 @@ class Candidate:
         clock: Clock | None = None,
         watches: bool = True,
         config: LeaderElectionConfig = CONFIG,
+        kind: type[LeaderElector] = LeaderElector,
     ) -> None:
         self.transport = Faulty(cluster)
         self.metrics = Metrics()
@@ -82,7 +83,7 @@ class Candidate:
             rng=random.Random(1),
             logger=silent_logger(),
         )
-        self.elector = LeaderElector(
+        self.elector = kind(
             client,
             config,
             identity,

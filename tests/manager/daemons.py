@@ -58,7 +58,7 @@ class Way:
         kind = request.path.rpartition("/")[2]
         if request.method == "GET":
             self.reads.append(kind)
-        elif "/leases" not in request.path:
+        elif "/lease" not in request.path:  # neither leases nor candidates
             self.writes.append((now(), f"{request.method} {request.path}"))
         return await self.cluster.transport.request(request)
 

@@ -6,19 +6,40 @@ share is in modules named after the concept. The package `server` does not impor
 this package; it is given the kinds.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.kind import GatedKind, Kind
+from controller_manager.options.gates import FeatureGates
 
 
 @cache
 def find_kinds() -> tuple[Kind, ...]:
-    """Return the kinds of all modules below this package, by group and name."""
-    found = [
-        kind
-        for module in walk_packages(__path__, f"{__name__}.")
-        if isinstance(kind := getattr(import_module(module.name), "KIND", None), Kind)
-    ]
-    return tuple(sorted(found, key=lambda kind: (kind.group, kind.plural)))
+    """Return the kinds that are always served, by group and name."""
+    return _sorted(each for each in _declared() if isinstance(each, Kind))
+
+
+def kinds_with(features: FeatureGates) -> tuple[Kind, ...]:
+    """Return the kinds that are served with these feature gates, by group and name."""
+    gated = (
+        each.kind for each in _gated_kinds() if features.is_enabled(each.required_gate)
+    )
+    served = (*find_kinds(), *gated)
+    return _sorted(kind.with_features(features) for kind in served)
+
+
+@cache
+def _gated_kinds() -> tuple[GatedKind, ...]:
+    return tuple(each for each in _declared() if isinstance(each, GatedKind))
+
+
+def _declared() -> Iterator[object]:
+    """Yield the ``KIND`` of each module below this package, `None` without one."""
+    for module in walk_packages(__path__, f"{__name__}."):
+        yield getattr(import_module(module.name), "KIND", None)
+
+
+def _sorted(kinds: Iterator[Kind]) -> tuple[Kind, ...]:
+    return tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural)))

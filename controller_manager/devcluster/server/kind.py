@@ -157,3 +157,11 @@ SCALE: Final = Subresource("scale", "Scale", READ_AND_WRITE, "autoscaling", "v1"
 def status_of(kind: str) -> Subresource:
     """Return the status subresource of a kind."""
     return Subresource("status", kind, READ_AND_WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedKind:
+    """A resource that is served only while a feature gate is enabled."""
+
+    kind: Kind
+    required_gate: Gate

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from controller_manager.devcluster.server.statuses import Refusal
+from tests.client.elections import COORDINATED
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
 
@@ -90,3 +91,80 @@ async def test_what_leases_of_a_disabled_gate_have_is_dropped(cluster: Cluster) 
     spec = {"holderIdentity": "a", "strategy": "OldestEmulationVersion"}
     lease = create(cluster, "Lease", {"spec": {**spec, "preferredHolder": "b"}})
     assert lease["spec"] == {"holderIdentity": "a"}
+
+
+async def test_what_leases_of_an_enabled_gate_have_is_kept() -> None:
+    """The strategy must be known, and go before a preferred holder."""
+    cluster = Cluster(features=COORDINATED)
+    spec = {"holderIdentity": "a", "strategy": "OldestEmulationVersion"}
+    spec["preferredHolder"] = "b"
+    assert create(cluster, "Lease", {"spec": spec})["spec"] == spec
+    with pytest.raises(Refusal) as raised:
+        create(cluster, "Lease", {"spec": {"strategy": "Youngest"}})
+    supported = 'supported values: "OldestEmulationVersion"'
+    assert causes(raised.value) == [
+        f'spec.strategy.strategy: Unsupported value: "Youngest": {supported}'
+    ]
+    with pytest.raises(Refusal) as raised:
+        create(cluster, "Lease", {"spec": {"preferredHolder": "b"}})
+    why = "may only be specified if `strategy` is defined"
+    assert causes(raised.value) == [f"spec.preferredHolder: Forbidden: {why}"]
+
+
+BINARY_VERSION: Final = "spec.binaryVersion"
+NOT_SEMANTIC: Final = "must be a valid semantic version"
+NOT_YOUNGER: Final = "must be greater than or equal to `emulationVersion`"
+NEEDED_BY_STRATEGY: Final = (
+    "must be specified when `strategy` is 'OldestEmulationVersion'"
+)
+CANDIDATE: Final = {
+    "leaseName": "kube-controller-manager",
+    "binaryVersion": "1.36.2",
+    "emulationVersion": "1.35.0",
+    "strategy": "OldestEmulationVersion",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ""),
+        ({"strategy": "example.com/mine", "emulationVersion": ""}, ""),
+        ({"leaseName": ""}, "spec.leaseName: Required value"),
+        (
+            {"binaryVersion": "1.36"},
+            f'{BINARY_VERSION}: Invalid value: "1.36": {NOT_SEMANTIC}',
+        ),
+        (
+            {"emulationVersion": "1.37.0"},
+            f'{BINARY_VERSION}: Invalid value: "1.36.2": {NOT_YOUNGER}',
+        ),
+        (
+            {"emulationVersion": ""},
+            f"spec.emulationVersion: Required value: {NEEDED_BY_STRATEGY}",
+        ),
+        ({"strategy": ""}, "spec.strategy: Required value"),
+    ],
+)
+async def test_candidates_of_a_lease_say_what_they_are(
+    change: JSON, expected: str
+) -> None:
+    """The API serves them while the gate is enabled; their names may have any case."""
+    server = Cluster(features=COORDINATED).server
+    kind = server.catalogue.find("coordination.k8s.io", "v1beta1", "leasecandidates")
+    assert kind is not None
+    body = {"metadata": {"name": "Node_1"}, "spec": {**CANDIDATE, **change}}
+    if not expected:
+        server.objects.create(kind, "default", body)
+        return
+    with pytest.raises(Refusal) as raised:
+        server.objects.create(kind, "default", body)
+    assert causes(raised.value) == [expected]
+
+
+async def test_without_the_gate_no_candidates_are_served(cluster: Cluster) -> None:
+    """Clients then get a 404."""
+    found = cluster.server.catalogue.find(
+        "coordination.k8s.io", "v1beta1", "leasecandidates"
+    )
+    assert found is None

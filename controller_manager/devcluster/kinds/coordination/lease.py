@@ -5,12 +5,21 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.coordination.strategies import (
+    validate_strategy,
+)
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    shown,
+)
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.options.gates import COORDINATED_ELECTION
 
 JSON = dict[str, Any]
 
@@ -36,24 +45,37 @@ class LeaseStrategy(Strategy):
     allows_unconditional_update: ClassVar = False
     columns: ClassVar = (NAME, Column("Holder"), AGE)
 
+    def __init__(self, *, keeps_coordination: bool = False) -> None:
+        """Tell whether the fields of the gate are kept."""
+        self._keeps_coordination = keeps_coordination
+
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Drop the fields of a gate that is disabled."""
         del storage
-        _drop_coordination(obj)
+        if not self._keeps_coordination:
+            _drop_coordination(obj)
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Drop them as well, unless the lease has them."""
+        if self._keeps_coordination:
+            return
         if not any(name in old.get("spec", {}) for name in _COORDINATION):
             _drop_coordination(new)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the numbers."""
+        """Check the numbers and the strategy."""
         spec, causes = obj.get("spec", {}), []
         seconds = spec.get("leaseDurationSeconds")
         if seconds is not None and seconds <= 0:
             why = "must be greater than 0"
             causes.append(invalid("spec.leaseDurationSeconds", shown(seconds), why))
-        return [*causes, *validate_not_negative(spec, "leaseTransitions")]
+        causes += validate_not_negative(spec, "leaseTransitions")
+        if "strategy" in spec:
+            causes += validate_strategy(spec["strategy"], "spec.strategy")
+        if spec.get("preferredHolder") and not spec.get("strategy"):
+            why = "may only be specified if `strategy` is defined"
+            causes.append(forbidden_field("spec.preferredHolder", why))
+        return causes
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -73,4 +95,5 @@ KIND: Final = Kind(
     "leases",
     model="V1Lease",
     strategy=LeaseStrategy(),
+    gated=((COORDINATED_ELECTION, LeaseStrategy(keeps_coordination=True)),),
 )

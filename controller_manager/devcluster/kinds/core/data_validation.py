@@ -31,11 +31,12 @@ def validate_keys(keys: Iterable[str], field: str) -> list[Cause]:
     return [
         invalid(f"{field}[{key}]", shown(key), why)
         for key in keys
-        for why in _problems(key)
+        for why in key_problems(key)
     ]
 
 
-def _problems(key: str) -> list[str]:
+def key_problems(key: str) -> list[str]:
+    """Return what is wrong with a key (IsConfigMapKey of apimachinery)."""
     problems = []
     if len(key) > _LONGEST:
         problems.append(f"must be no more than {_LONGEST} characters")

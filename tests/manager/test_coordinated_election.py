@@ -1,0 +1,141 @@
+"""Managers of a cluster whose API server elects the leader."""
+
+import asyncio
+import io
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.core.v1 import EVENTS
+from controller_manager.client.builder import Connections
+from controller_manager.client.leader_election import LeadershipYielded
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.logs import make_logger
+from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.serving.health import probe
+from tests.client.elections import (
+    COORDINATED,
+    NAMESPACE,
+    candidates,
+    elect,
+    lease_of,
+    prefer,
+)
+from tests.clusters import Cluster, make_config
+from tests.controllers.builders import deployment_json
+from tests.controllers.user import User, settle
+from tests.manager.daemons import Daemon, now
+
+pytestmark = pytest.mark.looptime
+
+CONFIG = replace(
+    make_config(leader_election=LeaderElectionConfig()), features=COORDINATED
+)
+
+
+@pytest_asyncio.fixture
+async def cluster() -> Cluster:
+    return Cluster(features=COORDINATED)
+
+
+@asynccontextmanager
+async def started(cluster: Cluster, name: str) -> AsyncGenerator[Daemon, None]:
+    """Run a manager until it is a candidate, and stop it at the end."""
+    daemon = Daemon(cluster, name, CONFIG)
+    try:
+        await daemon.manager.synced.wait()
+        await settle(0.1)
+        yield daemon
+    finally:
+        if not daemon.running.done():
+            await daemon.stopped()
+
+
+def identity_of(daemon: Daemon) -> str:
+    elector = daemon.manager.elector
+    assert elector is not None
+    return elector.identity
+
+
+async def test_the_elected_manager_works_and_gives_way_to_the_preferred_one(
+    cluster: Cluster,
+) -> None:
+    """It ends as after a lost lease, and the other one works at once."""
+    user = User(cluster)
+    async with started(cluster, "a") as first, started(cluster, "b") as second:
+        names = [each.metadata.name for each in await candidates(cluster)]
+        assert sorted(names) == sorted(map(identity_of, (first, second)))
+        await settle(60)
+        assert await lease_of(cluster) is None  # no API server has elected anybody
+        await elect(cluster, identity_of(first))
+        await first.manager.started.wait()
+        await user.create(DEPLOYMENTS, deployment_json(replicas=3))
+        await settle()
+        assert len(await user.pods()) == 3
+        await prefer(cluster, identity_of(second))
+        with pytest.RaisesGroup(LeadershipYielded, flatten_subgroups=True):
+            await first.running
+        released = await lease_of(cluster)
+        assert released is not None
+        assert not released.holder_identity
+        assert not second.manager.started.is_set()
+        await settle(0.1)
+        yielded_at = now()
+        await elect(cluster, identity_of(second))
+        await second.manager.started.wait()
+        assert now() - yielded_at < 0.1
+        await settle()
+        assert len(await user.pods()) == 3
+        assert second.way.writes[0][0] >= yielded_at
+    page = await cluster.client.list_page(EVENTS, NAMESPACE)
+    assert [event.message for event in page.items] == [
+        f"{identity_of(first)} became leader",
+        f"{identity_of(first)} stopped leading",
+        f"{identity_of(second)} became leader",
+        f"{identity_of(second)} stopped leading",
+    ]
+
+
+async def test_a_manager_whose_caches_are_not_synced_is_no_candidate(
+    cluster: Cluster,
+) -> None:
+    """The API server could elect it again and again, and nothing would work."""
+    daemon = Daemon(cluster, "a", CONFIG)
+    daemon.way.hangs = True
+    await settle(60)
+    assert await candidates(cluster) == []
+    ready = probe("readyz", daemon.manager.health.readyz(), verbose=True)
+    assert "[-]leaseCandidate failed: no lease candidate: it is not made" in ready.text
+    daemon.way.hangs = False
+    await settle(120)
+    assert len(await candidates(cluster)) == 1
+    assert probe("readyz", daemon.manager.health.readyz(), verbose=False).healthy
+    await daemon.stopped()
+
+
+async def test_a_manager_says_that_nothing_elects_it() -> None:
+    """The API server's gate is off: the manager waits, healthy, as upstream's."""
+    cluster, log = Cluster(), io.StringIO()
+    manager = ControllerManager(
+        CONFIG,
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=random.Random(1),
+        logger=make_logger(stream=log),
+    )
+    running = asyncio.create_task(manager.run(asyncio.Event()))
+    await settle(600)
+    assert not manager.started.is_set()
+    assert await lease_of(cluster) is None
+    lines = [each for each in log.getvalue().splitlines() if "runtime-config" in each]
+    assert len(lines) == 1
+    assert probe("healthz", manager.health.healthz(), verbose=False).healthy
+    assert not probe("readyz", manager.health.readyz(), verbose=False).healthy
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
