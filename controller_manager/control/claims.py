@@ -1,6 +1,6 @@
 """Adopts and releases the dependents of an owner (controller_ref_manager.go)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -12,6 +12,8 @@ from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import Invalid, NotFound
 from controller_manager.runtime.outcome import SyncError
+from controller_manager.runtime.spread import parts
+from controller_manager.runtime.turns import Turns
 
 OwnerT = TypeVar("OwnerT", bound=KubeObject)
 DependentT = TypeVar("DependentT", bound=KubeObject)
@@ -44,9 +46,11 @@ class Claimer(Generic[OwnerT, DependentT]):
         dependents: Resource[DependentT],
         finalizer: str = "",
         needs_finalizer: Callable[[OwnerT, DependentT], bool] = _always,
+        turns: Turns | None = None,
     ) -> None:
         """Take the client, and the resources of the owner and of its dependents.
 
+        With `turns`, many objects are claimed in several turns of the event loop.
         An adopted object that `needs_finalizer` accepts gets the `finalizer`, and a
         released object loses it.
         """
@@ -55,9 +59,10 @@ class Claimer(Generic[OwnerT, DependentT]):
         self._dependents = dependents
         self._finalizer = finalizer
         self._needs_finalizer = needs_finalizer
+        self._turns = turns
 
     async def claim(
-        self, owner: OwnerT, selector: Selector, objects: Iterable[DependentT]
+        self, owner: OwnerT, selector: Selector, objects: Sequence[DependentT]
     ) -> list[DependentT]:
         """Return those of `objects` that the owner controls from now on.
 
@@ -66,14 +71,18 @@ class Claimer(Generic[OwnerT, DependentT]):
         attempt = _Attempt(self, owner, selector)
         claimed: list[DependentT] = []
         failures: list[Exception] = []
-        for obj in objects:
-            try:
-                mine = await attempt.claim(obj)
-            except Exception as error:  # noqa: BLE001 - raised below
-                failures.append(error)
-                continue
-            if mine is not None:
-                claimed.append(mine)
+        turn = 0
+        for part in parts(objects):
+            if self._turns is not None:
+                turn = await self._turns.wait(turn)
+            for obj in part:
+                try:
+                    mine = await attempt.claim(obj)
+                except Exception as error:  # noqa: BLE001 - raised below
+                    failures.append(error)
+                    continue
+                if mine is not None:
+                    claimed.append(mine)
         if failures:
             raise failures[0]
         return claimed

@@ -163,7 +163,7 @@ class DeploymentApplier:
         deployment = view.deployment
         claimer = Claimer(self._client, DEPLOYMENTS, REPLICASETS)
         candidates = self._caches.claimable(deployment, selector)
-        claimed = await claimer.claim(deployment, selector, candidates)
+        claimed = await claimer.claim(deployment, selector, tuple(candidates))
         rollout = find_rollout(deployment, claimed)
         pods: tuple[Pod, ...] = ()
         if deployment.spec.strategy.type == RECREATE:

@@ -56,6 +56,8 @@ from controller_manager.controllers.apps.statefulset.revisions import beyond_lim
 from controller_manager.controllers.apps.statefulset.status import is_same
 from controller_manager.controllers.apps.statefulset.view import View
 from controller_manager.runtime.outcome import SyncError
+from controller_manager.runtime.spread import spread
+from controller_manager.runtime.turns import Turns
 
 
 class NameInUse(SyncError):  # noqa: N818 - named after what a user sees
@@ -72,13 +74,18 @@ class StatefulSetApplier:
         history: History[StatefulSet],
         reads: OwnerReads[StatefulSet],
         deletions: UnseenDeletions,
+        turns: Turns,
     ) -> None:
-        """Take the client, the recorder, the revisions, and what caches do not show."""
+        """Take the client, the recorder, the revisions, and what caches do not show.
+
+        `turns` are those of the event loop.
+        """
         self._client = client
         self._recorder = recorder
         self._history = history
         self._reads = reads
         self._deletions = deletions
+        self._turns = turns
 
     async def apply(self, view: View, action: Action) -> View:
         """Carry out one action, unless an earlier one has failed."""
@@ -111,7 +118,8 @@ class StatefulSetApplier:
             except Conflict:
                 await self._reads.wait_for_cache(stateful_set)
                 raise
-        for revision in beyond_limit(stateful_set, view.pods, view.revisions):
+        surplus = beyond_limit(stateful_set, view.pods, view.revisions)
+        for revision in await spread(surplus, self._turns):
             await self._history.delete(revision)
 
 

@@ -13,6 +13,9 @@ With OrderedReady a pod that is not available ends the sync. So at most one pod 
 created or deleted, and the event of that pod causes the next sync. With Parallel a
 phase treats all pods at the same time, and only an error ends the sync.
 
+A set may have 100,000 pods, so the work is spread over turns of the event loop. It
+depends on the view alone, which does not change meanwhile.
+
 Upstream: updateStatefulSet of stateful_set_control.go.
 """
 
@@ -41,12 +44,17 @@ from controller_manager.controllers.apps.statefulset.replicas import (
     PodPlan,
     claim_work,
     plan_condemned,
+    plan_highest_condemned,
     plan_slot,
 )
 from controller_manager.controllers.apps.statefulset.status import calculate_status
-from controller_manager.controllers.apps.statefulset.stuck import next_evidence
+from controller_manager.controllers.apps.statefulset.stuck import (
+    next_evidence,
+    next_stuck,
+)
 from controller_manager.controllers.apps.statefulset.updating import outdated_pods
-from controller_manager.controllers.apps.statefulset.view import View
+from controller_manager.controllers.apps.statefulset.view import Slot, View
+from controller_manager.runtime.spread import Spread, parts
 
 
 class Plan(Struct, frozen=True):
@@ -56,7 +64,7 @@ class Plan(Struct, frozen=True):
     reasons: tuple[Reason, ...] = ()
 
 
-def decide(view: View, now: datetime) -> StatefulSetStep | StatefulSetDecision:
+def decide(view: View, now: datetime) -> Spread[StatefulSetStep | StatefulSetDecision]:
     """Return the actions of a sync, then the decision that ends it.
 
     Pure, and defined for every view that the API server allows. Raises
@@ -64,45 +72,57 @@ def decide(view: View, now: datetime) -> StatefulSetStep | StatefulSetDecision:
     """
     stateful_set = view.stateful_set
     if is_deleting(stateful_set):
-        return Decision(status=calculate_status(view, now))
-    plan = Plan() if view.acted else plan_sync(view, now)
+        return Decision(status=(yield from calculate_status(view, now)))
+    slots = yield from view.slots()
+    plan = Plan() if view.acted else (yield from plan_sync(view, slots, now))
     if plan.actions:
         return Step(plan.actions)
     return Decision(
-        status=calculate_status(view, now),
+        status=(yield from calculate_status(view, now)),
         reasons=plan.reasons,
-        next_look=_next_look(view, now),
+        next_look=(yield from _next_look(view, slots, now)),
         retry=view.failure,
     )
 
 
-def _next_look(view: View, now: datetime) -> float | None:
+def _next_look(
+    view: View, slots: Sequence[Slot], now: datetime
+) -> Spread[float | None]:
     """Return the seconds until time alone changes the decision."""
-    available = next_availability(view.pods, view.min_ready_seconds, now)
-    looks = (available, next_evidence(view, now))
+    looks = [(yield from next_evidence(view, slots, now))]
+    if view.min_ready_seconds:
+        for pods in parts(view.pods):
+            looks.append(next_availability(pods, view.min_ready_seconds, now))
+            yield
     return min((each for each in looks if each is not None), default=None)
 
 
-def plan_sync(view: View, now: datetime) -> Plan:
-    """Return the actions of a sync for a set that is not being deleted."""
-    return _all_at_once(view, now) if view.is_parallel else _in_order(view, now)
+def plan_sync(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
+    """Return the actions of a sync for a set that is not being deleted.
+
+    `slots` are all wanted ordinals.
+    """
+    plan = _all_at_once if view.is_parallel else _in_order
+    return (yield from plan(view, slots, now))
 
 
-def _in_order(view: View, now: datetime) -> Plan:
+def _in_order(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
     """Plan for OrderedReady: the first pod that is not available ends the sync."""
     changes: list[Change] = []
-    slots = view.slots()
-    for slot in slots:
-        plan = plan_slot(view, slot, now)
-        changes += plan.changes
-        if plan.ends:
-            return _in_turn(changes, plan)
-    condemned = view.condemned()
-    changes += _owner_corrections(view, condemned)
-    for pod in condemned:
-        plan = plan_condemned(view, condemned, pod, now)
+    for part in parts(slots):
+        for slot in part:
+            stuck = yield from next_stuck(view, slots, slot, now)
+            plan = plan_slot(view, slot, now, stuck)
+            changes += plan.changes
+            if plan.ends:
+                return _in_turn(changes, plan)
+        yield
+    condemned = yield from view.condemned()
+    changes += yield from _owner_corrections(view, condemned)
+    if condemned:
+        plan = yield from plan_highest_condemned(view, condemned, now)
         return _in_turn([*changes, *plan.changes], plan)
-    changes += _update(view, now)
+    changes += yield from _update(view, slots, now)
     return _in_turn(changes, PodPlan())
 
 
@@ -111,20 +131,28 @@ def _in_turn(changes: Sequence[Change], last: PodPlan) -> Plan:
     return Plan(actions, (last.reason,) if last.reason is not None else ())
 
 
-def _all_at_once(view: View, now: datetime) -> Plan:
+def _all_at_once(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
     """Plan for Parallel: pods do not wait for each other, except in an update."""
-    condemned = view.condemned()
-    plans = [plan_slot(view, slot, now).changes for slot in view.slots()]
-    refused = [each for changes in plans if _refuses(changes) for each in changes]
-    groups = (
-        [changes for changes in plans if not _refuses(changes)],
-        [(change,) for change in _owner_corrections(view, condemned)],
-        [plan_condemned(view, condemned, pod, now).changes for pod in condemned],
-    )
-    busy = (tuple(changes for changes in group if changes) for group in groups)
-    actions: list[Action] = [Together(each) for each in busy if each]
+    condemned = yield from view.condemned()
+    wanted: list[tuple[Change, ...]] = []
+    refused: list[Change] = []
+    for part in parts(slots):
+        for changes in (plan_slot(view, slot, now).changes for slot in part):
+            if _refuses(changes):
+                refused += changes
+            elif changes:
+                wanted.append(changes)
+        yield
+    corrections = yield from _owner_corrections(view, condemned)
+    surplus: list[tuple[Change, ...]] = []
+    for pods in parts(condemned):
+        plans = (plan_condemned(pod).changes for pod in pods)
+        surplus += (changes for changes in plans if changes)
+        yield
+    groups = (wanted, [(change,) for change in corrections], surplus)
+    actions: list[Action] = [Together(tuple(each)) for each in groups if each]
     # A refusal fails, so it comes last: a name that is in use stops no other pod.
-    if last := (*_update(view, now), *refused):
+    if last := (*(yield from _update(view, slots, now)), *refused):
         actions.append(InTurn(last))
     return Plan(tuple(actions))
 
@@ -133,16 +161,18 @@ def _refuses(changes: Sequence[Change]) -> bool:
     return any(isinstance(each, RefusePod) for each in changes)
 
 
-def _owner_corrections(view: View, condemned: Sequence[Pod]) -> list[Change]:
+def _owner_corrections(view: View, condemned: Sequence[Pod]) -> Spread[list[Change]]:
     corrections: list[Change] = []
-    for pod in condemned:
-        work = claim_work(view, pod)
-        if work.owners:
-            work = ClaimWork(owners=work.owners, conflicts=work.conflicts)
-            corrections.append(CorrectOwners(pod, work))
+    for part in parts(condemned):
+        for pod in part:
+            work = claim_work(view, pod)
+            if work.owners:
+                work = ClaimWork(owners=work.owners, conflicts=work.conflicts)
+                corrections.append(CorrectOwners(pod, work))
+        yield
     return corrections
 
 
-def _update(view: View, now: datetime) -> list[Change]:
-    outdated = outdated_pods(view, view.slots(), now)
+def _update(view: View, slots: Sequence[Slot], now: datetime) -> Spread[list[Change]]:
+    outdated = yield from outdated_pods(view, slots, now)
     return [DeletePod(pod, for_update=True) for pod in outdated]

@@ -1,9 +1,9 @@
 """Deletions of pods that the cache does not show yet."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import is_deleting
+from controller_manager.api.meta import is_deleting, split_key
 
 
 class UnseenDeletions:
@@ -14,28 +14,38 @@ class UnseenDeletions:
     being deleted: each sync would delete it again.
     """
 
-    def __init__(self) -> None:
-        """Start without deletions."""
-        self._uids: dict[str, set[str]] = {}
+    def __init__(self, pods: Callable[[str, str], Pod | None]) -> None:
+        """Take the look-up of cached pods by namespace and name."""
+        self._pods = pods
+        self._names: dict[str, dict[str, str]] = {}
+        """The names of the pods by uid, for each key."""
 
     def sent(self, key: str, pod: Pod) -> None:
         """Note that a pod is about to be deleted."""
-        self._uids.setdefault(key, set()).add(pod.metadata.uid)
+        self._names.setdefault(key, {})[pod.metadata.uid] = pod.metadata.name
 
     def failed(self, key: str, pod: Pod) -> None:
         """Note that a pod may not have been deleted; a second deletion does no harm."""
-        self._uids.get(key, set()).discard(pod.metadata.uid)
+        self._names.get(key, {}).pop(pod.metadata.uid, None)
 
-    def are_unseen(self, key: str, cached: Iterable[Pod]) -> bool:
-        """Tell whether `cached`, the pods of a key, show less than was deleted."""
-        if key not in self._uids:
-            return False
-        staying = {pod.metadata.uid for pod in cached if not is_deleting(pod)}
-        unseen = self._uids.pop(key) & staying
+    def are_unseen(self, key: str) -> bool:
+        """Tell whether the cache shows fewer deletions than were sent for a key."""
+        names = self._names.pop(key, {})
+        namespace, _ = split_key(key)
+        unseen = {
+            uid: name
+            for uid, name in names.items()
+            if self._stays(namespace, name, uid)
+        }
         if unseen:
-            self._uids[key] = unseen
+            self._names[key] = unseen
         return bool(unseen)
+
+    def _stays(self, namespace: str, name: str, uid: str) -> bool:
+        """Tell whether a cached pod is the one of this uid, and not being deleted."""
+        pod = self._pods(namespace, name)
+        return pod is not None and pod.metadata.uid == uid and not is_deleting(pod)
 
     def forget(self, key: str) -> None:
         """Drop the deletions of a key that is gone."""
-        self._uids.pop(key, None)
+        self._names.pop(key, None)

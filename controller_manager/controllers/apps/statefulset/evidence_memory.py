@@ -4,7 +4,7 @@ The memory is that of this process. After a restart, or in another leader, evide
 counts from its first sync on: pods are replaced later, never earlier.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,6 +17,7 @@ from controller_manager.controllers.apps.statefulset.evidence import (
     container_statuses,
     evidence_of,
 )
+from controller_manager.runtime.spread import Spread, parts
 
 _LONGEST_RUN: Final = 600.0
 """Seconds after which a container that runs again is no longer crash-looping.
@@ -55,26 +56,30 @@ class EvidenceMemory:
         self._clock = clock
         self._pods: dict[str, dict[str, _OfPod]] = {}
 
-    def observe(self, key: str, pods: Iterable[Pod]) -> Mapping[str, datetime]:
+    def observe(self, key: str, pods: Sequence[Pod]) -> Spread[Mapping[str, datetime]]:
         """Note the evidence for all pods of a set; drop that for other pods.
 
         Returns, by the uids of the pods with evidence now, since when it has been seen.
         """
-        now, known = self._clock.monotonic(), self._pods.pop(key, {})
+        now, time = self._clock.monotonic(), self._clock.now()
+        known = self._pods.get(key, {})
         kept: dict[str, _OfPod] = {}
         since: dict[str, datetime] = {}
-        for pod in pods:
-            uid, present = pod.metadata.uid, evidence_of(pod)
-            before = known.get(uid, {})
-            found = _paused(before, pod, present, now) | {
-                name: _seen(before.get(name), restarts, now)
-                for name, restarts in present.items()
-            }
-            if found:
-                kept[uid] = found
-            if present:
-                longest = now - min(found[name].first for name in present)
-                since[uid] = self._clock.now() - timedelta(seconds=longest)
+        for part in parts(pods):
+            for pod in part:
+                uid, present = pod.metadata.uid, evidence_of(pod)
+                before = known.get(uid, {})
+                found = _paused(before, pod, present, now) | {
+                    name: _seen(before.get(name), restarts, now)
+                    for name, restarts in present.items()
+                }
+                if found:
+                    kept[uid] = found
+                if present:
+                    longest = now - min(found[name].first for name in present)
+                    since[uid] = time - timedelta(seconds=longest)
+            yield
+        self._pods.pop(key, None)
         if kept:
             self._pods[key] = kept
         return since

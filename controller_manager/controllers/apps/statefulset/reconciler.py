@@ -5,16 +5,18 @@ decision of a sync, and `apply` carries it out.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from datetime import datetime
+from typing import Final, TypeVar
 
 from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
     STATEFUL_SETS,
     StatefulSet,
+    StatefulSetStatus,
 )
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting, key_of, split_key
+from controller_manager.api.meta import KubeObject, is_deleting, key_of, split_key
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import (
@@ -23,15 +25,24 @@ from controller_manager.api.selectors import (
     compile_selector,
 )
 from controller_manager.control.claims import Claimer
-from controller_manager.control.decision import decide_and_apply
+from controller_manager.control.decision import (
+    Decision,
+    Step,
+    decide_and_apply_in_turns,
+)
 from controller_manager.control.history.revisions import History
 from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.controllers.apps.statefulset.actions import Action
 from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.evidence_memory import (
     EvidenceMemory,
+)
+from controller_manager.controllers.apps.statefulset.found_pods import (
+    FoundPods,
+    find_pods,
 )
 from controller_manager.controllers.apps.statefulset.gates import (
     MAX_UNAVAILABLE,
@@ -61,7 +72,11 @@ from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.spread import Spread, parts, spread
 from controller_manager.runtime.watches import For, Maps, Owns
+
+ResultT = TypeVar("ResultT")
+_Decided = Step[Action] | Decision[Action, StatefulSetStatus]
 
 _UNSEEN_RECHECK: Final = 1.0
 """Seconds until the next sync while the cache does not show all deletions."""
@@ -103,8 +118,10 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._by_claim = context.lister(STATEFUL_SETS, PODS_BY_CLAIM)
         revisions = self.lister(CONTROLLER_REVISIONS)
         self._history = History(context.client, STATEFUL_SETS, revisions)
-        self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
-        self._deletions = UnseenDeletions()
+        self._pod_claimer = Claimer(
+            context.client, STATEFUL_SETS, PODS, turns=context.turns
+        )
+        self._deletions = UnseenDeletions(self._pods.get)
         self._evidence = EvidenceMemory(context.clock)
         self._reads = OwnerReads(
             context.client, STATEFUL_SETS, self.objects, context.consistency
@@ -115,6 +132,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             self._history,
             self._reads,
             self._deletions,
+            context.turns,
         )
 
     # Watches, and the state that they keep.
@@ -190,8 +208,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     async def reconcile(self, stateful_set: StatefulSet) -> Outcome:
         """Bring pods, claims, revisions and status closer to the spec."""
-        owned = self._pods.controlled_by(stateful_set)
-        if self._deletions.are_unseen(key_of(stateful_set), owned):
+        if self._deletions.are_unseen(key_of(stateful_set)):
             return Requeue(_UNSEEN_RECHECK, "the cache does not show all deletions")
         try:
             selector = compile_selector(stateful_set.spec.selector)
@@ -199,92 +216,122 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             self.logger.error("The selector cannot be used", err=str(error))
             return DONE
         if is_deleting(stateful_set):
-            pods = await self._claim_pods(stateful_set, selector)
-            view = self._view(stateful_set, pods, recorded(stateful_set))
+            found = await self._find_pods(stateful_set, selector)
+            pods = await self._claim_pods(stateful_set, selector, found)
+            revisions = recorded(stateful_set)
         else:
             stored = await self._history.claim(stateful_set, selector)
-            pods = await self._claim_pods(stateful_set, selector)
+            found = await self._find_pods(stateful_set, selector)
+            pods = await self._claim_pods(stateful_set, selector, found)
             revisions = await sync_revisions(
                 self._history, stateful_set, stored, adds_defaults=self._adds_defaults
             )
-            view = self._view(stateful_set, pods, revisions)
-            self._show_availability(view)
-        return await decide_and_apply(
-            view, decide, self._applier, self.clock, self.logger
+        view = await self._spread(self._view(stateful_set, found, pods, revisions))
+        if view is None:
+            return Requeue(0.0, "the cache shows another pod of the set by now")
+        if not is_deleting(stateful_set):
+            await self._show_availability(view)
+        return await decide_and_apply_in_turns(
+            view, self._decide, self._applier, self.clock, self.logger
         )
 
-    def _show_availability(self, view: View) -> None:
+    async def _decide(self, view: View, now: datetime) -> _Decided:
+        return await self._spread(decide(view, now))
+
+    async def _spread(self, work: Spread[ResultT]) -> ResultT:
+        return await spread(work, self.context.turns)
+
+    async def _show_availability(self, view: View) -> None:
         """Update the metrics of unavailable pods, for each strategy of updates."""
         if not self._settings.max_unavailable:
             return
         metadata = view.stateful_set.metadata
+        slots = await self._spread(view.slots())
+        now = self.clock.now()
         self._metrics.availability(
             metadata.namespace,
             metadata.name,
             view.stateful_set.spec.pod_management_policy,
             allowed_unavailable(view),
-            unavailable(view, view.slots(), self.clock.now()),
+            await self._spread(unavailable(view, slots, now)),
         )
 
-    async def _claim_pods(
+    async def _find_pods(
         self, stateful_set: StatefulSet, selector: Selector
+    ) -> FoundPods:
+        """Return the cached pods of a set, as they are at one instant."""
+        owned = self._pods.controlled_by(stateful_set)
+        orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
+        return await self._spread(find_pods(stateful_set, selector, owned, orphans))
+
+    async def _claim_pods(
+        self, stateful_set: StatefulSet, selector: Selector, found: FoundPods
     ) -> tuple[Pod, ...]:
         """Return the set's pods; adopt orphans, release pods that are not its own.
 
         Those match the selector and have a name that the set gives.
         """
-        namespace = stateful_set.metadata.namespace
-        owned = [
-            pod
-            for pod in self._pods.controlled_by(stateful_set)
-            if pod.metadata.namespace == namespace  # a forged owner may be elsewhere
-        ]
-        orphans = self._pods.orphans(namespace, selector)
-        named = [
-            pod
-            for pod in (*owned, *orphans)
-            if ordinal_of(stateful_set, pod) is not None
-        ]
-        claimed = await self._pod_claimer.claim(stateful_set, selector, named)
-        for pod in owned:
-            if ordinal_of(stateful_set, pod) is None and not is_deleting(stateful_set):
+        claimed = await self._pod_claimer.claim(stateful_set, selector, found.named)
+        if not is_deleting(stateful_set):
+            for pod in found.misnamed:
                 await self._pod_claimer.release(stateful_set, pod)
         return tuple(claimed)
 
     def _view(
-        self, stateful_set: StatefulSet, pods: tuple[Pod, ...], revisions: Revisions
-    ) -> View:
-        """Return the view of a sync; only the caches are read."""
+        self,
+        stateful_set: StatefulSet,
+        found: FoundPods,
+        pods: tuple[Pod, ...],
+        revisions: Revisions,
+    ) -> Spread[View | None]:
+        """Return the view of a sync; only the caches are read.
+
+        The caches may change meanwhile: `None` if a pod of the set has come since its
+        pods were `found`. The claims of one pod are read at one instant; those of
+        other pods do not matter to it.
+        """
         namespace = stateful_set.metadata.namespace
         own = {pod.metadata.name for pod in pods}
-        wanted = (pod_name(stateful_set, each) for each in ordinals(stateful_set))
-        others = [
-            pod
-            for pod in (self._pods.get(namespace, each) for each in wanted)
-            if pod is not None and pod.metadata.name not in own
-        ]
+        foreign: dict[str, Pod] = {}
+        for part in parts(ordinals(stateful_set)):
+            for name in (pod_name(stateful_set, ordinal) for ordinal in part):
+                pod = None if name in own else self._pods.get(namespace, name)
+                if pod is None:
+                    continue
+                if found.lacks(pod):
+                    return None
+                foreign[name] = pod
+            yield
         return View(
             stateful_set=stateful_set,
             pods=pods,
             revisions=revisions,
-            claims=self._claims_of(stateful_set, pods),
-            foreign={each.metadata.name: each for each in others},
-            evidence=self._evidence.observe(key_of(stateful_set), pods),
+            claims=(yield from self._claims_of(stateful_set, pods)),
+            foreign=foreign,
+            evidence=(yield from self._evidence.observe(key_of(stateful_set), pods)),
             settings=self._settings,
         )
 
-    def _claims_of(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> Claims:
+    def _claims_of(
+        self, stateful_set: StatefulSet, pods: Sequence[Pod]
+    ) -> Spread[Claims]:
+        """Return the cached claims of wanted and of present pods, by name."""
+        claims: dict[str, KubeObject] = {}
         if not stateful_set.spec.volume_claim_templates:
-            return {}
-        present = (ordinal_of(stateful_set, pod) for pod in pods)
-        numbers = {
-            *ordinals(stateful_set),
-            *(each for each in present if each is not None),
-        }
-        namespace = stateful_set.metadata.namespace
-        claims = (
-            self._claims.get(namespace, name)
-            for number in sorted(numbers)
-            for name in claim_names(stateful_set, number)
-        )
-        return {each.metadata.name: each for each in claims if each is not None}
+            return claims
+        wanted, namespace = ordinals(stateful_set), stateful_set.metadata.namespace
+        others: list[int] = []
+        for part in parts(pods):
+            present = (ordinal_of(stateful_set, pod) for pod in part)
+            others += (
+                each for each in present if each is not None and each not in wanted
+            )
+            yield
+        for numbers in (*parts(wanted), *parts(others)):
+            for number in numbers:
+                for name in claim_names(stateful_set, number):
+                    claim = self._claims.get(namespace, name)
+                    if claim is not None:
+                        claims.setdefault(name, claim)
+            yield
+        return claims

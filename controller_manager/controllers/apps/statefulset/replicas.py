@@ -44,9 +44,9 @@ from controller_manager.controllers.apps.statefulset.retention import (
     is_owned_by_former_pod,
     is_stale,
 )
-from controller_manager.controllers.apps.statefulset.stuck import next_stuck
 from controller_manager.controllers.apps.statefulset.updating import revision_for
 from controller_manager.controllers.apps.statefulset.view import Slot, View
+from controller_manager.runtime.spread import Spread, parts
 
 
 class PodPlan(Struct, frozen=True):
@@ -57,10 +57,13 @@ class PodPlan(Struct, frozen=True):
     reason: Reason | None = None
 
 
-def plan_slot(view: View, slot: Slot, now: datetime) -> PodPlan:
+def plan_slot(
+    view: View, slot: Slot, now: datetime, stuck: Pod | None = None
+) -> PodPlan:
     """Return what to do about a wanted ordinal.
 
-    If pods need not wait for each other, `ends` says nothing.
+    `stuck` is a pod to replace instead of waiting for this one (`next_stuck`). If pods
+    need not wait for each other, `ends` says nothing.
     """
     pod = slot.pod
     if pod is None:
@@ -68,7 +71,7 @@ def plan_slot(view: View, slot: Slot, now: datetime) -> PodPlan:
     if is_terminal(pod):
         deletes = () if is_deleting(pod) else (DeletePod(pod),)
         return PodPlan(deletes, ends=True, reason=_wait(pod, "this pod to go"))
-    if not view.is_parallel and (stuck := next_stuck(view, slot, now)) is not None:
+    if stuck is not None:
         return PodPlan((DeletePod(stuck, for_update=True),), ends=True)
     changes: tuple[Change, ...] = ()
     claims = claim_work(view, pod)
@@ -176,30 +179,37 @@ def claim_work(view: View, pod: Pod) -> ClaimWork:
     )
 
 
-def plan_condemned(
-    view: View, condemned: Sequence[Pod], pod: Pod, now: datetime
-) -> PodPlan:
-    """Return what to do about a pod outside of the wanted ordinals.
-
-    `condemned` are all of them, the highest first. In turn, a pod that is not
-    available waits for a lower one that is not available either. Pods that have ended
-    wait for nothing and are not waited for, since they do not recover (upstream waits
-    for them, for ever).
-    """
+def plan_condemned(pod: Pod) -> PodPlan:
+    """Return what to do about a pod outside of the wanted ordinals."""
     if is_deleting(pod):
         reason = _wait(pod, "this pod to terminate")
         return PodPlan(ends=True, reason=reason)
-    delete = PodPlan((DeletePod(pod),), ends=True)
-    if view.is_parallel:
-        return delete
-    broken = [
-        each
-        for each in condemned
-        if not is_terminal(each) and _unavailable_because(view, each, now)
-    ]
-    if pod not in broken or broken[-1] is pod:
-        return delete
-    return PodPlan(ends=True, reason=_wait(broken[-1], "this pod to become available"))
+    return PodPlan((DeletePod(pod),), ends=True)
+
+
+def plan_highest_condemned(
+    view: View, condemned: Sequence[Pod], now: datetime
+) -> Spread[PodPlan]:
+    """Return what to do about the first of `condemned` pods, if they go in turn.
+
+    These are all pods outside of the wanted ordinals, the highest first. A pod that is
+    not available waits for a lower one that is not available either. Pods that have
+    ended wait for nothing and are not waited for, since they do not recover (upstream
+    waits for them, for ever).
+    """
+    pod = condemned[0]
+    if not is_deleting(pod) and _is_awaited(view, pod, now):
+        for part in parts(condemned[::-1]):
+            lowest = next((each for each in part if _is_awaited(view, each, now)), pod)
+            if lowest is not pod:
+                reason = _wait(lowest, "this pod to become available")
+                return PodPlan(ends=True, reason=reason)
+            yield
+    return plan_condemned(pod)
+
+
+def _is_awaited(view: View, pod: Pod, now: datetime) -> bool:
+    return not is_terminal(pod) and _unavailable_because(view, pod, now) is not None
 
 
 def _wait(pod: Pod, waiting_for: str) -> Reason:

@@ -20,6 +20,7 @@ from controller_manager.control.history.template import (
     template_of,
 )
 from controller_manager.controllers.apps.statefulset.identity import revision_of
+from controller_manager.runtime.spread import Spread, parts
 
 _HISTORY_LIMIT: Final = 10
 """The API server's default of revisionHistoryLimit."""
@@ -140,7 +141,7 @@ def _new(
 
 def beyond_limit(
     stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions
-) -> list[ControllerRevision]:
+) -> Spread[list[ControllerRevision]]:
     """Return the revisions to delete, the oldest first.
 
     Those that a pod has, the current one and the update revision are in use and do
@@ -148,8 +149,11 @@ def beyond_limit(
     """
     limit = stateful_set.spec.revision_history_limit
     limit = _HISTORY_LIMIT if limit is None else limit
-    in_use = {revisions.current, revisions.update, *map(revision_of, pods)}
-    unused = [each for each in revisions.all if each.metadata.name not in in_use]
-    if limit < 0:
+    if limit < 0 or len(revisions.all) <= limit:
         return []
+    in_use = {revisions.current, revisions.update}
+    for part in parts(pods):
+        in_use.update(map(revision_of, part))
+        yield
+    unused = [each for each in revisions.all if each.metadata.name not in in_use]
     return oldest_unused(revisions.all, in_use, len(unused) - limit)

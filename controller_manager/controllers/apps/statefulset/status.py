@@ -4,9 +4,10 @@ Upstream: computeReplicaStatus, completeRollingUpdate and inconsistentStatus of
 stateful_set_control.go and stateful_set_utils.go.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import StatefulSetStatus
@@ -17,9 +18,20 @@ from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.statefulset.health import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.view import ROLLING_UPDATE, View
+from controller_manager.runtime.spread import Spread, parts
 
 
-def calculate_status(view: View, now: datetime) -> StatefulSetStatus:
+class _Numbers(Struct):
+    """How many pods of each sort there are."""
+
+    replicas: int = 0
+    ready: int = 0
+    available: int = 0
+    current: int = 0
+    updated: int = 0
+
+
+def calculate_status(view: View, now: datetime) -> Spread[StatefulSetStatus]:
     """Return the status after the actions of a sync.
 
     Terminating pods count as replicas and as ready ones, but not as those of a
@@ -28,26 +40,45 @@ def calculate_status(view: View, now: datetime) -> StatefulSetStatus:
     of any revision, and the API server refuses -1).
     """
     stateful_set, revisions = view.stateful_set, view.revisions
-    created = [pod for pod in view.pods if pod.status.phase]
-    ready = [pod for pod in created if is_running_and_ready(pod)]
-    staying = [pod for pod in created if not is_deleting(pod)]
     replaced = {pod.metadata.uid for pod in view.replaced}
-    kept = [pod for pod in staying if pod.metadata.uid not in replaced]
+    numbers = _Numbers()
+    for pods in parts(view.pods):
+        _add(numbers, view, pods, replaced, now)
+        yield
     status = replace(
         stateful_set.status,
         observed_generation=stateful_set.metadata.generation,
-        replicas=len(created),
-        ready_replicas=len(ready),
-        available_replicas=sum(
-            is_available(pod, view.min_ready_seconds, now) for pod in ready
-        ),
-        current_replicas=_count(kept, revisions.current),
-        updated_replicas=_count(staying, revisions.update),
+        replicas=numbers.replicas,
+        ready_replicas=numbers.ready,
+        available_replicas=numbers.available,
+        current_replicas=numbers.current,
+        updated_replicas=numbers.updated,
         current_revision=revisions.current,
         update_revision=revisions.update,
         collision_count=revisions.collision_count,
     )
     return _with_update_completed(view, status)
+
+
+def _add(
+    numbers: _Numbers,
+    view: View,
+    pods: Sequence[Pod],
+    replaced: Collection[str],
+    now: datetime,
+) -> None:
+    """Count some of the pods, of which those with the uids `replaced` are to go."""
+    created = [pod for pod in pods if pod.status.phase]
+    ready = [pod for pod in created if is_running_and_ready(pod)]
+    staying = [pod for pod in created if not is_deleting(pod)]
+    kept = [pod for pod in staying if pod.metadata.uid not in replaced]
+    numbers.replicas += len(created)
+    numbers.ready += len(ready)
+    numbers.available += sum(
+        is_available(pod, view.min_ready_seconds, now) for pod in ready
+    )
+    numbers.current += _count(kept, view.revisions.current)
+    numbers.updated += _count(staying, view.revisions.update)
 
 
 def _count(pods: Iterable[Pod], revision: str) -> int:

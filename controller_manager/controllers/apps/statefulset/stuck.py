@@ -18,6 +18,7 @@ A pod without a revision was made by somebody else, and is waited for. Of severa
 pods the highest is replaced first, as in every update.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from controller_manager.api.core.v1 import Pod
@@ -30,69 +31,93 @@ from controller_manager.controllers.apps.statefulset.health import is_running_an
 from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.updating import updates
 from controller_manager.controllers.apps.statefulset.view import Slot, View
+from controller_manager.runtime.spread import Spread, parts
 
 
-def next_stuck(view: View, awaited: Slot, now: datetime) -> Pod | None:
+def next_stuck(
+    view: View, slots: Sequence[Slot], awaited: Slot, now: datetime
+) -> Spread[Pod | None]:
     """Return the pod to replace while the sync waits for the pod of `awaited`.
 
-    `None` if that pod itself is not stuck, or if one that was replaced still
-    terminates.
+    `slots` are all wanted ordinals. `None` if that pod itself is not stuck, or if one
+    that was replaced still terminates.
     """
-    if not is_stuck(view, awaited, now):
+    if not _may_be_stuck(view, awaited, now):
         return None
-    slots = view.slots()
-    if any(each.pod is not None and is_deleting(each.pod) for each in slots):
+    is_broken = yield from _current_is_broken(view, now)
+    if not is_broken and _is_current(view, awaited):
         return None
-    return next(each.pod for each in reversed(slots) if is_stuck(view, each, now))
+    highest: Pod | None = None
+    for part in parts(slots):
+        for slot in part:
+            if slot.pod is not None and is_deleting(slot.pod):
+                return None
+            if _may_be_stuck(view, slot, now) and (
+                is_broken or not _is_current(view, slot)
+            ):
+                highest = slot.pod
+        yield
+    return highest
 
 
-def is_stuck(view: View, slot: Slot, now: datetime) -> bool:
-    """Tell whether the pod of a wanted ordinal may be replaced now."""
-    pod = slot.pod
-    return (
-        pod is not None
-        and _may_be_stuck(view, slot, pod, now)
-        and is_evidently_broken(view, pod, now)
-    )
-
-
-def next_evidence(view: View, now: datetime) -> float | None:
+def next_evidence(
+    view: View, slots: Sequence[Slot], now: datetime
+) -> Spread[float | None]:
     """Return the seconds until an old pod counts as broken by the passing of time.
 
-    `None` if none does.
+    `slots` are all wanted ordinals. `None` if no pod does.
     """
-    if not view.settings.replaces_stuck_pods:
+    if not view.settings.replaces_stuck_pods or not view.evidence:
         return None
-    instants = [
-        broken_at(view, slot.pod)
-        for slot in view.slots()
-        if slot.pod is not None
-        and updates(view, slot)
-        and revision_of(slot.pod) not in ("", view.revisions.update)
-    ]
-    pending = [each for each in instants if each is not None and each > now]
-    return (min(pending) - now) / timedelta(seconds=1) if pending else None
+    first: datetime | None = None
+    for part in parts(slots):
+        for slot in part:
+            instant = _broken_at(view, slot)
+            if instant is not None and instant > now:
+                first = instant if first is None else min(first, instant)
+        yield
+    return (first - now) / timedelta(seconds=1) if first is not None else None
 
 
-def _may_be_stuck(view: View, slot: Slot, pod: Pod, now: datetime) -> bool:
-    """Tell whether a pod may be replaced if there is evidence."""
-    if not view.settings.replaces_stuck_pods:
+def _broken_at(view: View, slot: Slot) -> datetime | None:
+    """Return from when on an old pod counts as broken, `None` if it is not old."""
+    pod = slot.pod
+    if pod is None or not updates(view, slot):
+        return None
+    if revision_of(pod) in ("", view.revisions.update):
+        return None
+    return broken_at(view, pod)
+
+
+def _may_be_stuck(view: View, slot: Slot, now: datetime) -> bool:
+    """Tell whether a pod may be replaced now, unless its revision works."""
+    pod = slot.pod
+    if pod is None or not view.settings.replaces_stuck_pods:
         return False
     if is_deleting(pod) or is_running_and_ready(pod) or not updates(view, slot):
         return False
-    revision = revision_of(pod)
-    if revision in ("", view.revisions.update):
+    if revision_of(pod) in ("", view.revisions.update):
         return False
-    return revision != view.revisions.current or _current_is_broken(view, now)
+    return is_evidently_broken(view, pod, now)
 
 
-def _current_is_broken(view: View, now: datetime) -> bool:
-    return not any(map(is_running_and_ready, _of(view, view.revisions.current))) and (
-        not any(
-            view.is_unavailable(pod, now) for pod in _of(view, view.revisions.update)
-        )
-    )
+def _is_current(view: View, slot: Slot) -> bool:
+    return slot.pod is not None and revision_of(slot.pod) == view.revisions.current
 
 
-def _of(view: View, revision: str) -> list[Pod]:
-    return [pod for pod in view.pods if revision_of(pod) == revision]
+def _current_is_broken(view: View, now: datetime) -> Spread[bool]:
+    """Tell whether no pod of the current revision is ready.
+
+    Not if a pod of the update revision is not available: the new template may be
+    broken, too.
+    """
+    current, update = view.revisions.current, view.revisions.update
+    for pods in parts(view.pods):
+        for pod in pods:
+            revision = revision_of(pod)
+            if revision == current and is_running_and_ready(pod):
+                return False
+            if revision == update and view.is_unavailable(pod, now):
+                return False
+        yield
+    return True

@@ -4,9 +4,8 @@ They are deleted from the highest ordinal on, as soon as all wanted pods exist; 
 next sync creates them anew from the update revision.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import scaled_value
@@ -25,6 +24,7 @@ from controller_manager.controllers.apps.statefulset.view import (
     Slot,
     View,
 )
+from controller_manager.runtime.spread import Spread, parts
 
 
 def revision_for(view: View, ordinal: int) -> str:
@@ -60,45 +60,52 @@ def partition(view: View) -> int:
     return (rolling.partition or 0) if rolling is not None else 0
 
 
-def outdated_pods(view: View, slots: Sequence[Slot], now: datetime) -> Sequence[Pod]:
+def outdated_pods(
+    view: View, slots: Sequence[Slot], now: datetime
+) -> Spread[Sequence[Pod]]:
     """Return the pods that the rolling update deletes in this sync."""
     if view.stateful_set.spec.update_strategy.type != ROLLING_UPDATE:
         return ()
+    highest_first = slots[partition(view) :][::-1]
     if view.settings.max_unavailable:
-        return tuple(_within_budget(view, slots, now))
-    return _next_one(view, slots, now)
+        budget = allowed_unavailable(view) - (yield from unavailable(view, slots, now))
+        return (yield from _within_budget(view, highest_first, budget, now))
+    return (yield from _next_one(view, highest_first, now))
 
 
-def _next_one(view: View, slots: Sequence[Slot], now: datetime) -> Sequence[Pod]:
+def _next_one(
+    view: View, highest_first: Sequence[Slot], now: datetime
+) -> Spread[Sequence[Pod]]:
     """Return the highest old pod, if all above it are available."""
-    for slot in reversed(slots[partition(view) :]):
-        if slot.pod is not None and _is_outdated(view, slot.pod):
-            return (slot.pod,)
-        if view.is_unavailable(slot.pod, now):
-            return ()
+    for part in parts(highest_first):
+        for slot in part:
+            if slot.pod is not None and _is_outdated(view, slot.pod):
+                return (slot.pod,)
+            if view.is_unavailable(slot.pod, now):
+                return ()
+        yield
     return ()
 
 
-def _within_budget(view: View, slots: Sequence[Slot], now: datetime) -> Iterable[Pod]:
-    """Yield old pods, as many as may be unavailable besides those that are already.
+def _within_budget(
+    view: View, highest_first: Sequence[Slot], budget: int, now: datetime
+) -> Spread[Sequence[Pod]]:
+    """Return old pods, as many as may be unavailable besides those that are already.
 
     Replacing an old pod that is broken makes no more pods unavailable, so that needs
     no budget. Upstream 1.36 counts it, and stops when as many pods of a broken template
     are not ready; later versions replace every old pod that is unavailable, also one
     that only starts.
     """
-    budget = allowed_unavailable(view) - unavailable(view, slots, now)
-    outdated = [
-        slot.pod
-        for slot in reversed(slots[partition(view) :])
-        if slot.pod is not None and _is_outdated(view, slot.pod)
-    ]
-    broken = [pod for pod in outdated if _is_broken(view, pod, now)]
-    yield from broken
-    # Pods themselves are compared field by field.
-    uids = {pod.metadata.uid for pod in broken}
-    others = (pod for pod in outdated if pod.metadata.uid not in uids)
-    yield from islice(others, max(budget, 0))
+    broken: list[Pod] = []
+    others: list[Pod] = []
+    for part in parts(highest_first):
+        for slot in part:
+            if slot.pod is not None and _is_outdated(view, slot.pod):
+                found = broken if _is_broken(view, slot.pod, now) else others
+                found.append(slot.pod)
+        yield
+    return (*broken, *others[: max(budget, 0)])
 
 
 def _is_broken(view: View, pod: Pod, now: datetime) -> bool:
@@ -119,9 +126,13 @@ def allowed_unavailable(view: View) -> int:
     return max(1, scaled_value(rolling.max_unavailable, replicas, round_up=False))
 
 
-def unavailable(view: View, slots: Iterable[Slot], now: datetime) -> int:
+def unavailable(view: View, slots: Sequence[Slot], now: datetime) -> Spread[int]:
     """Return how many wanted pods are missing, terminating or not yet available."""
-    return sum(view.is_unavailable(slot.pod, now) for slot in slots)
+    number = 0
+    for part in parts(slots):
+        number += sum(view.is_unavailable(slot.pod, now) for slot in part)
+        yield
+    return number
 
 
 def _is_outdated(view: View, pod: Pod) -> bool:

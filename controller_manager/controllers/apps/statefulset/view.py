@@ -1,7 +1,8 @@
 """The view of a stateful set's sync: the data that decisions are made from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ from controller_manager.controllers.apps.statefulset.identity import (
     pod_name,
 )
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
+from controller_manager.runtime.spread import Spread, parts, sorting
 
 PARALLEL = "Parallel"
 ROLLING_UPDATE = "RollingUpdate"
@@ -86,23 +88,31 @@ class View(Struct, frozen=True, kw_only=True):
         """Tell whether a pod is missing, terminating or not yet available."""
         return is_unavailable(pod, self.min_ready_seconds, now)
 
-    def slots(self) -> tuple[Slot, ...]:
+    def slots(self) -> Spread[Sequence[Slot]]:
         """Return the wanted ordinals with their pods, in ascending order."""
-        by_name = {pod.metadata.name: pod for pod in self.pods}
-        names = (
-            (each, pod_name(self.stateful_set, each))
-            for each in ordinals(self.stateful_set)
-        )
-        return tuple(Slot(each, name, by_name.get(name)) for each, name in names)
+        by_name: dict[str, Pod] = {}
+        for pods in parts(self.pods):
+            by_name.update((pod.metadata.name, pod) for pod in pods)
+            yield
+        slots: list[Slot] = []
+        for wanted in parts(ordinals(self.stateful_set)):
+            for ordinal in wanted:
+                name = pod_name(self.stateful_set, ordinal)
+                slots.append(Slot(ordinal, name, by_name.get(name)))
+            yield
+        return slots
 
-    def condemned(self) -> tuple[Pod, ...]:
+    def condemned(self) -> Spread[Sequence[Pod]]:
         """Return the pods outside of the wanted ordinals, the highest first."""
         wanted = ordinals(self.stateful_set)
-        ranked = ((ordinal_of(self.stateful_set, pod), pod) for pod in self.pods)
-        outside = [
-            (ordinal, pod)
-            for ordinal, pod in ranked
-            if ordinal is not None and ordinal not in wanted
-        ]
-        outside.sort(key=lambda each: each[0], reverse=True)
-        return tuple(pod for _, pod in outside)
+        outside: list[tuple[int, Pod]] = []
+        for pods in parts(self.pods):
+            ranked = ((ordinal_of(self.stateful_set, pod), pod) for pod in pods)
+            outside += [
+                (-ordinal, pod)
+                for ordinal, pod in ranked
+                if ordinal is not None and ordinal not in wanted
+            ]
+            yield
+        highest_first = yield from sorting(outside, key=itemgetter(0))
+        return [pod for _, pod in highest_first]

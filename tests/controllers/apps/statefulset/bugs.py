@@ -13,6 +13,7 @@ from controller_manager.controllers.apps.statefulset import (
 from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.view import Slot, View
+from controller_manager.runtime.spread import Spread
 from tests.simulation.planted import Bug
 
 
@@ -20,12 +21,20 @@ def _never_wait(*_: object) -> None:
     return None
 
 
-def _replace_whatever_is_not_ready(_: View, slot: Slot, __: object) -> Pod | None:
+def _replace_whatever_is_not_ready(
+    _: View, __: object, slot: Slot, ___: object
+) -> Spread[Pod | None]:
+    yield
     pod = slot.pod
     return pod if pod is not None and pod.status.phase == "Running" else None
 
 
-def _replace_all_at_once(view: View, slots: Any, _: object) -> tuple[Pod, ...]:
+def _replace_nothing(*_: object) -> Spread[None]:
+    yield
+
+
+def _replace_all_at_once(view: View, slots: Any, _: object) -> Spread[tuple[Pod, ...]]:
+    yield
     update = view.revisions.update
     pods = [slot.pod for slot in slots if slot.pod is not None]
     return tuple(pod for pod in pods if revision_of(pod) != update)
@@ -44,7 +53,7 @@ _CLAIMS: Final = "claims-follow-their-policy"
 BUGS: Final[Mapping[str, Bug]] = {
     "create pods out of order": Bug(2, replicas, "_unavailable_because", _never_wait),
     "replace pods that may recover": Bug(
-        2, replicas, "next_stuck", _replace_whatever_is_not_ready
+        2, decide, "next_stuck", _replace_whatever_is_not_ready
     ),
     "replace pods without evidence": Bug(
         0,
@@ -71,7 +80,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "update-behind-a-lagging-watch",
     ),
     "wait for broken pods": Bug(
-        0, replicas, "next_stuck", lambda *_: None, "repaired-template"
+        0, decide, "next_stuck", _replace_nothing, "repaired-template"
     ),
     "use claims that are about to go": Bug(
         0,

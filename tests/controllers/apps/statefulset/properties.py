@@ -1,7 +1,7 @@
 """What the stateful set controller promises."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
@@ -26,7 +26,8 @@ from controller_manager.controllers.apps.statefulset.identity import (
     revision_of,
 )
 from controller_manager.controllers.apps.statefulset.updating import partition
-from controller_manager.controllers.apps.statefulset.view import View
+from controller_manager.controllers.apps.statefulset.view import Slot, View
+from controller_manager.runtime.spread import Spread, finish
 from tests.controllers.apps.statefulset.workload import StatefulSetUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of
@@ -72,8 +73,8 @@ class StatefulSetProperties(Properties):
         """Check every plan of a sync, going by what the manager believes."""
         planner = decide.plan_sync
 
-        def checked(view: View, now: datetime) -> Plan:
-            plan = planner(view, now)
+        def checked(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
+            plan = yield from planner(view, slots, now)
             for problem in plan_problems(view, plan, now):
                 violate(f"{view.stateful_set.metadata.name}: {problem}")
             return plan
@@ -222,13 +223,13 @@ def _wrong_deletions(view: View, changes: Iterable[Change]) -> Iterator[str]:
 def _out_of_order(
     view: View, move: CreatePod | DeletePod, now: datetime
 ) -> Iterator[str]:
-    slots = view.slots()
+    slots = finish(view.slots())
     if isinstance(move, CreatePod):
         for slot in slots:
             if slot.ordinal < move.ordinal and view.is_unavailable(slot.pod, now):
                 yield f"{move.name} is created before {slot.name} is available"
         return
-    condemned = view.condemned()
+    condemned = finish(view.condemned())
     if move.pod in condemned and move.pod is not condemned[0]:
         yield f"{move.pod.metadata.name} is deleted before a higher one"
     if move.for_update and not is_running_and_ready(move.pod):

@@ -22,6 +22,7 @@ from controller_manager.controllers.apps.statefulset.actions import (
 )
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.view import View
+from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
     NEW,
     UPDATING,
@@ -48,7 +49,7 @@ SCALED_DELETE: dict[str, Any] = {
 
 def steps(seen: View) -> list[str]:
     """Return the changes of a sync in words; ``|`` is between those made together."""
-    decided = decide(seen, NOW)
+    decided = finish(decide(seen, NOW))
     if isinstance(decided, Decision):
         return []
     words = []
@@ -78,9 +79,8 @@ def _word(change: Change) -> str:
 
 
 def waits_for(seen: View) -> list[str]:
-    return [
-        f"{each.object.name}: {each.waiting_for}" for each in decide(seen, NOW).reasons
-    ]
+    reasons = finish(decide(seen, NOW)).reasons
+    return [f"{each.object.name}: {each.waiting_for}" for each in reasons]
 
 
 def old(ordinal: int, **fields: Any) -> Pod:
@@ -245,7 +245,7 @@ def test_a_set_that_is_being_deleted_only_reports() -> None:
     """The garbage collector deletes its pods, if anybody wants that."""
     subject = stateful_set()
     obj = view(_deleted(subject), pod(0, phase="Failed"))
-    decided = decide(obj, NOW)
+    decided = finish(decide(obj, NOW))
     assert isinstance(decided, Decision)
     assert decided.actions == ()
     assert decided.status is not None
@@ -300,7 +300,7 @@ def test_the_reason_names_the_object_that_the_set_waits_for(
 def test_the_next_look_is_when_the_next_pod_becomes_available() -> None:
     """No event tells that the seconds are over."""
     seen = view(stateful_set(2, minReadySeconds=9), pod(0, since=RECENT))
-    decided = decide(seen, NOW)
+    decided = finish(decide(seen, NOW))
     assert isinstance(decided, Decision)
     assert decided.next_look == 7
 
@@ -358,7 +358,7 @@ def test_a_new_claim_of_another_controller_is_told() -> None:
 
 
 def _changes(seen: View) -> list[Change]:
-    decided = decide(seen, NOW)
+    decided = finish(decide(seen, NOW))
     assert isinstance(decided, Step)
     return [
         change
@@ -408,7 +408,7 @@ def test_a_failure_ends_the_sync_after_the_status() -> None:
     """It is raised, so that the key is retried."""
     error = OSError("away")
     seen = view(stateful_set(1), pod(0), revisions=NEW)
-    decided = decide(replace(seen, acted=True, failure=error), NOW)
+    decided = finish(decide(replace(seen, acted=True, failure=error), NOW))
     assert isinstance(decided, Decision)
     assert (decided.retry, decided.actions) == (error, ())
     assert decided.status is not None

@@ -10,6 +10,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset.evidence_memory import (
     EvidenceMemory,
 )
+from controller_manager.runtime.spread import finish
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 KEY: Final = "default/web"
@@ -136,7 +137,7 @@ def test_evidence_counts_from_its_first_sight_without_interruption(
     memory = EvidenceMemory(clock)
     found: object = None
     for clock.seconds, each in seen:
-        found = memory.observe(KEY, [each])
+        found = finish(memory.observe(KEY, [each]))
     assert found == {"u": EPOCH + timedelta(seconds=since)}
 
 
@@ -152,17 +153,17 @@ def test_evidence_counts_from_its_first_sight_without_interruption(
 def test_a_pod_that_nothing_keeps_from_starting_has_no_evidence_now(state: Pod) -> None:
     """Also one whose container crashed a moment ago and runs again."""
     memory = EvidenceMemory(Ticking())
-    memory.observe(KEY, [pod(container(1, CRASHED))])
-    assert memory.observe(KEY, [state]) == {}
+    finish(memory.observe(KEY, [pod(container(1, CRASHED))]))
+    assert finish(memory.observe(KEY, [state])) == {}
 
 
 @pytest.mark.parametrize("left", [[], [pod(uid="v")], [pod(container(0), uid="u")]])
 def test_nothing_is_remembered_of_pods_that_are_gone_or_work(left: list[Pod]) -> None:
     """Nor of sets that are gone."""
     memory = EvidenceMemory(Ticking())
-    memory.observe(KEY, [pod(container(0, PULL))])
-    memory.observe(KEY, left)
+    finish(memory.observe(KEY, [pod(container(0, PULL))]))
+    finish(memory.observe(KEY, left))
     assert memory._pods == {}
-    memory.observe(KEY, [pod(container(0, PULL))])
+    finish(memory.observe(KEY, [pod(container(0, PULL))]))
     memory.forget(KEY)
     assert memory._pods == {}

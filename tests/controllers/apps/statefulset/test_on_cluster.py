@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -17,12 +18,19 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import labels_of
+from controller_manager.api.selectors import Selector
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
+from controller_manager.controllers.apps.statefulset import reconciler
+from controller_manager.controllers.apps.statefulset.found_pods import (
+    FoundPods,
+    find_pods,
+)
 from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
 from controller_manager.options.config import Config
+from controller_manager.runtime.spread import Spread
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (
     JSON,
@@ -299,6 +307,33 @@ async def test_a_pod_whose_number_is_written_otherwise_is_not_adopted(
         if each.metadata.owner_references
     ]
     assert sorted(owned) == ["web-0", "web-1"]
+
+
+async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """An event would say that its name is in use if it were that of somebody else."""
+    finished = []
+
+    def find_later(
+        subject: StatefulSet, selector: Selector, owned: Any, orphans: Any
+    ) -> Spread[FoundPods]:
+        found = yield from find_pods(subject, selector, owned, orphans)
+        finished.append(len(found.named))
+        if len(finished) > 1:
+            return found
+        return FoundPods(subject, selector, (), (), frozenset())
+
+    body = {"metadata": {"name": "web-0", "labels": {"app": "web"}}}
+    await sets.create(PODS, {**body, "spec": template()["spec"]})
+    with mock.patch.object(reconciler, "find_pods", find_later):
+        async with manager(cluster):
+            await sets.make(replicas=1)
+            await settle(5)
+    (pod,) = await sets.pods()
+    assert [each.name for each in pod.metadata.owner_references or ()] == ["web"]
+    assert finished[:2] == [1, 1]
+    assert await sets.messages("FailedCreate") == []
 
 
 async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(

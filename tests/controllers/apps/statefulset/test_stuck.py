@@ -9,6 +9,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.control.decision import Decision
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.view import Settings, View
+from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
     UPDATING,
     pod,
@@ -120,7 +121,7 @@ def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ag
     def decided(seconds: float) -> tuple[list[str], float | None]:
         evidence = {"web-0": NOW - timedelta(seconds=seconds)}
         found = view(subject, crashed, revisions=UPDATING, evidence=evidence)
-        step = decide(found, NOW)
+        step = finish(decide(found, NOW))
         return steps(found), step.next_look if isinstance(step, Decision) else None
 
     assert decided(5) == ([], 595)
@@ -136,10 +137,10 @@ def test_a_longer_min_ready_seconds_is_waited_for() -> None:
 
 def test_the_set_is_looked_at_again_when_the_evidence_is_old_enough() -> None:
     """No event tells that ten minutes have passed."""
-    decided = decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW)
+    decided = finish(decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW))
     assert isinstance(decided, Decision)
     assert decided.next_look == 570
-    decided = decide(seen(pod(0, **PULL)), NOW)
+    decided = finish(decide(seen(pod(0, **PULL)), NOW))
     assert isinstance(decided, Decision)
     assert decided.next_look is None
 
