@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 JSON = dict[str, Any]
 
 DRIVER: Final = "disks.example.com"
-HOME: Final = "disks"
+HOME: Final = "attached-disks"
 """The namespace of the claims and pods."""
 
 NODES: Final = ("disks-0", "disks-1")

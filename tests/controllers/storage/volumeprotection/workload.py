@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 JSON = dict[str, Any]
 
-DISKS: Final = "disks"
+DISKS: Final = "protected-disks"
 """The namespace of the claims, and the storage class that there is not."""
 
-_NAMES: Final = ("disk-one", "disk-two")
+_NAMES: Final = ("protected-one", "protected-two")
 _IN_USE: Final = 10.0
 """Seconds between the deletion of a volume and that of its claim."""
 
