@@ -7,7 +7,6 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.client.client import Client, DeleteOptions
 from controller_manager.client.errors import (
     APIError,
-    Conflict,
     NotFound,
     ProtocolError,
     TransportError,
@@ -113,7 +112,9 @@ class SliceWriter:
 
 
 def _is_gone(error: Exception, name: str) -> bool:
-    """Tell whether a deletion failed since the slice with that uid is gone."""
-    return isinstance(error, Conflict) or (
-        isinstance(error, NotFound) and is_about(error, name)
-    )
+    """Tell whether a deletion failed since the slice is gone.
+
+    A conflict does not say so. It may mean that another slice has the name now, but a
+    webhook may answer with it, too: the next sync looks at the cache again.
+    """
+    return isinstance(error, NotFound) and is_about(error, name)

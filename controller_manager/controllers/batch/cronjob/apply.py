@@ -209,10 +209,12 @@ def _is_own(found: Job, uid: str, cron_job: CronJob) -> bool:
 
 
 def _is_gone(error: Exception, name: str) -> bool:
-    """Tell whether a deletion failed since the job with that uid is gone."""
-    return isinstance(error, Conflict) or (
-        isinstance(error, NotFound) and is_about(error, name)
-    )
+    """Tell whether a deletion failed since the job is gone.
+
+    A conflict does not say so. It may mean that another job has the name now, but a
+    webhook may answer with it, too: the next sync looks at the cache again.
+    """
+    return isinstance(error, NotFound) and is_about(error, name)
 
 
 def _as_stored(status: CronJobStatus) -> CronJobStatus:

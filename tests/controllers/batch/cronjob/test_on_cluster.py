@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from controller_manager.api.batch.v1 import CRON_JOBS
+from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Transport
 from controller_manager.informers.store import Store
-from tests.clusters import Cluster, make_config
+from tests.clusters import TOKEN, Cluster, make_config
 from tests.controllers.batch.cronjob.on_cluster import (
     CONFIG,
     TEMPLATE,
@@ -397,3 +398,34 @@ async def test_only_a_schedule_is_called_unparseable(
         cron.cluster.server.objects.put(kind, key, {**body, "spec": changed})
         await asyncio.sleep(5)
     assert cron.events() == events
+
+
+async def test_a_deletion_that_a_conflict_refuses_is_tried_again(cron: Cron) -> None:
+    """A webhook may answer with a conflict; the job would be forgotten for ever."""
+    cron.create(concurrencyPolicy="Replace")
+    transport = _Conflicting(cron.cluster)
+    async with cron.cluster.manager(CONFIG, transport=transport):
+        await until_minute(2)
+    assert (cron.jobs(), cron.active()) == ([run_name(2)], [run_name(2)])
+    assert transport.conflicts == [f"jobs/{run_name(1)}"]
+    assert cron.events() == [
+        f"{CREATED}{run_name(1)}",
+        f"{CREATED}{run_name(2)}",
+        f"tick Normal SuccessfulDelete [cronjob-controller]: Deleted job {run_name(1)}",
+        "tick Warning FailedDelete [cronjob-controller]: Deleted job: no",
+    ]
+
+
+class _Conflicting(InMemoryTransport):
+    """Answers the first deletion of a job with a conflict."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.server, TOKEN)
+        self.conflicts: list[str] = []
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "DELETE" and not self.conflicts:
+            self.conflicts.append(request.path.partition("/default/")[2])
+            status = {"status": "Failure", "reason": "Conflict", "message": "no"}
+            return Response(409, {}, json.dumps({**status, "code": 409}).encode())
+        return await super().request(request)

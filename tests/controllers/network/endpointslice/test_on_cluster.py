@@ -439,6 +439,24 @@ async def test_a_write_that_fails_is_reported_and_tried_again(
     ]
 
 
+async def test_a_deletion_that_a_conflict_refuses_is_tried_again(
+    user: ServiceUser,
+) -> None:
+    """A webhook may answer with a conflict; the slice would stay for ever."""
+    user.add_service()
+    user.add_pod("a", "10.1.0.1")
+    options = EndpointSliceOptions(max_endpoints_per_slice=1)
+    config = replace(slice_config(), controllers={EndpointSliceOptions: options})
+    async with user.cluster.manager(config):
+        user.add_pod("b", "10.1.0.2")
+        await asyncio.sleep(10)
+        _refusing(user.cluster, "DELETE", _status(409, "Conflict"), 1)
+        now = DeleteOptions(grace_period_seconds=0)
+        await user.client.delete(PODS, "default", "a", now)
+        await asyncio.sleep(5)
+        assert await user.addresses() == [["10.1.0.2"]]
+
+
 async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
     user: ServiceUser,
 ) -> None:
