@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import hashlib
+import traceback
 from collections import Counter
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -44,7 +45,7 @@ available, as upstream's; the five pods of a stateful set follow one another.
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one seed."""
+    """The result of one seed: plain data, which passes from process to process."""
 
     seed: int
     violations: tuple[str, ...]
@@ -53,6 +54,8 @@ class Outcome:
     writes: int
     trace: str
     counts: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
+    """The traceback of the error that ended the run; empty if it came to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,15 @@ def play(
 
     `more_properties` are modules with properties of controllers outside this tree.
     `users` are the controllers whose users act; `None` leaves the choice to the seed.
+    An error that ends the run, of a user or of the simulation, is a violation.
     """
     cluster = _Cluster(seed, more_properties, users)
-    end, outcome = run(_played(cluster, only))
+    end, outcome = _attempt(cluster, only)
     if outcome.violations:
         return outcome
-    undisturbed, _ = run(_played(cluster, frozenset()))
+    undisturbed, without_faults = _attempt(cluster, frozenset())
+    if without_faults.error:
+        return without_faults
     return _compared(outcome, end, undisturbed)
 
 
@@ -130,10 +136,27 @@ async def simulated(world: World) -> AsyncGenerator[Checks, None]:
     checks.violations += [f"leaked: {work}" for work in tasks_by_work()]
 
 
-async def _played(
-    cluster: _Cluster, only: frozenset[str] | None
-) -> tuple[End, Outcome]:
+def _attempt(cluster: _Cluster, only: frozenset[str] | None) -> tuple[End, Outcome]:
+    """Play a seed once; an error that ends the run is a violation of its outcome."""
     faults = Faults(cluster.seed, only)
+    try:
+        return run(_played(cluster, faults))
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
+        what = "".join(traceback.format_exception_only(error)).strip()
+        violations = (f"an error ended the run: {what}",)
+        return End({}, Counter()), Outcome(
+            cluster.seed,
+            violations,
+            tuple(faults.injected),
+            seconds=0.0,
+            writes=0,
+            trace="",
+            counts=dict(faults.counts()),
+            error=traceback.format_exc(),
+        )
+
+
+async def _played(cluster: _Cluster, faults: Faults) -> tuple[End, Outcome]:
     world = cluster.world(faults)
     async with simulated(world) as checks:
         end = await _use_and_disturb(world, checks)
@@ -221,7 +244,9 @@ def shrink(
     Faults after the first violation are dropped first; then halves, quarters …
     """
     cluster = _Cluster(outcome.seed, more_properties, users)
-    undisturbed, _ = run(_played(cluster, frozenset()))
+    undisturbed, without_faults = _attempt(cluster, frozenset())
+    if without_faults.violations:
+        return without_faults
     best = outcome
     size = max(1, len(best.faults) // 2)
     tries = 0
@@ -232,7 +257,7 @@ def shrink(
             kept = best.faults[: max(0, start)] + best.faults[start + size :]
             tries += 1
             only = frozenset(each.opportunity for each in kept)
-            end, candidate = run(_played(cluster, only))
+            end, candidate = _attempt(cluster, only)
             candidate = _compared(candidate, end, undisturbed)
             if candidate.violations and len(candidate.faults) < len(best.faults):
                 best, shrunk = candidate, True
