@@ -10,7 +10,7 @@ virtual time and over the in-memory transport.
 - `disturbances`: faults of machines, and edits by other users.
 - `world`: the cluster of one seed.
 - `checks`: invariants, checked at every write.
-- `ending`: the expected final state.
+- `ending`: the expected final state; `fights`: what goes back and forth before it.
 - `runner`: plays one seed; `__main__` plays many.
 - `sieve`: breaks every write of the recorded scenarios.
 - `scenarios`: upstream's known faults; `cluster_faults`: faults of clusters.

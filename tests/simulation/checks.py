@@ -10,6 +10,7 @@ from unittest import mock
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.runtime.worker import Workers
+from tests.simulation.fights import Fights
 from tests.simulation.loop import PROCESS, VirtualLoop
 from tests.simulation.managers import Manager
 from tests.simulation.objects import controller_of, target_of
@@ -46,6 +47,9 @@ class Checks:
     last_write: float = 0.0
     trace: list[str] = field(default_factory=list)
     rules: WriteRules = field(init=False)
+    fights: Fights | None = None
+    """What goes back and forth, from the moment when no more faults happen."""
+
     _syncs_of_turn: tuple[int, int, int] = (0, 0, 0)
     """A process, a turn of its loop, and the number of keys synced in that turn."""
 
@@ -146,6 +150,8 @@ class Observer:
             return
         checks.writes += 1
         checks.last_write = now
+        if checks.fights is not None:
+            checks.fights.record(write)
         self._check_owner(write)
         for each in checks.world.properties:
             for problem in each.after_write(write):

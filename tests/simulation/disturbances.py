@@ -20,7 +20,7 @@ JSON = dict[str, Any]
 STEP: Final = 5.0
 """Seconds per step; there is at most one fault in each."""
 
-_MOST_JUMP: Final = 600.0
+MOST_JUMP: Final = 600.0
 """Seconds by which a clock that has jumped may be wrong."""
 
 _FOREIGN_OWNER: Final = {
@@ -108,7 +108,7 @@ def _restart_server(world: World, _: Manager, fault: Fault) -> None:
 
 def _jump(_: World, manager: Manager, fault: Fault) -> None:
     """Set the wall clock of a manager while it runs, to a time that is wrong."""
-    manager.set_clock(fault.rng.uniform(-_MOST_JUMP, _MOST_JUMP))
+    manager.set_clock(fault.rng.uniform(-MOST_JUMP, MOST_JUMP))
 
 
 def _cut_off(_: World, manager: Manager, fault: Fault) -> None:

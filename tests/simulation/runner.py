@@ -13,7 +13,7 @@ from unittest import mock
 
 from tests.simulation.changes import differences
 from tests.simulation.checks import Checks
-from tests.simulation.disturbances import STEP, inject_faults
+from tests.simulation.disturbances import MOST_JUMP, STEP, inject_faults
 from tests.simulation.ending import (
     end_state,
     remembered_deleted,
@@ -22,6 +22,7 @@ from tests.simulation.ending import (
     wrong_ends,
 )
 from tests.simulation.faults import Fault, Faults
+from tests.simulation.fights import Fights
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.world import Stuck, World
 
@@ -29,17 +30,21 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 
 OPERATIONS: Final = 25
-QUIET: Final = 600.0
-"""Seconds without a write after which the state is final."""
+QUIET: Final = MOST_JUMP + 60.0
+"""Seconds without a write after which the state is final.
+
+A manager whose clock is ten minutes behind waits so much longer until a pod counts as
+available, as upstream's.
+"""
 
 _REOPENING: Final = 0.03
 """Seconds in which a watch that ends just now is opened again (seed 120)."""
 
-PATIENCE: Final = 3600.0
+PATIENCE: Final = 10 * QUIET
 """Seconds after the last fault within which the state must become final.
 
-A manager whose clock is ten minutes behind waits so much longer until a pod counts as
-available, as upstream's; the five pods of a stateful set follow one another.
+Each of the seven pods of a deployment, or the five of a stateful set, may wait for the
+one before it (seed 7045).
 """
 
 
@@ -214,10 +219,13 @@ async def _until_stable(checks: Checks) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
     checks.last_write = loop.time()
+    checks.fights = Fights()
     # Waiting cannot repair a violation.
     while not checks.violations and loop.time() - checks.last_write < QUIET:
         if loop.time() > deadline:
             checks.violate(f"the end: still writing after {PATIENCE:g} s")
+            for each in checks.fights.report():
+                checks.violate(f"the end: {each}")
             return
         await asyncio.sleep(30)
 

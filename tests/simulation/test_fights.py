@@ -1,0 +1,91 @@
+"""A state that never becomes final is reported with the fields that return."""
+
+import json
+from typing import Any
+
+from controller_manager.client.transport import Request, Response
+from tests.simulation.fights import Fights
+from tests.simulation.objects import target_of
+from tests.simulation.properties import Write
+
+JSON = dict[str, Any]
+
+APPS = "/apis/apps/v1/namespaces/default"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def replica_set(replicas: int, *managers: JSON) -> JSON:
+    metadata = {"name": "web", "namespace": "default", "managedFields": list(managers)}
+    return {"metadata": metadata, "spec": {"replicas": replicas}}
+
+
+def patch(fights: Fights, writer: str, before: JSON, after: JSON) -> None:
+    """Record a patch of a replica set."""
+    request = Request("PATCH", f"{APPS}/replicasets/web")
+    answer = Response(200, {}, json.dumps(after).encode())
+    target = target_of(request.path)
+    fights.record(Write(writer, target, request, answer, before, after))
+
+
+def pod(fights: Fights, method: str, name: str) -> None:
+    """Record the creation or the deletion of a pod with a generated name."""
+    metadata = {"name": name, "namespace": "default", "generateName": "web-"}
+    body: JSON = {"metadata": metadata}
+    request = Request(method, PODS if method == "POST" else f"{PODS}/{name}")
+    answer = Response(200, {}, json.dumps(body).encode())
+    before = body if method == "DELETE" else None
+    target = target_of(request.path)
+    fights.record(Write("keeper", target, request, answer, before, None))
+
+
+def test_two_controllers_that_disagree_are_named() -> None:
+    """With the object, the field, both values, and how often it returned."""
+    fights = Fights()
+    for _ in range(4):
+        patch(fights, "grower", replica_set(1), replica_set(2))
+        patch(fights, "shrinker", replica_set(2), replica_set(1))
+    assert list(fights.report()) == [
+        (
+            "replicasets default/web: spec.replicas returned 7 times: "
+            "1 by another client and shrinker, 2 by grower"
+        )
+    ]
+
+
+def test_a_kubelet_is_named_as_the_object_names_it() -> None:
+    """What a controller sees before its write was written by somebody else."""
+    kubelet = {"manager": "kubelet", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    fights = Fights()
+    for _ in range(2):
+        patch(fights, "grower", replica_set(1, kubelet), replica_set(2))
+    assert list(fights.report()) == [
+        (
+            "replicasets default/web: spec.replicas returned 2 times: "
+            "1 by kubelet, 2 by grower"
+        )
+    ]
+
+
+def test_objects_with_made_names_are_told_as_one() -> None:
+    """Pods that come and go have another name each time."""
+    fights = Fights()
+    for number in range(3):
+        pod(fights, "POST", f"web-{number}")
+        pod(fights, "DELETE", f"web-{number}")
+    assert list(fights.report()) == [
+        (
+            "pods default/web-*: existence returned 4 times: "
+            "created by keeper, deleted by keeper"
+        )
+    ]
+
+
+def test_slow_progress_is_told_by_its_last_writes() -> None:
+    """No field returns to a value that it had."""
+    fights = Fights()
+    for number in range(7):
+        patch(fights, "grower", replica_set(number), replica_set(number + 1))
+    write = f"PATCH {APPS}/replicasets/web by grower"
+    assert list(fights.report()) == [
+        f"no field returned; the last writes: {'; '.join([write] * 4)}"
+    ]
