@@ -184,6 +184,7 @@ class Reconciler(ABC, Generic[ObjectT]):
         obj = self.objects.by_key(key)
         if obj is None:
             self.context.consistency.forget(key)
+            self.queue.cancel(key)
             self.forget(key)
             return await self.reconcile_absent(key)
         if self.is_known_gone(obj):

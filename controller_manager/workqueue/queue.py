@@ -1,13 +1,11 @@
 """The work queue, from which the workers of a controller take keys."""
 
 import asyncio
-import heapq
-import itertools
 from collections import deque
-from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.clock import Clock
+from controller_manager.workqueue.deadlines import Deadlines
 from controller_manager.workqueue.metrics import NoMetrics, QueueMetrics
 from controller_manager.workqueue.ratelimiters import (
     Backoff,
@@ -26,51 +24,6 @@ _TIMER_TOLERANCE: Final = 1e-5
 
 class ShutDown(Exception):  # noqa: N818 - an event, not an error
     """The queue is shut down: the worker should end."""
-
-
-class _Deadlines:
-    """Keys with the deadline at which each is due; the earliest deadline wins."""
-
-    def __init__(self) -> None:
-        self._deadlines: dict[str, float] = {}
-        self._heap: list[tuple[float, int, str]] = []
-        self._sequence = itertools.count()
-
-    def __len__(self) -> int:
-        return len(self._deadlines)
-
-    def put(self, key: str, deadline: float) -> bool:
-        """Set a deadline; tell whether it is earlier than the one that the key had."""
-        known = self._deadlines.get(key)
-        if known is not None and known <= deadline:
-            return False
-        self._deadlines[key] = deadline
-        heapq.heappush(self._heap, (deadline, next(self._sequence), key))
-        return True
-
-    def discard(self, key: str) -> None:
-        self._deadlines.pop(key, None)
-
-    def clear(self) -> None:
-        self._deadlines.clear()
-        self._heap.clear()
-
-    def first(self) -> float | None:
-        """Return the earliest deadline."""
-        while self._heap and self._is_superseded(self._heap[0]):
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
-
-    def pop_until(self, now: float) -> Iterator[str]:
-        """Yield the keys that are due, each once."""
-        while self._heap and self._heap[0][0] <= now:
-            entry = heapq.heappop(self._heap)
-            if not self._is_superseded(entry):
-                del self._deadlines[entry[2]]
-                yield entry[2]
-
-    def _is_superseded(self, entry: tuple[float, int, str]) -> bool:
-        return self._deadlines.get(entry[2]) != entry[0]
 
 
 class WorkQueue:
@@ -123,8 +76,8 @@ class WorkQueue:
         self._shutting_down = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self._delayed = _Deadlines()
-        self._backing_off = _Deadlines()
+        self._delayed = Deadlines()
+        self._backing_off = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -257,6 +210,13 @@ class WorkQueue:
         self._backoff.forget(key)
         self._backing_off.discard(key)
         self._retries.discard(key)
+
+    def cancel(self, key: str) -> None:
+        """Drop the deadline of `key`, because its object is gone.
+
+        client-go keeps it until it is due, which may be in a year.
+        """
+        self._delayed.discard(key)
 
     def _set_timer(self) -> None:
         """Set the timer for the next deadline.

@@ -15,7 +15,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from tests.clusters import Cluster, make_config
@@ -141,23 +141,66 @@ async def test_an_object_that_a_predicate_cannot_judge_keeps_no_other_waiting(
     Judging.seen.clear()
     for name in ("1", "2", "odd", "3"):
         cluster.add("Node", name)
-    judging = Descriptor(
-        name="judging",
-        requires=(NODES,),
-        load=f"{__name__}:Judging",
-        permissions=(),
-    )
-    manager = ControllerManager(
-        make_config(controllers=("judging",)),
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        build=Registry((judging,)),
-    )
+    manager = manager_of_nodes(cluster, "judging", "Judging")
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))
     await asyncio.sleep(100)
     assert (Judging.seen, running.done()) == (["2", "3"], False)
     stop.set()
     await running
+
+
+def manager_of_nodes(cluster: Cluster, name: str, reconciler: str) -> ControllerManager:
+    """Return a manager of one controller, a class of this module."""
+    controller = Descriptor(
+        name=name,
+        requires=(NODES,),
+        load=f"{__name__}:{reconciler}",
+        permissions=(),
+    )
+    return ControllerManager(
+        make_config(controllers=(name,)),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        build=Registry((controller,)),
+    )
+
+
+class Yearly(Reconciler[Node]):
+    """Looks at each node again in a year."""
+
+    delayed: ClassVar[list[int]] = []
+    """How many keys have a deadline at the end of each sync."""
+
+    watches = (For(NODES),)
+
+    async def reconcile(self, obj: Node) -> Outcome:
+        del obj
+        self.delayed.append(self.queue.delayed)
+        return Done(365 * 24 * 3600.0)
+
+    async def reconcile_absent(self, key: str) -> Outcome:
+        del key
+        self.delayed.append(self.queue.delayed)
+        return DONE
+
+
+async def test_the_deadline_of_an_object_goes_with_it(cluster: Cluster) -> None:
+    """Its key would stay in the queue for a year, and its namesake be synced then."""
+    Yearly.delayed.clear()
+    manager = manager_of_nodes(cluster, "yearly", "Yearly")
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    cluster.add("Node", "old")
+    await settle()
+    cluster.add("Node", "older")
+    await settle()
+    await cluster.client.delete(NODES, "", "old")
+    await settle()
+    await cluster.client.delete(NODES, "", "older")
+    await settle()
+    stop.set()
+    await running
+    assert Yearly.delayed == [0, 1, 1, 0]

@@ -411,6 +411,54 @@ async def test_retries_are_dropped_when_the_queue_is_shut_down(
     assert queue.delayed == 0
 
 
+async def test_a_cancelled_key_does_not_come(queue: WorkQueue) -> None:
+    """The others come at their deadlines, and the key comes if it is added again."""
+    loop = asyncio.get_running_loop()
+    queue.add_after("a", 5)
+    queue.add_after("b", 7)
+    queue.cancel("a")
+    queue.cancel("never added")
+    assert queue.delayed == 1
+    queue.add_after("a", 9)
+    came = []
+    for _ in range(2):
+        came.append((await queue.get(), loop.time()))
+        queue.done(came[-1][0])
+    assert came == [("b", 7), ("a", 9)]
+
+
+async def test_keys_that_were_cancelled_cost_no_memory(queue: WorkQueue) -> None:
+    """Their deadlines may be a year ahead."""
+    for number in range(10_000):
+        queue.add_after(str(number), 365 * 24 * 3600)
+    for number in range(9_990):
+        queue.cancel(str(number))
+    assert (queue.delayed, queue._delayed.entries() < 300) == (10, True)
+
+
+async def test_keys_come_in_order_whatever_was_cancelled(
+    queue: WorkQueue, clock: LoopClock
+) -> None:
+    """Many are cancelled, and some of these are added again, earlier or later."""
+    rng = random.Random(1)
+    wanted: dict[str, float] = {}
+    for number in range(2_000):
+        key = str(number % 300)
+        due = clock.monotonic() + rng.randrange(1, 10_000)
+        queue.add_after(key, due - clock.monotonic())
+        wanted[key] = min(due, wanted.get(key, due))
+        for each in rng.sample(sorted(wanted), len(wanted) // 100):
+            queue.cancel(each)
+            del wanted[each]
+    came = {}
+    while queue.delayed or len(queue):
+        key = await queue.get()
+        came[key] = clock.monotonic()
+        queue.done(key)
+    assert came == wanted
+    assert list(came.values()) == sorted(came.values())
+
+
 async def test_a_token_bucket_refills_with_time(clock: LoopClock) -> None:
     """A token comes back after its time, and never more than the burst."""
     bucket = TokenBucket(qps=0.5, burst=2, clock=clock)

@@ -62,7 +62,11 @@ class StaleTargets:
         self._pods = context.lister(PODS)
         self._budgets = context.lister(BUDGETS)
         context.informers.informer(PODS).add_handler(
-            Handler(on_add=self._changed, on_update=lambda _, new: self._changed(new))
+            Handler(
+                on_add=self._changed,
+                on_update=lambda _, new: self._changed(new),
+                on_delete=lambda pod: self._queue.cancel(key_of(pod)),
+            )
         )
 
     def make_workers(self) -> Workers:

@@ -1,15 +1,21 @@
 """Conditions of pods that were to be disrupted, and were not."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.client.client import DeleteOptions
 from controller_manager.client.transport import Request
 from controller_manager.controllers.apps.disruption.stale_targets import (
+    StaleTargets,
     stale_since,
 )
+from controller_manager.runtime.context import ControllerContext
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.cases import at, pod_json
 from tests.controllers.apps.disruption.fixtures import running
@@ -152,3 +158,34 @@ async def test_a_pod_that_goes_in_time_is_left_alone(cluster: Cluster) -> None:
         await guard.client.delete(PODS, "default", "a")
         await settle(300)
     assert recording.writes == []
+
+
+@pytest.mark.looptime
+async def test_nothing_is_remembered_of_a_deleted_pod(cluster: Cluster) -> None:
+    """A clock that is ahead may have written a time that is far away."""
+    with counted_delays() as delayed:
+        async with running(cluster) as (guard, _):
+            await guard.add_pods("a")
+            began = "2999-01-01T00:00:00Z"
+            await guard.set_condition("a", **TARGET, lastTransitionTime=began)
+            await settle(1)
+            before = delayed()
+            now = DeleteOptions(grace_period_seconds=0)
+            await cluster.client.delete(PODS, "default", "a", now)
+            await settle(1)
+            after = delayed()
+    assert (before, after) == (1, 0)
+
+
+@contextmanager
+def counted_delays() -> Iterator[Callable[[], int]]:
+    """Yield a function that counts the keys that wait in the controller."""
+    made: list[StaleTargets] = []
+    init = StaleTargets.__init__
+
+    def remember(self: StaleTargets, context: ControllerContext) -> None:
+        made.append(self)
+        init(self, context)
+
+    with mock.patch.object(StaleTargets, "__init__", remember):
+        yield lambda: sum(each._queue.delayed for each in made)
