@@ -14,6 +14,7 @@ from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.schema import Checker
 from controller_manager.options.config import (
     ClientConfig,
     Config,
@@ -154,12 +155,18 @@ class World:
         edit: Callable[[JSON], Any],
         subresource: str = "",
     ) -> None:
-        """Store an object after `edit` has changed a copy of it."""
+        """Store an object after `edit` has changed a copy of it.
+
+        An API server drops the empty values that the edit leaves behind.
+        """
         changed: JSON = json.loads(json.dumps(obj))
         edit(changed)
         metadata = obj["metadata"]
+        kind = self.kind(plural)
+        if kind.model:
+            changed = Checker().check(changed, kind.model)
         self.server.objects.update(
-            self.kind(plural),
+            kind,
             metadata.get("namespace", ""),
             metadata["name"],
             changed,

@@ -31,7 +31,7 @@ _NAMES: Final = ("train", "serve", "notebook")
 _SPEC: Final[JSON] = {
     "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
 }
-_RESULT: Final = {"request": "r", "driver": "d", "pool": _NODE, "device": "gpu-0"}
+_RESULT: Final = {"request": "r", "driver": "d", "pool": _NODE, "device": "card-0"}
 _ALLOCATION: Final[JSON] = {"devices": {"results": [_RESULT]}}
 
 

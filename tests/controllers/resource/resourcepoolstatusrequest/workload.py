@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 JSON = dict[str, Any]
 
 PLURAL: Final = "resourcepoolstatusrequests"
-DRIVER: Final = "gpu.example.com"
+DRIVER: Final = "pools.example.com"
 POOLS: Final = ("a", "b")
 
 PARTS: Final = 2
