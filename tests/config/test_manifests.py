@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,17 +14,12 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.batch.v1 import JOBS
-from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
-from controller_manager.api.meta import key_of
 from controller_manager.api.times import format_time
-from controller_manager.cli.flags import make_config as parsed
 from controller_manager.client.builder import Connections
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.server.negotiation import check_object
 from controller_manager.manager.manager import ControllerManager
-from controller_manager.manager.permissions import MANAGER_PERMISSIONS
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     Config,
@@ -34,53 +28,35 @@ from controller_manager.options.config import (
     ServingConfig,
 )
 from controller_manager.registry import registry
-from controller_manager.runtime.roles import rule
 from tests.clusters import (
     Cluster,
     RecordingTransport,
     Write,
     make_config,
-    run_manager,
+)
+from tests.config.manifests import (
+    BASE,
+    CONFIG,
+    JSON,
+    MONITORING,
+    STAND_BY,
+    TAKE_OVER,
+    WAYS,
+    arguments_of,
+    config_of,
+    container_of,
+    documents,
+    kustomization,
+    pod_of,
+    standing_by,
+    taking_over,
+    trial,
 )
 from tests.controllers.builders import completed_job_status, deployment_json
 from tests.controllers.user import User, settle
 
-JSON = dict[str, Any]
-
-CONFIG = Path(__file__).parents[2] / "config"
-DATA = Path(__file__).parents[1] / "data"
-BASE = CONFIG / "base"
-BESIDE = CONFIG / "overlays" / "beside-kube-controller-manager"
-KUBEADM = CONFIG.parent / "tests" / "data" / "kubeadm-kube-controller-manager.yaml"
-REPLACE = CONFIG / "overlays" / "replace-kube-controller-manager"
-MONITORING = CONFIG / "monitoring"
-
-ARGUMENTS = {
-    "base": BASE / "deployment.yaml",
-    "beside": BESIDE / "arguments.yaml",
-    "replace": REPLACE / "arguments.yaml",
-}
-"""Where it is said what the daemon is told."""
-
-LEASE_OF = {
-    "base": "controller-manager-system/controller-manager",
-    "beside": "controller-manager-system/controller-manager",
-    "replace": "kube-system/kube-controller-manager",
-}
-
 FOREIGN = ("kustomize.config.k8s.io/v1beta1", "monitoring.coreos.com/v1")
 """Kinds that no API server has by itself."""
-
-
-def documents(path: Path) -> Iterator[JSON]:
-    for document in yaml.safe_load_all(path.read_text()):
-        if isinstance(document, dict):
-            yield document
-
-
-def kustomization(directory: Path) -> JSON:
-    (found,) = documents(directory / "kustomization.yaml")
-    return found
 
 
 def every_manifest() -> list[Path]:
@@ -94,7 +70,7 @@ def every_manifest() -> list[Path]:
 async def test_an_api_server_takes_every_object(path: Path, cluster: Cluster) -> None:
     """With no unknown field, and nothing that validation refuses."""
     for document in documents(path):
-        if document["apiVersion"] in FOREIGN or path.name == "arguments.yaml":
+        if document["apiVersion"] in FOREIGN:
             continue
         kind = cluster.server.catalogue.of(document["apiVersion"], document["kind"])
         assert kind is not None, document["kind"]
@@ -116,10 +92,10 @@ def _ensure_namespace(server: APIServer, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "directory", [BASE, BESIDE, REPLACE, MONITORING], ids=lambda p: p.name
+    "directory", [BASE, STAND_BY, TAKE_OVER, MONITORING], ids=lambda p: p.name
 )
 def test_a_kustomization_names_files_that_are_there(directory: Path) -> None:
-    """And every file but patches of others is named."""
+    """And every file is named."""
     found = kustomization(directory)
     named = [*found["resources"]]
     named += [each["path"] for each in found.get("patches", ())]
@@ -129,11 +105,11 @@ def test_a_kustomization_names_files_that_are_there(directory: Path) -> None:
     for each in named:
         assert (directory / each).exists(), each
     files = {each.name for each in directory.iterdir()} - {"kustomization.yaml"}
-    assert files - set(named) <= {"kube-controller-manager-patch.yaml"}
+    assert files - set(named) == set()
 
 
 @pytest.mark.parametrize(
-    "directory", [BASE, BESIDE, REPLACE, MONITORING], ids=lambda p: p.name
+    "directory", [BASE, STAND_BY, TAKE_OVER, MONITORING], ids=lambda p: p.name
 )
 def test_kustomize_builds_it(directory: Path) -> None:
     """With the kustomize that is in kubectl, where there is a recent one."""
@@ -155,102 +131,116 @@ def test_kustomize_builds_it(directory: Path) -> None:
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    kinds = [each["kind"] for each in yaml.safe_load_all(built.stdout)]
+    objects = list(yaml.safe_load_all(built.stdout))
+    kinds = [each["kind"] for each in objects]
     if directory is MONITORING:
         return
-    assert kinds.count("Deployment") == 1
+    assert kinds.count("Deployment") + kinds.count("DaemonSet") == 1
     assert "image: controller-manager:0.3.0" in built.stdout
-    lease = "kube-controller-manager" if directory is REPLACE else "controller-manager"
-    assert f"--leader-elect-resource-name={lease}\n" in built.stdout
-    # Another namespace than the base's stays what it is.
-    assert ("namespace: kube-system" in built.stdout) is (directory is REPLACE)
+    # A "namespace:" in a kustomization would move these, too.
+    system = [each for each in objects if _namespace(each) == "kube-system"]
+    assert [each["kind"] for each in system] == ["Role", "RoleBinding", "RoleBinding"]
 
 
-def _container(path: Path) -> JSON:
-    (document,) = documents(path)
-    spec = document["spec"]
-    pod = spec["template"]["spec"] if "template" in spec else spec
-    container: JSON = pod["containers"][0]
-    return container
+def _namespace(document: JSON) -> str:
+    found: str = document["metadata"].get("namespace", "")
+    return found
 
 
-def _config(arguments: list[str]) -> Config:
-    flags = [argument.removeprefix("--").partition("=") for argument in arguments]
-    return parsed({name: (value,) for name, _, value in flags}, [])
-
-
-@pytest.mark.parametrize(
-    "path",
-    [*ARGUMENTS.values(), CONFIG / "static-pod" / "kube-controller-manager.yaml"],
-    ids=lambda path: f"{path.parent.name}/{path.stem}",
-)
-def test_the_daemon_takes_the_arguments_without_a_warning(path: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_the_daemon_takes_the_arguments_without_a_warning(way: str) -> None:
     """What it is told, and that it leads before it acts."""
-    container = _container(path)
-    arguments = container.get("args") or container["command"][1:]
-    config = _config(arguments)
-    assert config.warnings == ()
+    config = config_of(arguments_of(WAYS[way]()))
+    useless = ("--cluster-name",) if way == "static-pod" else ()
+    assert [each for each in config.warnings if not each.startswith(useless)] == []
     assert config.generic.leader_election.leader_elect
     assert config.generic.use_service_account_credentials
 
 
-def test_the_static_pod_has_the_flags_of_kubeadms_manifest() -> None:
-    """But for one without an effect, and those of clusters with ranges for pods."""
-    manifest = yaml.safe_load(KUBEADM.read_text())
-    kubeadm = manifest["spec"]["containers"][0]["command"][1:]
-    ours = _container(CONFIG / "static-pod" / "kube-controller-manager.yaml")
-    assert set(ours["command"][1:]) == set(kubeadm) - {
-        "--allocate-node-cidrs=true",
-        "--cluster-cidr=10.244.0.0/16",
-        "--cluster-name=kubernetes",
+def test_every_way_has_a_lease_of_its_own_but_the_one_that_replaces() -> None:
+    """Both stages share one, so their pods never both act."""
+    leases = {}
+    for way, document in WAYS.items():
+        election = config_of(arguments_of(document())).generic.leader_election
+        leases[way] = f"{election.resource_namespace}/{election.resource_name}"
+    assert leases == {
+        "trial": "controller-manager-system/controller-manager",
+        "stand-by": "controller-manager-beside/controller-manager",
+        "take-over": "controller-manager-beside/controller-manager",
+        "static-pod": "kube-system/kube-controller-manager",
     }
 
 
-def _arguments(where: str) -> set[str]:
-    return set(_container(ARGUMENTS[where])["args"])
-
-
-def test_the_overlays_say_all_that_the_base_says() -> None:
-    """A patch replaces the list of arguments as a whole.
-
-    Beside another manager only those controllers run that the other leaves alone.
-    """
-    base = _arguments("base")
-    harmless = "--controllers=serviceaccount-controller,ttl-after-finished-controller"
-    assert (base - _arguments("beside"), _arguments("beside") - base) == (
-        {harmless},
-        {"--controllers=deployment-controller,replicaset-controller"},
+def test_the_second_stage_differs_from_the_first_in_its_controllers_only() -> None:
+    """So the rights and the image were tried before."""
+    container = container_of(standing_by())
+    assert container["args"][0] == "--controllers="
+    second = taking_over()
+    changed = container_of(second)
+    assert changed["args"][0] == (
+        "--controllers=deployment-controller,replicaset-controller"
     )
-    assert (base - _arguments("replace"), _arguments("replace") - base) == (
-        {
-            harmless,
-            "--leader-elect-resource-name=controller-manager",
-            "--leader-elect-resource-namespace=controller-manager-system",
-        },
-        {
-            "--controllers=*",
-            "--leader-elect-resource-name=kube-controller-manager",
-            "--leader-elect-resource-namespace=kube-system",
-        },
-    )
+    changed["args"][0] = container["args"][0]
+    assert second == standing_by()
 
 
-def test_the_role_of_the_base_is_what_the_manager_says_it_needs() -> None:
-    """Rule by rule; besides, it looks whether the API server is healthy."""
-    roles = {
-        each["metadata"]["name"]: each["rules"]
-        for each in documents(BASE / "rbac.yaml")
-        if each["kind"] == "ClusterRole"
+def test_pods_beside_kube_controller_manager_are_those_of_the_trial() -> None:
+    """But for what they run, where, and how much memory that takes."""
+    one, other = pod_of(trial()), pod_of(standing_by())
+    assert one.pop("affinity")
+    assert "affinity" not in other
+    assert other.pop("nodeSelector") == {"node-role.kubernetes.io/control-plane": ""}
+    assert other.pop("tolerations") == [
+        {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}
+    ]
+    assert one.pop("priorityClassName") == "system-cluster-critical"
+    assert other.pop("priorityClassName") == "system-node-critical"
+    for each in (*one["containers"], *other["containers"]):
+        del each["args"], each["resources"]
+    assert one == other
+
+
+def test_no_two_pods_of_the_trial_share_a_node_and_it_can_still_be_rolled() -> None:
+    """A surge would wait for a third node for ever."""
+    document = trial()
+    affinity = pod_of(document)["affinity"]["podAntiAffinity"]
+    labels = document["spec"]["selector"]
+    assert affinity == {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": labels}
+        ]
     }
-    assert roles["controller-manager"] == [
-        *map(rule, MANAGER_PERMISSIONS),
-        {"nonResourceURLs": ["/healthz"], "verbs": ["get"]},
+    assert document["spec"]["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+    }
+
+
+def test_the_network_policy_is_for_the_pods_and_their_port() -> None:
+    """In from where Prometheus is as a rule, out to the API server."""
+    (policy,) = documents(BASE / "network-policy.yaml")
+    document = trial()
+    assert policy["metadata"]["namespace"] == document["metadata"]["namespace"]
+    spec = policy["spec"]
+    assert spec["podSelector"] == document["spec"]["selector"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    (ingress,) = spec["ingress"]
+    (port,) = container_of(document)["ports"]
+    assert ingress["ports"] == [{"protocol": "TCP", "port": port["name"]}]
+    binding = list(documents(MONITORING / "rbac.yaml"))[1]
+    (prometheus,) = binding["subjects"]
+    assert ingress["from"] == [
+        {
+            "namespaceSelector": {
+                "matchLabels": {"kubernetes.io/metadata.name": prometheus["namespace"]}
+            }
+        }
     ]
 
 
-def _in_memory(where: str) -> Config:
-    """Return the config that the arguments make, without limits and endpoints."""
-    config = _config(_container(ARGUMENTS[where])["args"])
+def _in_memory() -> Config:
+    """Return the config of the trial, without limits and endpoints."""
+    config = config_of(arguments_of(trial()))
     unlimited = replace(config.client, limit=RateLimit(qps=0))
     return replace(config, serving=ServingConfig(port=0), client=unlimited)
 
@@ -294,7 +284,7 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
     everything = make_config(controllers=("*",), leader_election=LeaderElectionConfig())
     async with (
         cluster.nodes(),
-        cluster.manager(_in_memory("base")) as ours,
+        cluster.manager(_in_memory()) as ours,
         cluster.manager(everything) as theirs,
     ):
         await user.create(DEPLOYMENTS, deployment_json(replicas=2))
@@ -321,68 +311,26 @@ async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(
     assert len({each.metadata.namespace for each in accounts}) == len(accounts) == 24
 
 
-def test_the_pods_are_as_restricted_as_their_namespace_asks() -> None:
+@pytest.mark.parametrize(
+    ("directory", "document"), [(BASE, trial()), (STAND_BY, standing_by())]
+)
+def test_the_pods_are_as_restricted_as_their_namespace_asks(
+    directory: Path, document: JSON
+) -> None:
     """Pod Security's "restricted"."""
-    (namespace,) = documents(BASE / "namespace.yaml")
+    (namespace,) = documents(directory / "namespace.yaml")
     labels = namespace["metadata"]["labels"]
     assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}
-    (deployment,) = documents(BASE / "deployment.yaml")
-    pod = deployment["spec"]["template"]["spec"]
+    pod = pod_of(document)
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert pod["containers"][0]["securityContext"] == {
+    assert container_of(document)["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
     grace = pod["terminationGracePeriodSeconds"]
     assert grace > make_config().generic.controller_shutdown_timeout
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("where", ARGUMENTS)
-async def test_the_roles_are_enough_and_no_more(where: str) -> None:
-    """A manager with this service account runs; it may not read secrets."""
-    cluster = Cluster(rbac=True)
-    files = [BASE / f"{name}.yaml" for name in ("namespace", "service-account", "rbac")]
-    if where == "replace":
-        files.append(REPLACE / "lease-role.yaml")
-    for file in files:
-        for document in documents(file):
-            kind = cluster.server.catalogue.of(document["apiVersion"], document["kind"])
-            assert kind is not None
-            namespace = document["metadata"].get("namespace", "")
-            cluster.server.objects.create(kind, namespace, document)
-    account = cluster.server.storage.collection("serviceaccounts").get(
-        ("controller-manager-system", "controller-manager")
-    )
-    assert account is not None
-    now = cluster.clock.now()
-    token = cluster.server.tokens.issue(
-        "controller-manager-system",
-        "controller-manager",
-        account.obj["metadata"]["uid"],
-        now.replace(year=now.year + 1),
-    )
-    manager = RecordingTransport(InMemoryTransport(cluster.server, token))
-    controllers = RecordingTransport(InMemoryTransport(cluster.server))
-    user = User(cluster)
-    async with (
-        cluster.nodes(),
-        run_manager(
-            Connections(manager, controllers),
-            cluster.clock,
-            cluster.rng,
-            _in_memory(where),
-        ),
-    ):
-        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
-        await settle(30)
-        assert len(await user.pods()) == (0 if where == "base" else 2)
-        leases = (await user.client.list_page(LEASES)).items
-    assert [key_of(each) for each in leases] == [LEASE_OF[where]]
-    written = manager.writes + controllers.writes
-    assert [each for each in written if each.status == 403] == []
 
 
 # Monitoring
@@ -463,17 +411,3 @@ def test_what_is_scraped_is_what_is_served() -> None:
     assert service["spec"]["selector"] == template["metadata"]["labels"]
     named = {each["name"] for each in template["spec"]["containers"][0]["ports"]}
     assert port["targetPort"] in named
-
-
-def test_the_patch_leaves_exactly_these_controllers_alone() -> None:
-    """Those that the overlay runs."""
-    (operation,) = yaml.safe_load(
-        (BESIDE / "kube-controller-manager-patch.yaml").read_text()
-    )
-    off = operation["value"].removeprefix("--controllers=").split(",")
-    (on,) = [
-        each.removeprefix("--controllers=").split(",")
-        for each in _arguments("beside")
-        if each.startswith("--controllers=")
-    ]
-    assert [each.removeprefix("-") for each in off] == on

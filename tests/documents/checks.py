@@ -70,6 +70,15 @@ OTHERS = frozenset(
         "--yes",
         "--patches",  # kubeadm
         "--raw",  # kubectl
+        "--all",
+        "--for",
+        "--force",
+        "--ignore-not-found",
+        "--namespace",
+        "--wait",
+        "--tag",  # docker
+        "--insecure",  # curl
+        "--silent",
     }
 )
 """Flags of other programs."""
@@ -78,6 +87,18 @@ PROGRAMS = frozenset(
     (
         *(".", "bash", "grep", "kubectl", "lint-imports", "make", "mkdir", "mypy"),
         *("pip", "ruff", "sh", "touch", "openssl", "base64"),
+        *(
+            "cat",
+            "cd",
+            "cp",
+            "crictl",
+            "curl",
+            "docker",
+            "kustomize",
+            "rm",
+            "sed",
+            "tee",
+        ),
     )
 )
 """Programs whose arguments are not looked at."""
@@ -180,6 +201,8 @@ def command_problems(page: Page) -> list[str]:
 
 def _command_problem(command: Command, page: Page) -> str:
     match command.words:
+        case ["sudo", *words]:
+            return _command_problem(Command(words, command.output), page)
         case ["controller-manager", *arguments]:
             return _daemon_problem(arguments, command.output)
         case ["python" | "python3", "-m", module, *arguments] if module in TOOLS:

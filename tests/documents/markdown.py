@@ -16,7 +16,7 @@ _FILE: Final = re.compile(
 _SPAN: Final = re.compile(r"`([^`\n]+)`")
 _LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING: Final = re.compile(r"^(#+) +(.+?)$", re.MULTILINE)
-_SEPARATORS: Final = frozenset(("&&", "||", ";", "|", "&"))
+_SEPARATORS: Final = frozenset(("&&", "||", ";", "|", "&", "(", ")"))
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ async def run_daemon(
     """
     path, log = directory / "kubeconfig", directory / "daemon.log"
     path.write_text(yaml.safe_dump(kubeconfig))
-    port = _free_port()
+    port = free_port()
     log.touch()
     process = _start(_command(path, port, flags, files), log, log_to)
     token = str(kubeconfig["users"][0]["user"]["token"])
@@ -157,7 +157,7 @@ async def _stop(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])

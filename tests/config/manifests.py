@@ -1,0 +1,107 @@
+"""What config/ holds, as tests read it: files, what kustomize builds, arguments."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from controller_manager.cli.flags import make_config as parsed
+from controller_manager.devcluster.server.json_patch import json_patch
+from controller_manager.options.config import Config
+
+JSON = dict[str, Any]
+
+CONFIG: Final = Path(__file__).parents[2] / "config"
+BASE: Final = CONFIG / "base"
+BESIDE: Final = CONFIG / "overlays" / "beside-kube-controller-manager"
+STAND_BY: Final = BESIDE / "1-stand-by"
+TAKE_OVER: Final = BESIDE / "2-take-over"
+MONITORING: Final = CONFIG / "monitoring"
+STATIC_POD: Final = CONFIG / "static-pod"
+STATIC_POD_PATCH: Final = STATIC_POD / "patches" / "kube-controller-manager+json.yaml"
+
+KUBEADM: Final = CONFIG.parent / "tests/data/kubeadm-kube-controller-manager.yaml"
+"""The manifest that kubeadm writes."""
+
+
+def documents(path: Path) -> Iterator[JSON]:
+    """Yield the objects of a file."""
+    for document in yaml.safe_load_all(path.read_text()):
+        if isinstance(document, dict):
+            yield document
+
+
+def kustomization(directory: Path) -> JSON:
+    """Return the kustomization of a directory."""
+    (found,) = documents(directory / "kustomization.yaml")
+    return found
+
+
+def patch_operations(path: Path) -> list[JSON]:
+    """Return the operations of a JSON patch."""
+    operations: list[JSON] = yaml.safe_load(path.read_text())
+    return operations
+
+
+def trial() -> JSON:
+    """Return the deployment of the trial."""
+    (found,) = documents(BASE / "deployment.yaml")
+    return found
+
+
+def standing_by() -> JSON:
+    """Return the daemon set of the first stage."""
+    (found,) = documents(STAND_BY / "daemon-set.yaml")
+    return found
+
+
+def taking_over() -> JSON:
+    """Return the daemon set of the second stage."""
+    patch = patch_operations(TAKE_OVER / "controllers.yaml")
+    found: JSON = json_patch(standing_by(), patch)
+    return found
+
+
+def static_pod() -> JSON:
+    """Return kubeadm's static pod, patched."""
+    (kubeadm,) = documents(KUBEADM)
+    found: JSON = json_patch(kubeadm, patch_operations(STATIC_POD_PATCH))
+    return found
+
+
+WAYS: Final = {
+    "trial": trial,
+    "stand-by": standing_by,
+    "take-over": taking_over,
+    "static-pod": static_pod,
+}
+
+
+def pod_of(document: JSON) -> JSON:
+    """Return the spec of the pods that an object makes, or that it is."""
+    spec: JSON = document["spec"]
+    return spec["template"]["spec"] if "template" in spec else spec
+
+
+def container_of(document: JSON) -> JSON:
+    """Return the only container."""
+    (container,) = pod_of(document)["containers"]
+    found: JSON = container
+    return found
+
+
+def arguments_of(document: JSON) -> list[str]:
+    """Return the arguments of the program."""
+    container = container_of(document)
+    found: list[str] = container.get("args") or container["command"][1:]
+    return found
+
+
+def config_of(arguments: list[str]) -> Config:
+    """Return the config that arguments make."""
+    flags: dict[str, tuple[str, ...]] = {}
+    for argument in arguments:
+        name, _, value = argument.removeprefix("--").partition("=")
+        flags[name] = (*flags.get(name, ()), value)
+    return parsed(flags, [])

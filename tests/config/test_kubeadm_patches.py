@@ -1,0 +1,53 @@
+"""kubeadm applies our patches to the manifest that it writes at an upgrade."""
+
+from pathlib import Path
+
+from controller_manager.devcluster.server.json_patch import json_patch
+from controller_manager.registry import registry
+from tests.config.manifests import (
+    BESIDE,
+    JSON,
+    KUBEADM,
+    STATIC_POD_PATCH,
+    arguments_of,
+    config_of,
+    documents,
+    patch_operations,
+    static_pod,
+    taking_over,
+)
+
+BESIDE_PATCH = BESIDE / "kubeadm-patches" / "kube-controller-manager+json.yaml"
+
+
+def patched(path: Path) -> JSON:
+    """Return kubeadm's manifest after a patch."""
+    (kubeadm,) = documents(KUBEADM)
+    found: JSON = json_patch(kubeadm, patch_operations(path))
+    return found
+
+
+def selected(document: JSON) -> set[str]:
+    """Return the controllers that the arguments select, as upstream reads them."""
+    generic = config_of(arguments_of(document)).generic
+    return {each.name for each in registry().select(generic.controllers)}
+
+
+def test_the_patches_have_the_names_by_which_kubeadm_finds_them() -> None:
+    """TARGET+TYPE.yaml, each alone in its directory: kubeadm reads all files there."""
+    for path in (BESIDE_PATCH, STATIC_POD_PATCH):
+        assert path.name == "kube-controller-manager+json.yaml"
+        assert list(path.parent.iterdir()) == [path]
+
+
+def test_kube_controller_manager_leaves_alone_what_the_daemon_set_runs() -> None:
+    """And nothing else, although the flag stands there twice."""
+    (kubeadm,) = documents(KUBEADM)
+    moved = selected(taking_over())
+    assert moved == {"deployment-controller", "replicaset-controller"}
+    assert selected(patched(BESIDE_PATCH)) == selected(kubeadm) - moved
+
+
+def test_the_static_pod_of_kubeadm_is_the_one_that_kustomize_builds() -> None:
+    """Both apply the same patch."""
+    assert patched(STATIC_POD_PATCH) == static_pod()
