@@ -1,0 +1,71 @@
+"""Which test runs which commands of the pages for operators.
+
+``python -m tests.config.sections`` shows each command and its test.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tests.config.walk import all_lines, lines_of
+from tests.documents.facts import ROOT
+from tests.documents.markdown import Page
+
+OPERATIONS: Final = Page.at(ROOT / "docs" / "operations.md")
+RECOVERY: Final = Page.at(ROOT / "docs" / "recovery.md")
+
+_BUILD: Final = "Build the image"
+
+WALKS: Final[dict[str, tuple[tuple[Page, str], ...]]] = {
+    "test_the_trial_comes_and_goes": (
+        (OPERATIONS, _BUILD),
+        (OPERATIONS, "Versions of the API server"),
+        (OPERATIONS, "Try it"),
+        (OPERATIONS, "End the trial"),
+    ),
+    "test_two_controllers_move_and_come_back": (
+        (OPERATIONS, _BUILD),
+        (OPERATIONS, "Move two controllers"),
+        (OPERATIONS, "Give the two controllers back"),
+    ),
+    "test_kube_controller_manager_is_replaced_and_comes_back": (
+        (OPERATIONS, _BUILD),
+        (OPERATIONS, "Replace kube-controller-manager"),
+        (OPERATIONS, "Give kube-controller-manager its place back"),
+    ),
+    "test_a_saved_manifest_brings_the_controllers_back": (
+        (OPERATIONS, _BUILD),
+        (OPERATIONS, "Move two controllers"),
+        (RECOVERY, "See it"),
+        (RECOVERY, "Put the saved manifest back"),
+    ),
+    "test_controllers_run_from_a_shell": (
+        (RECOVERY, "Run the controllers from a shell"),
+        (RECOVERY, "Only the two that were moved"),
+    ),
+    "test_the_recordings_are_played_on_a_cluster": (
+        (OPERATIONS, "Check a cluster against the recordings"),
+    ),
+    "test_everything_that_a_page_names_exists_and_works": (
+        (OPERATIONS, "Flags"),
+        (OPERATIONS, "Configuration file"),
+    ),
+}
+"""The sections whose commands a test runs, in this order."""
+
+
+def commands_with_tests() -> Iterator[tuple[str, str]]:
+    """Yield each command of the pages with the first test that runs it, or ""."""
+    for page in (OPERATIONS, RECOVERY):
+        ran: dict[str, str] = {}
+        for test, sections in WALKS.items():
+            for of_page, title in sections:
+                if of_page is page:
+                    for line in lines_of(page, title):
+                        ran.setdefault(line, test)
+        for line in all_lines(page):
+            yield line, ran.get(line, "")
+
+
+if __name__ == "__main__":
+    for command, name in commands_with_tests():
+        print(f"{name}: {command}")  # noqa: T201 - a command's output

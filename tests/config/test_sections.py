@@ -1,0 +1,40 @@
+"""Each command of the pages for operators is run by a test."""
+
+from tests.config import test_walks
+from tests.config.sections import WALKS, commands_with_tests
+from tests.documents.facts import ROOT
+from tests.documents.markdown import Page, rows
+
+ELSEWHERE = {"test_everything_that_a_page_names_exists_and_works"}
+"""Tests in other files."""
+
+
+def test_a_test_runs_each_command() -> None:
+    """A command in a section that no walk follows is found here."""
+    commands = dict(commands_with_tests())
+    assert len(commands) > 50
+    assert [command for command, test in commands.items() if not test] == []
+
+
+def test_the_walks_are_tests() -> None:
+    assert {name for name in WALKS if not hasattr(test_walks, name)} == ELSEWHERE
+
+
+def test_the_page_on_testing_says_which_test_follows_which_section() -> None:
+    page = Page.at(ROOT / "docs" / "testing.md")
+    shown = rows(page.section("Commands of the operations page"))
+    assert shown == [
+        [
+            f"[{title}]({page.path.name}#{title.lower().replace(' ', '-')})",
+            ", ".join(f"`{test}`" for test in tests),
+        ]
+        for (page, title), tests in _tests_of_sections().items()
+    ]
+
+
+def _tests_of_sections() -> dict[tuple[Page, str], list[str]]:
+    found: dict[tuple[Page, str], list[str]] = {}
+    for test, sections in WALKS.items():
+        for section in sections:
+            found.setdefault(section, []).append(test)
+    return found

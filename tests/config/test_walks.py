@@ -1,0 +1,213 @@
+"""Whoever follows the pages to the letter swaps managers, forwards and back."""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from controller_manager.client.leader_election import is_of_this_program
+from tests.config.control_plane import MANIFEST
+from tests.config.node import IMAGE
+from tests.config.sections import OPERATIONS, RECOVERY, WALKS
+from tests.config.walk import ControlPlane, control_plane, lines_of
+from tests.documents.facts import ROOT
+from tests.e2e.clusters import KUBECTL, running_cluster
+
+pytestmark = [
+    pytest.mark.kubectl,
+    pytest.mark.slow,
+    pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
+]
+
+TRIAL: Final = "system:serviceaccount:controller-manager-system:controller-manager"
+LEASES: Final = "kubectl get leases -A -o jsonpath='{.items[*].spec.holderIdentity}'"
+LEFT: Final = "namespaces,clusterroles,clusterrolebindings,roles,rolebindings,leases"
+CHECK: Final = "kubectl create deployment check --image=registry.k8s.io/pause:3.10"
+AVAILABLE: Final = "kubectl rollout status deployment/check --timeout=1m"
+ONE_SCENARIO: Final = "replica-set-heals"
+MOVED: Final = ("deployment-controller", "replicaset-controller")
+STATIC: Final = "static pod"
+BESIDE: Final = "controller-manager-beside"
+
+EVERYWHERE: Final = {
+    "tokenreviews.authentication.k8s.io  [create]",
+    "subjectaccessreviews.authorization.k8s.io  [create]",
+    "namespaces  [list watch]",
+    "serviceaccounts  [list watch]",
+    "jobs.batch  [list watch]",
+}
+IN_KUBE_SYSTEM: Final = (EVERYWHERE - {"serviceaccounts  [list watch]"}) | {
+    "serviceaccounts  [list watch create]",
+    "serviceaccounts/token  []  [service-account-controller]  [create]",
+    "serviceaccounts/token  []  [ttl-after-finished-controller]  [create]",
+    "configmaps  []  [extension-apiserver-authentication]  [get list watch]",
+}
+"""What the account of the trial may do, besides what everybody may."""
+
+
+@asynccontextmanager
+async def walking(test: str, directory: Path) -> AsyncIterator[ControlPlane]:
+    """Run a cluster for a test; it must follow the sections that `WALKS` says."""
+    async with control_plane(directory) as plane:
+        yield plane
+        assert plane.followed == [title for _, title in WALKS[test]]
+
+
+def allowed(table: str) -> set[str]:
+    """Return the rows of ``auth can-i --list`` that are not everybody's."""
+    rows = [re.sub(r" {2,}", "  ", line).strip() for line in table.splitlines()[1:]]
+    return {
+        row.replace("  []  []", "")
+        for row in rows
+        if row and not row.startswith(("[/", "self"))
+    }
+
+
+async def test_the_trial_comes_and_goes(tmp_path: Path) -> None:
+    """It works by its own lease, may do little, and leaves nothing behind."""
+    async with walking("test_the_trial_comes_and_goes", tmp_path) as plane:
+        await plane.follow(OPERATIONS, "Build the image")
+        assert plane.walk.images() == [
+            f"docker build --tag {IMAGE} .",
+            f"docker push {IMAGE}",
+        ]
+        await plane.follow(OPERATIONS, "Versions of the API server")
+        *_, everywhere, in_kube_system = await plane.follow(OPERATIONS, "Try it")
+        assert allowed(everywhere) == EVERYWHERE
+        assert allowed(in_kube_system) == IN_KUBE_SYSTEM
+        for refused in ("get secrets -A", "-n kube-system create token token-cleaner"):
+            await plane.walk.run(f"kubectl {refused} --as={TRIAL}", fails=True)
+        async with plane.without_static_pod():
+            await plane.walk.run("kubectl create namespace fresh")
+            await plane.walk.run(
+                "kubectl -n fresh wait --for=create serviceaccount/default"
+            )
+        await plane.follow(OPERATIONS, "End the trial")
+        left = await plane.walk.run(f"kubectl get {LEFT} -A -o name")
+    assert "/controller-manager" not in left
+
+
+async def test_two_controllers_move_and_come_back(tmp_path: Path) -> None:
+    """At no time both managers run the two, and each of them works when it does."""
+    async with walking("test_two_controllers_move_and_come_back", tmp_path) as plane:
+        await plane.walk.run(CHECK)
+        await plane.walk.run(AVAILABLE)
+        await plane.follow(OPERATIONS, "Build the image")
+        await plane.follow(OPERATIONS, "Move two controllers")
+        await plane.walk.run("kubectl delete pods -l app=check --wait=false")
+        await plane.walk.run(AVAILABLE)
+        await plane.walk.run(
+            "kubectl -n controller-manager-beside delete pods --all --wait=false"
+        )
+        await plane.walk.run(
+            "kubectl -n controller-manager-beside rollout status "
+            "daemonset/controller-manager --timeout=1m"
+        )
+        await plane.follow(OPERATIONS, "Give the two controllers back")
+        left = await plane.walk.run(f"kubectl get {LEFT} -A -o name")
+        writers = [plane.node.writers[each] for each in MOVED]
+        saved = plane.saved()
+    assert writers == [[STATIC, BESIDE, STATIC]] * 2
+    assert "/controller-manager" not in left
+    assert saved == []
+
+
+async def test_kube_controller_manager_is_replaced_and_comes_back(
+    tmp_path: Path,
+) -> None:
+    """The lease tells who leads, each time; the manifest is kubeadm's again."""
+    test = "test_kube_controller_manager_is_replaced_and_comes_back"
+    async with walking(test, tmp_path) as plane:
+        before = plane.manifest()
+        await plane.follow(OPERATIONS, "Build the image")
+        printed = await plane.follow(OPERATIONS, "Replace kube-controller-manager")
+        assert "ok" in printed
+        assert plane.walk.images()[-1] == f"crictl pull {IMAGE}"
+        leads = [is_of_this_program(printed[-1])]
+        *printed, _ = await plane.follow(
+            OPERATIONS, "Give kube-controller-manager its place back"
+        )
+        leads.append(is_of_this_program(printed[-1]))
+        after, saved = plane.manifest(), plane.saved()
+    assert leads == [True, False]
+    assert (after, saved) == (before, [])
+
+
+async def test_a_saved_manifest_brings_the_controllers_back(tmp_path: Path) -> None:
+    """Both managers are gone, and nobody recreates the pods of the daemon set."""
+    test = "test_a_saved_manifest_brings_the_controllers_back"
+    async with walking(test, tmp_path) as plane:
+        await plane.follow(OPERATIONS, "Build the image")
+        await plane.follow(OPERATIONS, "Move two controllers")
+        (plane.root / MANIFEST).unlink()
+        await plane.node.sync()
+        await plane.walk.run("kubectl -n controller-manager-beside delete pods --all")
+        await plane.follow(RECOVERY, "See it", fails=["kubectl wait"])
+        await plane.follow(RECOVERY, "Put the saved manifest back")
+        writers = [plane.node.writers[each] for each in MOVED]
+    assert writers == [[BESIDE, STATIC]] * 2
+
+
+async def test_controllers_run_from_a_shell(tmp_path: Path) -> None:
+    """With the administrator's kubeconfig, until Ctrl-C; they release the lease."""
+    test = "test_controllers_run_from_a_shell"
+    async with walking(test, tmp_path) as plane:
+        titles = [title for _, title in WALKS[test]]
+        await plane.walk.run("kubectl create namespace controller-manager-beside")
+        async with plane.without_static_pod():
+            for number, title in enumerate(titles):
+                (command,) = lines_of(RECOVERY, title)
+                await _runs_until_interrupted(plane, command, f"check-{number}")
+                plane.followed.append(title)
+        leases = await plane.walk.run(LEASES)
+    assert not is_of_this_program(leases)
+
+
+async def _runs_until_interrupted(
+    plane: ControlPlane, command: str, deployment: str
+) -> None:
+    """Check that pods come while a command runs, and that it ends as it should."""
+    process = await plane.walk.start(command)
+    for check in (CHECK, AVAILABLE):
+        await plane.walk.run(check.replace("check", deployment))
+    process.send_signal(signal.SIGINT)
+    async with asyncio.timeout(30):
+        _, log = await process.communicate()
+    assert process.returncode == 0, log.decode()
+
+
+def test_the_recordings_are_played_on_a_cluster(tmp_path: Path) -> None:
+    """One of them stands for all, which take minutes."""
+    (_, title) = WALKS["test_the_recordings_are_played_on_a_cluster"][0]
+    flags = ("--without-controllers", "--nodes=0")
+    with running_cluster(tmp_path, *flags) as kubeconfig:
+        (tmp_path / ".kube").mkdir()
+        shutil.copy(kubeconfig, tmp_path / ".kube" / "config")
+        for line in lines_of(OPERATIONS, title):
+            # Other tests may use the default port.
+            here = line.replace("devcluster ", "devcluster --port=0 ")
+            environment = {
+                **os.environ,
+                "HOME": str(tmp_path),
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "PYTHONPATH": str(ROOT),
+                "PYTEST_ADDOPTS": f"-k {ONE_SCENARIO} -p no:cacheprovider",
+            }
+            played = subprocess.run(
+                ["bash", "-c", here],
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert "1 passed" in played.stdout, played.stdout + played.stderr
