@@ -188,6 +188,7 @@ async def test_it_runs_with_kubeadms_files_and_without_capabilities(
         (released,) = (await node.client.list_page(LEASES)).items
     assert code == 0
     assert "CapEff:\t0000000000000000" in status
+    assert _resident_mebibytes(status) < _requested_mebibytes(node.pod())
     assert "Uid:\t0\t0\t0\t0" in status
     assert lease.metadata.name == "kube-controller-manager"
     assert is_of_this_program(lease.spec.holder_identity or "")
@@ -207,6 +208,16 @@ def _add(cluster: DevCluster, kind: str, name: str, parts: JSON) -> None:
 def status_of(process: "subprocess.Popen[str]") -> str:
     """Return what the kernel says of a process: user, capabilities."""
     return Path(f"/proc/{process.pid}/status").read_text()
+
+
+def _resident_mebibytes(status: str) -> float:
+    (line,) = [each for each in status.splitlines() if each.startswith("VmRSS:")]
+    return int(line.split()[1]) / 1024
+
+
+def _requested_mebibytes(pod: JSON) -> int:
+    requested: str = container_of(pod)["resources"]["requests"]["memory"]
+    return int(requested.removesuffix("Mi"))
 
 
 def _signed(cluster: DevCluster) -> str:

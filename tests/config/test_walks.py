@@ -28,6 +28,8 @@ pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
 
+ROLLOUT: Final = "kubectl -n controller-manager-system rollout"
+DEPLOYMENT: Final = "deployment/controller-manager"
 TRIAL: Final = "system:serviceaccount:controller-manager-system:controller-manager"
 LEASES: Final = "kubectl get leases -A -o jsonpath='{.items[*].spec.holderIdentity}'"
 LEFT: Final = "namespaces,clusterroles,clusterrolebindings,roles,rolebindings,leases"
@@ -86,6 +88,9 @@ async def test_the_trial_comes_and_goes(tmp_path: Path) -> None:
         assert allowed(in_kube_system) == IN_KUBE_SYSTEM
         for refused in ("get secrets -A", "-n kube-system create token token-cleaner"):
             await plane.walk.run(f"kubectl {refused} --as={TRIAL}", fails=True)
+        # Only two nodes are free for its two pods.
+        await plane.walk.run(f"{ROLLOUT} restart {DEPLOYMENT}")
+        await plane.walk.run(f"{ROLLOUT} status {DEPLOYMENT} --timeout=1m")
         async with plane.without_static_pod():
             await plane.walk.run("kubectl create namespace fresh")
             await plane.walk.run(
