@@ -8,6 +8,7 @@ of pods running, ``namespaces`` serves controllers that create an object in ever
 namespace, ``history`` keeps controller revisions, ``stale_syncs`` is a metric,
 ``hashes`` has the hashes of generated names, ``owner_reads`` reads what a stale cache
 may not show, ``scale`` reads and updates the scale of any kind, ``scheduling`` tells
-which pod may run on which node, ``endpoints`` which pods back which services, and
-``quota`` what objects are charged for. No module here knows a particular controller.
+which pod may run on which node, ``endpoints`` which pods back which services,
+``quota`` what objects are charged for, and ``root_authority`` whether there is an
+authority to publish. No module here knows a particular controller.
 """

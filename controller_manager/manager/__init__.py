@@ -5,7 +5,8 @@ and holds the right to write, ``controllers`` starts each controller once its ow
 caches are synced, and ``events`` writes the recorded events. All are runnables (see
 ``runnable``): they run, stop, and say whether they are healthy and ready.
 ``startup`` selects the controllers and makes them, each with a context that
-``contexts`` makes; ``awaited`` waits for resources that the API server lacks;
-``health`` collects the checks of /healthz, /livez and /readyz; ``manager`` connects
-all parts. Nothing here knows a particular controller.
+``contexts`` makes; ``absent`` names those of upstream that do not run; ``awaited``
+waits for resources that the API server lacks; ``health`` collects the checks of
+/healthz, /livez and /readyz; ``manager`` connects all parts. Nothing here
+knows a particular controller.
 """

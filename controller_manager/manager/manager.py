@@ -17,6 +17,10 @@ from controller_manager.client.lease_candidate import Candidacy
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
+from controller_manager.manager.absent import (
+    absent_controllers,
+    warn_of_absent_controllers,
+)
 from controller_manager.manager.awaited import AwaitedControllers
 from controller_manager.manager.caches import CacheGroup
 from controller_manager.manager.contexts import Contexts
@@ -26,7 +30,7 @@ from controller_manager.manager.health import Health
 from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.manager.runnable import Lifetime
 from controller_manager.manager.servers import ServerGroup
-from controller_manager.manager.startup import StartUp, warn_of_missing_controllers
+from controller_manager.manager.startup import StartUp
 from controller_manager.observability.component import (
     register_disabled,
     register_features,
@@ -324,9 +328,10 @@ class ControllerManager:
         """
         await self._caches.wait()
         await self._ownership.wait(life)
-        warn_of_missing_controllers(
+        root_ca = self._connections.root_ca
+        warn_of_absent_controllers(
             self._ownership.previous_holder,
-            {*self._controllers.names, *self._startup.disabled},
+            absent_controllers(self._build, self._config, root_ca),
             self._logger,
         )
 

@@ -2,13 +2,12 @@
 
 import asyncio
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
 from msgspec import Struct
 
-from controller_manager import upstream
 from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.client import Client
 from controller_manager.client.discovery import served_resources
@@ -20,7 +19,6 @@ from controller_manager.client.errors import (
     UntrustedServer,
     error_from_response,
 )
-from controller_manager.client.leader_election import is_of_this_program
 from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
@@ -91,11 +89,6 @@ class StartUp:
         self._logger = logger
         self._wanted: list[Descriptor] = []
         self._waiting_for = "the start"
-        self.disabled: set[str] = set()
-        """The controllers that feature gates disable, or a flag that is not given.
-
-        Upstream's manager does not run them either with the same flags.
-        """
 
     def problem(self) -> str | None:
         """Return what the start waits for, `None` once the controllers are made."""
@@ -176,12 +169,9 @@ class StartUp:
 
     def _drop_gated(self) -> None:
         """Leave out the controllers whose feature gates are not all enabled."""
-        for descriptor in self._build.descriptors:
+        for descriptor in tuple(self._wanted):
             required = descriptor.requires_gates
-            if all(map(self._features.is_enabled, required)):
-                continue
-            self.disabled.add(descriptor.name)
-            if descriptor in self._wanted:
+            if not all(map(self._features.is_enabled, required)):
                 self._wanted.remove(descriptor)
                 self._logger.info(
                     "Controller is disabled by a feature gate",
@@ -192,9 +182,18 @@ class StartUp:
     def _make(
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> Controller | None:
+        """Return the controller, `None` if it lacks flags; raises StartError."""
+        lacking = descriptor.lacks(self._contexts.config, self._contexts.root_ca)
+        if lacking:
+            self._logger.warning(
+                "Controller is disabled by the configuration",
+                controller=descriptor.name,
+                give=lacking,
+            )
+            return None
         context = self._contexts.make(descriptor, informers)
         try:
-            controller = make_controller(descriptor, context)
+            return make_controller(descriptor, context)
         except InvalidConfiguration as error:
             raise StartError(str(error)) from None
         except Exception as error:
@@ -205,13 +204,6 @@ class StartUp:
             )
             self._logger.v(2).info("Controller not made", exc_info=error)
             raise StartError(msg) from error
-        if controller is None:
-            self.disabled.add(descriptor.name)
-            self._logger.warning(
-                "Controller is disabled by the configuration",
-                controller=descriptor.name,
-            )
-        return controller
 
     async def _wait_for_api_server(self) -> None:
         client = self._clients.manager()
@@ -250,26 +242,6 @@ class StartUp:
                 break
             await asyncio.sleep(_POLL)
         return missing.lacking
-
-
-def warn_of_missing_controllers(
-    former: str, known: Collection[str], logger: Logger
-) -> None:
-    """Warn of controllers that upstream's manager ran and that do not run any more.
-
-    `former` is the identity of the former leader, empty if there was none; `known`
-    are the names of the controllers that run now, or that the flags disable.
-    """
-    if not former or is_of_this_program(former):
-        return
-    absent = sorted(set(upstream.ON_BY_DEFAULT) - set(known))
-    if absent:
-        logger.warning(
-            "Took the lease over from a manager of another kind; nobody runs these "
-            "controllers of kube-controller-manager now",
-            former=former,
-            controllers=", ".join(absent),
-        )
 
 
 async def _health_problem(client: Client) -> str | None:

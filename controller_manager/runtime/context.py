@@ -123,8 +123,5 @@ class InvalidConfiguration(Exception):  # noqa: N818 - what is wrong, not a malf
     """
 
 
-InitFunction = Callable[[ControllerContext], Controller | None]
-"""Wires a controller to its informers and returns its workers, not yet running.
-
-`None` says that the configuration disables the controller.
-"""
+InitFunction = Callable[[ControllerContext], Controller]
+"""Wires a controller to its informers and returns its workers, not yet running."""

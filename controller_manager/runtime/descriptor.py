@@ -14,6 +14,11 @@ from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.runtime.permissions import Permission
 
 
+def lacks_nothing(_: Config, __: str) -> str:
+    """Return "": the controller starts with any configuration."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Descriptor:
     """The facts of one controller.
@@ -33,6 +38,8 @@ class Descriptor:
     - `gates`: the feature gates that it reads.
     - `requires_gates`: the feature gates without which it does not run (upstream:
       requiredFeatureGates).
+    - `lacks`: returns the flags that must be given before it can start, "" if it can
+      start with this config and these authorities of the API server (PEM).
     - `permissions`: the rules of its role, as upstream's bootstrap policy has them.
     - `gated_permissions`: the rules that its role has as well while a gate is enabled.
     - `metrics`: the names of the metrics that only it has.
@@ -59,6 +66,7 @@ class Descriptor:
     options: type[ControllerOptions] | None = None
     gates: tuple[Gate, ...] = ()
     requires_gates: tuple[Gate, ...] = ()
+    lacks: Callable[[Config, str], str] = lacks_nothing
     permissions: tuple[Permission, ...] = ()
     gated_permissions: tuple[tuple[Gate, tuple[Permission, ...]], ...] = ()
     metrics: tuple[str, ...] = ()

@@ -8,17 +8,19 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.reconciler import Reconciler
 
 
-def make_controller(
-    descriptor: Descriptor, context: ControllerContext
-) -> Controller | None:
+def make_controller(descriptor: Descriptor, context: ControllerContext) -> Controller:
     """Return the workers of a controller, not yet running.
 
     The descriptor names a `Reconciler` class or an init function. It is imported
-    and called with the context. `None` says that the configuration disables the
-    controller.
+    and called with the context. Whether it lacks flags (`Descriptor.lacks`) is the
+    caller's question. Raises TypeError if the init function returns `None`.
     """
     loaded: Any = descriptor.resolve()
     if isinstance(loaded, type) and issubclass(loaded, Reconciler):
         return loaded.make(context)
     init: InitFunction = loaded
-    return init(context)
+    made: Controller | None = init(context)
+    if made is None:
+        msg = "its init function returned None; say what is missing in `lacks`"
+        raise TypeError(msg)
+    return made

@@ -104,11 +104,8 @@ class Reconciler(ABC, Generic[ObjectT]):
                 informer.add_handler(mapping_handler(watch, self.queue, self))
 
     @classmethod
-    def make(cls, context: ControllerContext) -> "Workers | None":
-        """Return the controller's workers, not yet running.
-
-        A subclass may return `None`: the configuration disables it.
-        """
+    def make(cls, context: ControllerContext) -> Workers:
+        """Return the controller's workers, not yet running."""
         return cls(context).make_workers()
 
     # Methods that a subclass implements.

@@ -172,7 +172,7 @@ async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longe
     assert len(lines) == warned
     for line in lines:
         assert f'former="{former}"' in line
-        assert "job-controller, " in line
+        assert "job-controller (--controllers leaves it out), " in line
         assert " token-cleaner-controller" not in line
         assert " deployment-controller" not in line
         # Upstream's manager does not run it either: its feature gate is disabled.

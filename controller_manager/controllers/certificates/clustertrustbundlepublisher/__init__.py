@@ -7,6 +7,7 @@ from controller_manager.api.certificates.v1beta1 import (
     KUBE_APISERVER_SERVING,
     SERVING_TRUST_BUNDLES,
 )
+from controller_manager.control.root_authority import lacks_authority
 from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
     gates,
 )
@@ -18,6 +19,7 @@ CONTROLLER = Descriptor(
     load=".reconciler:TrustBundleReconciler",
     requires=(SERVING_TRUST_BUNDLES,),
     requires_gates=(gates.CLUSTER_TRUST_BUNDLE,),
+    lacks=lacks_authority,
     permissions=(
         Permission(
             SERVING_TRUST_BUNDLES.group,

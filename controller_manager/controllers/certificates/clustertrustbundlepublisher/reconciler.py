@@ -23,7 +23,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
-from controller_manager.runtime.worker import Workers
 
 
 def bundle_name(signer: str, authorities: str) -> str:
@@ -55,11 +54,6 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
         self._name = bundle_name(KUBE_APISERVER_SERVING, context.root_ca)
         self._metrics = context.metrics.of(metrics.TrustBundleMetrics)
         super().__init__(context)
-
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` without an authority."""
-        return super().make(context) if context.root_ca else None
 
     def starting(self) -> None:
         """Look for the bundle also if there is none yet."""

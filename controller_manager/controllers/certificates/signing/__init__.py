@@ -10,7 +10,16 @@ from controller_manager.control.certificates.permissions import (
     SERVICE_ACCOUNT,
 )
 from controller_manager.controllers.certificates.signing.options import SigningOptions
+from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
+
+
+def _lacks(config: Config, _: str) -> str:
+    """Return the flags of an authority, if none is given."""
+    if config.of(SigningOptions).authorities():
+        return ""
+    return "--cluster-signing-cert-file and --cluster-signing-key-file"
+
 
 CONTROLLER = Descriptor(
     name="certificatesigningrequest-signing-controller",
@@ -18,6 +27,7 @@ CONTROLLER = Descriptor(
     load=".reconciler:SigningReconciler",
     requires=(SIGNING_REQUESTS,),
     options=SigningOptions,
+    lacks=_lacks,
     permissions=PERMISSIONS,
     service_account=SERVICE_ACCOUNT,
 )

@@ -41,7 +41,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
-from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff
 
 REASON: Final = "SignerValidationFailure"
@@ -78,16 +77,6 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
             each: AuthoritySource(each, context.logger) for each in files.values()
         }
         self._authorities = {name: sources[each] for name, each in files.items()}
-
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` if no authority is configured."""
-        if context.config.of(SigningOptions).authorities():
-            return super().make(context)
-        context.logger.info(
-            "Skipping CSR signer controller because no csr cert/key was specified"
-        )
-        return None
 
     def backoff(self) -> Backoff:
         """Return the delays between retries."""

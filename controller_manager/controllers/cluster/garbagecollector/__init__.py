@@ -10,14 +10,22 @@ quorum read has just shown that its owners are gone.
 from controller_manager.controllers.cluster.garbagecollector.options import (
     GarbageCollectorOptions,
 )
+from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow_everywhere
+
+
+def _lacks(config: Config, _: str) -> str:
+    is_enabled = config.of(GarbageCollectorOptions).enabled
+    return "" if is_enabled else "--enable-garbage-collector=true"
+
 
 CONTROLLER = Descriptor(
     name="garbage-collector-controller",
     aliases=("garbagecollector",),
     load=".controller:init_garbage_collector_controller",
     options=GarbageCollectorOptions,
+    lacks=_lacks,
     permissions=(
         allow_everywhere("delete", "get", "list", "patch", "update", "watch"),
         *RECORD_EVENTS,

@@ -73,11 +73,9 @@ _KEYS_PER_TURN: Final = 100
 _DISCOVERY_KEY: Final = "resources"
 
 
-def init_garbage_collector_controller(context: ControllerContext) -> Controller | None:
-    """Wire the controller (newGarbageCollectorController); `None` if disabled."""
+def init_garbage_collector_controller(context: ControllerContext) -> Controller:
+    """Wire the controller (newGarbageCollectorController)."""
     config = context.config.of(GarbageCollectorOptions)
-    if not config.enabled:
-        return None
     collector = GarbageCollector(context)
     count = config.concurrent_syncs
     return WorkerGroup(

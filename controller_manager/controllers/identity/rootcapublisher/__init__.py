@@ -1,6 +1,7 @@
 """root-ca-certificate-publisher-controller: publishes the CA in every namespace."""
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
+from controller_manager.control.root_authority import lacks_authority
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -9,6 +10,8 @@ CONTROLLER = Descriptor(
     aliases=("root-ca-cert-publisher",),
     load=".reconciler:RootCAReconciler",
     requires=(NAMESPACES, CONFIG_MAPS),
+    # Without an authority upstream publishes an empty one over a good one.
+    lacks=lacks_authority,
     permissions=(allow(CONFIG_MAPS, "create", "update"), *RECORD_EVENTS),
     metrics=(
         "root_ca_cert_publisher_sync_duration_seconds",

@@ -22,7 +22,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
-from controller_manager.runtime.worker import Workers
 
 _NAME: Final = "kube-root-ca.crt"
 _KEY: Final = "ca.crt"
@@ -52,20 +51,6 @@ class RootCAReconciler(Reconciler[Namespace]):
         super().__init__(context)
         self._metrics = context.metrics.of(RootCAMetrics)
         self._data = {_KEY: context.root_ca}
-
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` if no certificate authority is configured.
-
-        Upstream then publishes an empty one, and overwrites a good one.
-        """
-        if context.root_ca:
-            return super().make(context)
-        context.logger.warning(
-            "There is no authority to publish; give --root-ca-file, or a kubeconfig "
-            "with a certificate-authority"
-        )
-        return None
 
     async def reconcile(self, namespace: Namespace) -> Outcome:
         """Create or repair the config map in the namespace."""

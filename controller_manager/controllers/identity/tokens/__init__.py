@@ -8,8 +8,16 @@ list of their account.
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.controllers.identity.tokens.options import TokensOptions
+from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
+
+
+def _lacks(config: Config, _: str) -> str:
+    """Return the flag of the key that signs tokens, if it is not given."""
+    has_key = config.of(TokensOptions).private_key_file
+    return "" if has_key else "--service-account-private-key-file"
+
 
 CONTROLLER = Descriptor(
     name="serviceaccount-token-controller",
@@ -17,6 +25,7 @@ CONTROLLER = Descriptor(
     load=".reconciler:TokensReconciler",
     requires=(SERVICE_ACCOUNTS, SECRETS),
     options=TokensOptions,
+    lacks=_lacks,
     permissions=(
         allow(SECRETS, "delete", "update"),
         allow(SERVICE_ACCOUNTS, "get", "update"),

@@ -69,17 +69,9 @@ class TokensReconciler(Reconciler[Secret]):
         self._signer = signer
 
     @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers; `None` if no private key is configured.
-
-        Raises KeyFileError if the key cannot be used.
-        """
+    def make(cls, context: ControllerContext) -> Workers:
+        """Return the workers; raises KeyFileError if the key cannot be used."""
         path = context.config.of(TokensOptions).private_key_file
-        if not path:
-            context.logger.info(
-                "Controller is disabled because there is no private key"
-            )
-            return None
         return cls(context, TokenSigner(read_key(path))).make_workers()
 
     async def reconcile(self, secret: Secret) -> Outcome:

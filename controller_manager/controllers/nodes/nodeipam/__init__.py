@@ -8,8 +8,14 @@ which ranges of one family are taken, ``allocator`` which node holds them (no aw
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
 from controller_manager.informers.reads import Reads
+from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+
+def _lacks(config: Config, _: str) -> str:
+    return "" if config.pod_ranges.allocate else "--allocate-node-cidrs"
+
 
 CONTROLLER = Descriptor(
     name="node-ipam-controller",
@@ -18,6 +24,7 @@ CONTROLLER = Descriptor(
     requires=(NODES,),
     reads=(Reads(NODES, "spec.podCIDR", "spec.podCIDRs"),),
     options=NodeIPAMOptions,
+    lacks=_lacks,
     # The role that it shares with the node lifecycle controller.
     permissions=(
         allow(NODES, "delete", "get", "list", "patch", "update", "watch"),

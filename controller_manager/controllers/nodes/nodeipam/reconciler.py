@@ -69,11 +69,6 @@ class NodeIPAMReconciler(Reconciler[Node]):
         self._reported: dict[str, str] = {}
         """The uids of the nodes whose ranges were reported as wrong, by name."""
 
-    @classmethod
-    def make(cls, context: ControllerContext) -> Workers | None:
-        """Return the workers, `None` without ``--allocate-node-cidrs``."""
-        return super().make(context) if context.config.pod_ranges.allocate else None
-
     def make_workers(self) -> Workers:
         """Return the workers; they start once all nodes were read."""
         return self.context.workers(

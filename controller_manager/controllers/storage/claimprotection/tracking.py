@@ -25,7 +25,7 @@ from controller_manager.runtime.watches import For, Maps, Watch
 from controller_manager.runtime.worker import Workers
 
 
-def init_claim_protection(context: ControllerContext) -> Workers | None:
+def init_claim_protection(context: ControllerContext) -> Workers:
     """Return the workers of the controller, with the condition if its gate is on."""
     if context.config.features.is_enabled(UNUSED_SINCE):
         return UnusedClaimReconciler.make(context)

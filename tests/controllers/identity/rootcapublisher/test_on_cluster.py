@@ -64,7 +64,7 @@ async def test_no_empty_authority_is_published_over_a_good_one(
         await asyncio.sleep(600)
         maps = (await cluster.client.list_page(CONFIG_MAPS)).items
     assert {each.data["ca.crt"] for each in maps if each.data} == {"PEM"}
-    assert "There is no authority to publish; give --root-ca-file" in log.getvalue()
+    assert 'give="--root-ca-file, or a kubeconfig with a' in log.getvalue()
 
 
 async def test_the_published_authority_is_repaired_and_nothing_else_is_lost(

@@ -237,7 +237,10 @@ async def test_without_a_key_the_controller_does_not_run(cluster: Cluster) -> No
     async with cluster.manager(settings, logger=make_logger(stream=log)) as recording:
         await asyncio.sleep(60)
     assert recording.writes == []
-    assert "Controller is disabled because there is no private key" in log.getvalue()
+    assert (
+        f'"Controller is disabled by the configuration" controller="{NAME}" '
+        'give="--service-account-private-key-file"'
+    ) in log.getvalue()
 
 
 async def test_a_key_that_cannot_be_used_ends_the_start(cluster: Cluster) -> None:
