@@ -44,7 +44,7 @@ from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
 ResultT = TypeVar("ResultT")
 
 _RESERVE: Final = 4
-"""Files reserved for the lease: for its watch and its requests, each twice."""
+"""Files reserved for each lease: for its watch and its requests, each twice."""
 
 _LAST_LINE: Final = 0.2
 """Seconds in which the log of a process that exits at once is written."""
@@ -132,6 +132,7 @@ async def _connect(
     anonymous = manager.anonymous()
     everyone = [manager, anonymous, *filter(None, reviewers.values())]
     elects = config.generic.leader_election.leader_elect
+    leases = 2 if config.generic.leader_migration is not None else 1
     return Connections(
         manager=connect(manager),
         anonymous=connect(anonymous) if own else None,
@@ -139,7 +140,7 @@ async def _connect(
         authorization=transports["--authorization-kubeconfig"],
         root_ca=root_ca or manager.authority(),
         credential_expires_at=manager.expires_at,
-        lease=connect(manager, FileReserve(_RESERVE)) if elects else None,
+        lease=connect(manager, FileReserve(_RESERVE * leases)) if elects else None,
         counts=lambda: reduce(
             ConnectionCounts.plus, (each.counts() for each in everyone)
         ),

@@ -6,7 +6,7 @@ without it, all controllers use the manager's identity. Every controller has its
 rate limit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -75,6 +75,17 @@ class Connections:
     look_ups: LookUpSeconds = field(default_factory=LookUpSeconds)
 
 
+@dataclass(frozen=True, slots=True)
+class _OwnershipOf:
+    """The ownership of one controller: it may be known later than its clients."""
+
+    builder: "ClientBuilder"
+    controller: str
+
+    def seconds_left(self, key: str) -> float:
+        return self.builder.seconds_left(key, self.controller)
+
+
 class ClientBuilder:
     """Makes the clients of the manager and of its controllers."""
 
@@ -97,21 +108,28 @@ class ClientBuilder:
         self.server_clock = ServerClock(clock)
         self._accounts: dict[str, ServiceAccountTransport] = {}
         self._ownership: Ownership = PermanentOwnership()
+        self._ownership_of: dict[str, Ownership] = {}
 
-    def fence(self, ownership: Ownership) -> None:
+    def fence(self, ownership: Ownership, controllers: Iterable[str] = ()) -> None:
         """Restrict the writes of every fenced client to the keys of `ownership`.
 
-        Clients that exist already are restricted, too: the election needs clients
-        before the ownership is known.
+        With `controllers` only the writes of the clients of these. Clients that exist
+        already are restricted, too: the election needs clients before the ownership is
+        known.
         """
-        self._ownership = ownership
+        named = dict.fromkeys(controllers, ownership)
+        if named:
+            self._ownership_of |= named
+        else:
+            self._ownership = ownership
 
-    def seconds_left(self, key: str) -> float:
+    def seconds_left(self, key: str, controller: str = "") -> float:
         """Return for how many seconds this process may write for `key`.
 
         See `Ownership.seconds_left`.
         """
-        return self._ownership.seconds_left(key)
+        ownership = self._ownership_of.get(controller, self._ownership)
+        return ownership.seconds_left(key)
 
     def manager(self) -> Client:
         """Return a client of the manager itself, for reads.
@@ -158,7 +176,7 @@ class ClientBuilder:
         If its requests are slow, for example because of a webhook, other controllers
         are not delayed.
         """
-        transport = self._fenced(self._transport_of(service_account))
+        transport = self._fenced(self._transport_of(service_account), name)
         limit = self._config.limit_of(name, qps_factor, burst_factor)
         return self._client(transport, limit, max(in_flight, IN_FLIGHT), on_write)
 
@@ -167,8 +185,8 @@ class ClientBuilder:
         for account in self._accounts.values():
             await account.close()
 
-    def _fenced(self, transport: Transport) -> Transport:
-        return FencedTransport(transport, self)
+    def _fenced(self, transport: Transport, controller: str = "") -> Transport:
+        return FencedTransport(transport, _OwnershipOf(self, controller))
 
     def _transport_of(self, service_account: str) -> Transport:
         anonymous = self._connections.anonymous

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from controller_manager import upstream
 from controller_manager.client.leader_election import is_of_this_program
+from controller_manager.manager.migration import is_given_away
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.registry import Registry
@@ -31,8 +32,9 @@ def absent_controllers(build: Registry, config: Config, root_ca: str) -> list[Ab
     """Return the controllers that run upstream by default, and not with this config.
 
     `root_ca` has the authorities of the API server, as PEM. A controller behind a
-    feature gate that is off by default does not run upstream either. One that waits
-    for resources of the API server is not absent: the start-up warns of it.
+    feature gate that is off by default does not run upstream either. One that leader
+    migration gives to another manager runs there. One that waits for resources of the
+    API server is not absent: the start-up warns of it.
     """
     selected = build.select(config.generic.controllers)
     return [
@@ -54,6 +56,8 @@ def _reasons(
         yield "this build lacks it"
         return
     descriptor = build[name]
+    if is_given_away(descriptor, config.generic):
+        return
     off = [
         gate
         for gate in descriptor.requires_gates

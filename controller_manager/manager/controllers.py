@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +25,8 @@ class Member:
     informers: ControllerInformers
     available: asyncio.Event
     """Set once the API server has the resources that the controller needs."""
+    owned: asyncio.Event
+    """Set once this process holds the lease under which the controller runs."""
     is_running: bool = False
 
     @property
@@ -34,12 +36,14 @@ class Member:
 
     @property
     def can_start(self) -> bool:
-        """Whether its resources are there, and its caches are synced."""
-        return self.available.is_set() and not self.informers.unsynced()
+        """Whether its resources and its lease are there, and its caches are synced."""
+        is_there = self.available.is_set() and self.owned.is_set()
+        return is_there and not self.informers.unsynced()
 
     async def wait(self) -> None:
         """Wait until `can_start`."""
         await self.available.wait()
+        await self.owned.wait()
         await self.informers.wait_for_sync()
 
     def problem(self) -> str | None:
@@ -95,14 +99,29 @@ class ControllerGroup(Runnable):
         members = self._members.values()
         return (each for each in members if each.available.is_set())
 
-    def add(self, controller: Controller, informers: ControllerInformers) -> Member:
+    def add(
+        self,
+        controller: Controller,
+        informers: ControllerInformers,
+        *,
+        is_owned: bool = True,
+    ) -> Member:
         """Add a controller, and return its membership.
 
-        It runs once it is available and the informers that it needs are synced.
+        It runs once it is available and the informers that it needs are synced, and
+        once it is owned (see `own`) if it is not from the beginning.
         """
-        member = Member(controller, informers, asyncio.Event())
+        member = Member(controller, informers, asyncio.Event(), asyncio.Event())
+        if is_owned:
+            member.owned.set()
         self._members[controller.name] = member
         return member
+
+    def own(self, names: Iterable[str]) -> None:
+        """Let controllers start that were not owned; ignores other names."""
+        for name in names:
+            if name in self._members:
+                self._members[name].owned.set()
 
     @property
     def names(self) -> list[str]:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import socket
 import time
 from collections.abc import Callable
 from typing import Final
@@ -11,9 +10,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from controller_manager.client.builder import ClientBuilder, Connections
-from controller_manager.client.coordinated_election import CoordinatedElector
-from controller_manager.client.leader_election import LeaderElector, new_identity
-from controller_manager.client.lease_candidate import Candidacy
+from controller_manager.client.leader_election import LeaderElector
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
@@ -25,8 +22,13 @@ from controller_manager.manager.awaited import AwaitedControllers
 from controller_manager.manager.caches import CacheGroup
 from controller_manager.manager.contexts import Contexts
 from controller_manager.manager.controllers import ControllerGroup
+from controller_manager.manager.elections import Elections
 from controller_manager.manager.events import EventBroadcasters
 from controller_manager.manager.health import Health
+from controller_manager.manager.migration import (
+    MigrationGroup,
+    migrated_controllers,
+)
 from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.manager.runnable import Lifetime
 from controller_manager.manager.servers import ServerGroup
@@ -38,11 +40,10 @@ from controller_manager.observability.component import (
 )
 from controller_manager.observability.connections import ConnectionCollectors
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import Collectors, ElectionCollectors
+from controller_manager.observability.metrics import Collectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.options.gate_values import gate_values
-from controller_manager.options.gates import COORDINATED_ELECTION
 from controller_manager.registry import Registry
 from controller_manager.registry import registry as this_build
 from controller_manager.runtime.stopping import done_before
@@ -105,18 +106,22 @@ class ControllerManager:
             clock, rng, logger, self._metrics.defects.count
         )
         self._caches = self._make_caches(_most_watches(open_files))
-        self._ownership = self._make_ownership()
+        self._elections = self._make_elections()
+        self._ownership = self._elections.main()
         self._clients.fence(self._ownership.ownership)
         self._controllers = ControllerGroup(
             config.generic, rng, logger, self._metrics.defects.count
         )
+        self._migrated = migrated_controllers(self._build, config.generic)
+        self._migration = self._make_migration()
         turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
         self._startup = self._make_startup(turns)
         self._awaited = AwaitedControllers(
             self._startup, self._caches, self._controllers, logger
         )
         self.health = Health(
-            self._startup, (self._ownership, self._controllers, self._caches)
+            self._startup,
+            (self._ownership, self._migration, self._controllers, self._caches),
         )
         self._servers = self._make_servers()
         self.started = asyncio.Event()
@@ -166,39 +171,25 @@ class ControllerManager:
         )
         return CacheGroup(factory, self._metrics.caches, self._logger)
 
-    def _make_ownership(self) -> OwnershipGroup:
-        config = self._config.generic.leader_election
-        if not config.leader_elect:
-            return OwnershipGroup(None)
-        # Not fenced: the last event says that this process leads no more.
-        recorder = self._events.make(self._clients.manager(), COMPONENT)
-        is_coordinated = self._config.features.is_enabled(COORDINATED_ELECTION)
-        elector = (CoordinatedElector if is_coordinated else LeaderElector)(
-            self._clients.lease(),
-            config,
-            new_identity(socket.gethostname(), self._rng),
+    def _make_elections(self) -> Elections:
+        return Elections(
+            self._config,
+            self._clients,
+            # Not fenced: the last event says that this process leads no more.
+            lambda: self._events.make(self._clients.manager(), COMPONENT),
             clock=self._clock,
             rng=self._rng,
-            recorder=recorder,
-            metrics=ElectionCollectors(self._registry, config.resource_name),
+            registry=self._registry,
             logger=self._logger.bind(component="leaderelection"),
             count_defect=self._metrics.defects.count,
         )
-        candidacy = self._candidacy(elector) if is_coordinated else None
-        return OwnershipGroup(elector, recorder.flush, candidacy)
 
-    def _candidacy(self, elector: LeaderElector) -> Candidacy:
-        """Return what makes this process a candidate of a coordinated election."""
-        return Candidacy(
-            self._clients.manager(),
-            self._config.generic.leader_election,
-            elector.identity,
-            emulated_version=self._config.emulated_version,
-            knows_leader=lambda: elector.knows_leader,
-            clock=self._clock,
-            logger=self._logger.bind(component="leaderelection"),
-            count_defect=self._metrics.defects.count,
-        )
+    def _make_migration(self) -> MigrationGroup:
+        names = self._migrated
+        ownership = self._elections.migration() if names else OwnershipGroup(None)
+        if names:
+            self._clients.fence(ownership.ownership, names)
+        return MigrationGroup(names, ownership, self._controllers.own, self._logger)
 
     def _make_startup(self, turns: Turns) -> StartUp:
         contexts = Contexts(
@@ -292,7 +283,11 @@ class ControllerManager:
 
     async def _prepare(self) -> None:
         for each in await self._startup.prepare():
-            member = self._controllers.add(each.controller, each.informers)
+            member = self._controllers.add(
+                each.controller,
+                each.informers,
+                is_owned=each.descriptor.name not in self._migrated,
+            )
             if each.is_available:
                 self._caches.add(member.name, each.informers)
                 member.available.set()
@@ -305,6 +300,7 @@ class ControllerManager:
                 await self._run_in(Lifetime(tasks, stop))
         finally:
             # After a failure, too. All tasks have ended, so no sync can write any more.
+            await self._migration.release()
             await self._ownership.release()
 
     async def _run_in(self, life: Lifetime) -> None:
@@ -316,6 +312,7 @@ class ControllerManager:
         await self._awaited.run(life)
         if await done_before(life.stop, self._wait_to_work(life)):
             await self._work(life)
+        await self._migration.stop()
         await self._ownership.stop()
         await self._awaited.stop()
         await self._caches.stop()
@@ -340,6 +337,7 @@ class ControllerManager:
         self._ownership.hold(life)
         await self._controllers.run(life)
         self.started.set()
+        await done_before(life.stop, self._migration.run(life))
         await life.stop.wait()
         await self._controllers.stop()
         await self._events.flush()

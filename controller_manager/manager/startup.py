@@ -23,6 +23,7 @@ from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.manager.contexts import Contexts
+from controller_manager.manager.migration import component_of, is_given_away
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.registry import Registry
@@ -98,6 +99,7 @@ class StartUp:
         """Select the controllers of ``--controllers``, perhaps none, as upstream."""
         self._wanted = self._build.select(self._config.controllers)
         self._drop_gated()
+        self._drop_given_away()
         if not self._wanted:
             self._logger.warning(
                 "No controller is selected, only the endpoints are served",
@@ -177,6 +179,17 @@ class StartUp:
                     "Controller is disabled by a feature gate",
                     controller=descriptor.name,
                     requiredFeatureGates=", ".join(gate.name for gate in required),
+                )
+
+    def _drop_given_away(self) -> None:
+        """Leave out the controllers that leader migration gives to other managers."""
+        for descriptor in tuple(self._wanted):
+            if is_given_away(descriptor, self._config):
+                self._wanted.remove(descriptor)
+                self._logger.info(
+                    "Controller runs in another manager, by leader migration",
+                    controller=descriptor.name,
+                    runsIn=component_of(descriptor, self._config),
                 )
 
     def _make(

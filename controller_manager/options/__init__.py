@@ -5,6 +5,7 @@ particular controller, ``upstream_flags`` those of controllers that this build l
 a controller declares its own with ``controller_options``; ``flag_set`` has all flags.
 ``values`` and ``durations`` parse single values, ``checks`` checks them, ``gates`` has
 the feature gates, ``document`` the tree that a file and /configz have, ``config`` the
-typed config, and ``parsing`` makes it from flags and file. Nothing here acts on an
+typed config, ``leader_migration`` reads the file of that name, and ``parsing`` makes
+the config from flags and file. Nothing here acts on an
 option.
 """

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.gates import FeatureGates
+from controller_manager.options.leader_migration import LeaderMigrationConfig
 from controller_manager.options.serving_flags import DEFAULT_SECURE_PORT
 from controller_manager.options.versions import THIS_MINOR
 
@@ -77,7 +78,10 @@ class LeaderElectionConfig:
 
 @dataclass(frozen=True, slots=True)
 class GenericConfig:
-    """The options that concern all controllers."""
+    """The options that concern all controllers.
+
+    Without `leader_migration` all controllers run under one lease.
+    """
 
     controllers: tuple[str, ...] = ("*",)
     controller_start_interval: float = 0.0
@@ -88,6 +92,7 @@ class GenericConfig:
     use_service_account_credentials: bool = False
     profiling: bool = True
     leader_election: LeaderElectionConfig = LeaderElectionConfig()
+    leader_migration: LeaderMigrationConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)

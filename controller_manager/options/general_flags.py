@@ -32,9 +32,6 @@ _BUFFERS: Final = "lines are written at once"
 _HIDDEN: Final = "this build hides no metrics"
 
 
-_MIGRATION: Final = "there is no cloud-controller-manager to migrate from"
-
-
 _DEBUGGING: Final = section(
     "Debugging",
     Flag(
@@ -63,14 +60,13 @@ _LEADER_MIGRATION: Final = section(
         "false",
         "Whether to migrate controllers' leadership between managers.",
         "Generic.LeaderMigrationEnabled",
-        inert=_MIGRATION,
     ),
     Flag(
         "leader-migration-config",
         "string",
         None,
-        "Path of the configuration of leader migration.",
-        inert=_MIGRATION,
+        "Path of the configuration of leader migration, a LeaderMigrationConfiguration "
+        "of controllermanager.config.k8s.io/v1; empty for upstream's default.",
         check=readable_document,
     ),
 )

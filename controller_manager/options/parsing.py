@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from controller_manager.options import tls
 from controller_manager.options.build import Build
+from controller_manager.options.checks import readable_document
 from controller_manager.options.config import (
     AuthenticationConfig,
     AuthorizationConfig,
@@ -37,6 +38,11 @@ from controller_manager.options.gates import (
     LOGGING_ALPHA,
     FeatureGates,
     resolve_gates,
+)
+from controller_manager.options.leader_migration import (
+    LeaderMigrationConfig,
+    read_leader_migration,
+    unknown_fields,
 )
 from controller_manager.options.numbers import (
     parse_integer,
@@ -340,6 +346,7 @@ def _generic(options: Options) -> GenericConfig:
         use_service_account_credentials=options["use-service-account-credentials"],
         profiling=options["profiling"],
         leader_election=_leader_election(options),
+        leader_migration=_leader_migration(options),
     )
 
 
@@ -395,6 +402,39 @@ def _leader_election(options: Options) -> LeaderElectionConfig:
             "less than --leader-elect-renew-deadline, "
             f"which is {options['leader-elect-renew-deadline']}",
         )
+    return config
+
+
+def _leader_migration(options: Options) -> LeaderMigrationConfig | None:
+    """Return the configuration of leader migration, `None` if it is not enabled."""
+    flag = "leader-migration-config"
+    if not options["enable-leader-migration"]:
+        if options.is_set(flag):
+            options.warnings.append(
+                f"{options.origin(flag)}: has no effect without "
+                "--enable-leader-migration"
+            )
+        return None
+    if not options["leader-elect"]:
+        options.warnings.append(
+            f"{options.origin('enable-leader-migration')}: has no effect without "
+            "--leader-elect"
+        )
+        return None
+    config, problems = read_leader_migration(options[flag])
+    if config is None:
+        known = readable_document(options[flag])
+        for problem in problems:
+            if problem != known:  # the check of the flag has said so
+                options.problem(flag, problem)
+        return None
+    origin = f"{options.origin(flag)}: {options[flag]}"
+    options.warnings += [
+        f"{origin}: {each}: there is no such field, it is ignored"
+        for each in unknown_fields(options[flag])
+    ]
+    problems, _ = options.build.check_selection(config.components)
+    options.warnings += [f"{origin}: {each}" for each in problems]
     return config
 
 

@@ -1,0 +1,91 @@
+"""Leader migration: controllers that move between managers, under a second lease.
+
+Upstream: ``--enable-leader-migration``, cmd/kube-controller-manager/app. A manager that
+holds its own lease tries to get the lease of the migration as well, and runs under it
+the controllers that the configuration gives to it.
+"""
+
+from collections.abc import Callable
+
+from controller_manager.manager.ownership import OwnershipGroup
+from controller_manager.manager.runnable import Checks, Lifetime, Runnable
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import GenericConfig
+from controller_manager.options.leader_migration import COMPONENT
+from controller_manager.registry import Registry
+from controller_manager.runtime.descriptor import Descriptor
+
+
+def component_of(descriptor: Descriptor, config: GenericConfig) -> str | None:
+    """Return the component that runs a controller under the migration's lease.
+
+    `None` if the controller takes no part. The controller that runs first never does:
+    the others need what it makes.
+    """
+    migration = config.leader_migration
+    if migration is None or descriptor.runs_first:
+        return None
+    return migration.component_of(descriptor.name, *descriptor.aliases)
+
+
+def is_given_away(descriptor: Descriptor, config: GenericConfig) -> bool:
+    """Tell whether the configuration gives a controller to another manager."""
+    return component_of(descriptor, config) not in (None, COMPONENT)
+
+
+def migrated_controllers(build: Registry, config: GenericConfig) -> frozenset[str]:
+    """Return the selected controllers that run here under the migration's lease."""
+    if config.leader_migration is None:
+        return frozenset()
+    return frozenset(
+        each.name
+        for each in build.select(config.controllers)
+        if component_of(each, config) == COMPONENT
+    )
+
+
+class MigrationGroup(Runnable):
+    """Holds the lease of the migration, after the manager's own lease.
+
+    Without controllers that run under it the lease is left to other managers.
+    """
+
+    def __init__(
+        self,
+        names: frozenset[str],
+        ownership: OwnershipGroup,
+        start: Callable[[frozenset[str]], None],
+        logger: Logger,
+    ) -> None:
+        """Take the names of the controllers, and the group that holds the lease.
+
+        `start` lets the controllers of these names start.
+        """
+        self._names = names
+        self._ownership = ownership
+        self._start = start
+        self._logger = logger
+
+    async def run(self, life: Lifetime) -> None:
+        """Acquire the lease, for as long as it takes, then start the controllers."""
+        if not self._names:
+            return
+        await self._ownership.run(life)
+        await self._ownership.wait()
+        self._ownership.hold(life)
+        names = ", ".join(sorted(self._names))
+        self._logger.info("Leader migration: starting controllers", controllers=names)
+        self._start(self._names)
+
+    async def stop(self) -> None:
+        """Release the lease."""
+        await self._ownership.stop()
+
+    async def release(self) -> None:
+        """Release the lease, once, after a failure."""
+        await self._ownership.release()
+
+    def health(self) -> Checks:
+        """Return a check: whether a leader renews the lease of the migration."""
+        checks = self._ownership.health() if self._names else {}
+        return {f"leaderMigration-{name}": check for name, check in checks.items()}
