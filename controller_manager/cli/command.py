@@ -11,6 +11,7 @@ from click.shell_completion import get_completion_class
 
 from controller_manager.cli.cluster import demo_command, devcluster_command
 from controller_manager.cli.daemon import run, run_daemon
+from controller_manager.cli.doctor import doctor_command
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.flags import (
     PROBLEMS,
@@ -20,7 +21,7 @@ from controller_manager.cli.flags import (
     normalised,
     split,
 )
-from controller_manager.cli.help import NAME, config_help_text, help_text
+from controller_manager.cli.help import NAME, flags_help_text, help_text
 from controller_manager.cli.roles import roles_command
 from controller_manager.observability.log_output import drop_unwritten_output
 from controller_manager.observability.logs import Logger, make_logger
@@ -69,7 +70,8 @@ class ConfigCommand(click.Command):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags as the main help does, with their types."""
-        formatter.write(config_help_text(ctx.command.get_short_help_str(200)))
+        about = ctx.command.get_short_help_str(200)
+        formatter.write(flags_help_text("config", about))
 
 
 def _nearest(name: str, commands: Collection[str]) -> str:
@@ -199,6 +201,7 @@ def make_command() -> click.Group:
     group.add_command(completion_command)
     group.add_command(devcluster_command)
     group.add_command(demo_command)
+    group.add_command(doctor_command())
     group.add_command(help_command)
     group.add_command(roles_command)
     return group

@@ -59,7 +59,7 @@ async def run_daemon(config: Config, logger: Logger) -> None:
     log_loop_errors(logger)
     async with AsyncExitStack() as stack:
         stack.enter_context(library_logs(logger))
-        connections = await _connect(config, clock, logger, stack)
+        connections = await connect(config, clock, logger, stack)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
         registry = CollectorRegistry()
         LogCollectors(registry, logger.lost)
@@ -94,7 +94,7 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
     return stop
 
 
-async def _connect(
+async def connect(
     config: Config, clock: Clock, logger: Logger, stack: AsyncExitStack
 ) -> Connections:
     """Read all credentials and open the connections.
@@ -105,7 +105,7 @@ async def _connect(
 
     look_ups = LookUpSeconds()
 
-    def connect(
+    def opened(
         credentials: Credentials, reserve: FileReserve | None = None
     ) -> Transport:
         observe = look_ups.observe
@@ -125,7 +125,7 @@ async def _connect(
         )
     }
     transports = {
-        flag: connect(each) if each is not None else None
+        flag: opened(each) if each is not None else None
         for flag, each in reviewers.items()
     }
     own = config.generic.use_service_account_credentials
@@ -134,13 +134,13 @@ async def _connect(
     elects = config.generic.leader_election.leader_elect
     leases = 2 if config.generic.leader_migration is not None else 1
     return Connections(
-        manager=connect(manager),
-        anonymous=connect(anonymous) if own else None,
+        manager=opened(manager),
+        anonymous=opened(anonymous) if own else None,
         authentication=transports["--authentication-kubeconfig"],
         authorization=transports["--authorization-kubeconfig"],
         root_ca=root_ca or manager.authority(),
         credential_expires_at=manager.expires_at,
-        lease=connect(manager, FileReserve(_RESERVE * leases)) if elects else None,
+        lease=opened(manager, FileReserve(_RESERVE * leases)) if elects else None,
         counts=lambda: reduce(
             ConnectionCounts.plus, (each.counts() for each in everyone)
         ),

@@ -3,6 +3,7 @@
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from controller_manager.options.flag import Flag
@@ -50,16 +51,27 @@ def help_text(commands: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def config_help_text(about: str) -> str:
-    """Return the help of the subcommand that takes the daemon's flags."""
+def flags_help_text(
+    command: str, about: str, own: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Return the help of a subcommand that takes the daemon's flags.
+
+    `own` has the texts of the flags that only it has.
+    """
     width = _width()
     lines = [
         *textwrap.wrap(about, width),
         "",
         "Usage:",
-        f"  {NAME} config [flags]",
+        f"  {NAME} {command} [flags]",
+        *(["", f"Flags of {command}:", ""] if own else []),
+        *(
+            line
+            for head, text in own.items()
+            for line in _described(f"  {head}", text, width)
+        ),
         *_sections(width),
-        *_described("  -h, --help", "help for config", width),
+        *_described("  -h, --help", f"help for {command}", width),
     ]
     return "\n".join(lines) + "\n"
 

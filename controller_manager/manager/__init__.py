@@ -7,7 +7,8 @@ controller once its own caches are synced, and ``events`` writes the recorded ev
 All are runnables (see ``runnable``): they run, stop, and say whether they are healthy
 and ready.
 ``startup`` selects the controllers and makes them, each with a context that
-``contexts`` makes; ``absent`` names those of upstream that do not run; ``awaited``
+``contexts`` makes; ``absent`` names those of upstream that do not run, ``missing``
+the resources that the API server lacks; ``awaited``
 waits for resources that the API server lacks; ``health`` collects the checks of
 /healthz, /livez and /readyz; ``manager`` connects all parts. Nothing here
 knows a particular controller.

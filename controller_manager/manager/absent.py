@@ -5,6 +5,7 @@ lacks something, and this module names the same controllers: there is no second 
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,6 +16,8 @@ from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
+
+LEFT_OUT: Final = "--controllers leaves it out"
 
 
 class Absent(Struct, frozen=True):
@@ -44,6 +47,23 @@ def absent_controllers(build: Registry, config: Config, root_ca: str) -> list[Ab
     ]
 
 
+def starting_controllers(
+    build: Registry, config: Config, root_ca: str
+) -> tuple[Descriptor, ...]:
+    """Return the controllers that start with this config, once they can.
+
+    Left out are those that feature gates disable, that lack flags, and that leader
+    migration gives to another manager.
+    """
+    return tuple(
+        each
+        for each in build.select(config.generic.controllers)
+        if all(map(config.features.is_enabled, each.requires_gates))
+        and not is_given_away(each, config.generic)
+        and not each.lacks(config, root_ca)
+    )
+
+
 def _reasons(
     name: str,
     build: Registry,
@@ -66,7 +86,7 @@ def _reasons(
     if not all(gate.default for gate in off):
         return
     if descriptor not in selected:
-        yield "--controllers leaves it out"
+        yield LEFT_OUT
     elif off:
         gates = ",".join(f"{gate.name}=true" for gate in off)
         yield f"give --feature-gates={gates}"

@@ -71,7 +71,7 @@ class MigrationGroup(Runnable):
         if not self._names:
             return
         await self._ownership.run(life)
-        await self._ownership.wait()
+        await self._ownership.wait(life)
         self._ownership.hold(life)
         names = ", ".join(sorted(self._names))
         self._logger.info("Leader migration: starting controllers", controllers=names)

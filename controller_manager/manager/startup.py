@@ -10,10 +10,7 @@ from msgspec import Struct
 
 from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.client import Client
-from controller_manager.client.discovery import served_resources
 from controller_manager.client.errors import (
-    APIError,
-    ProtocolError,
     Redirected,
     TransportError,
     UntrustedServer,
@@ -24,6 +21,7 @@ from controller_manager.informers.controller_informers import ControllerInformer
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.manager.contexts import Contexts
 from controller_manager.manager.migration import component_of, is_given_away
+from controller_manager.manager.missing import Missing, missing_resources
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.registry import Registry
@@ -52,17 +50,6 @@ class Prepared(Struct, frozen=True):
     controller: Controller
     informers: ControllerInformers
     is_available: bool
-
-
-class Missing(Struct, frozen=True):
-    """The resources that the API server lacks.
-
-    `lacking` has them for each controller by its name; `problems` says which group
-    versions could not be discovered, and why.
-    """
-
-    lacking: Mapping[str, Sequence[str]]
-    problems: Mapping[str, str]
 
 
 class StartUp:
@@ -150,24 +137,7 @@ class StartUp:
 
         Resources of a group version that cannot be discovered count as missing.
         """
-        client = self._clients.manager()
-        served: dict[str, frozenset[str]] = {}
-        problems: dict[str, str] = {}
-        lacking: dict[str, list[str]] = {}
-        for descriptor in descriptors:
-            missing = lacking[descriptor.name] = []
-            for resource in descriptor.requires:
-                version = resource.api_version
-                if version not in served:
-                    served[version] = frozenset()
-                    try:
-                        found = await served_resources(client, version)
-                        served[version] = found or frozenset()
-                    except (APIError, TransportError, ProtocolError) as error:
-                        problems[version] = str(error)
-                if resource.plural not in served[version]:
-                    missing.append(f"{version}/{resource.plural}")
-        return Missing(lacking, problems)
+        return await missing_resources(self._clients.manager(), descriptors)
 
     def _drop_gated(self) -> None:
         """Leave out the controllers whose feature gates are not all enabled."""

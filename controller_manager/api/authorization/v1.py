@@ -75,6 +75,29 @@ class SubjectAccessReview(CompleteObject, frozen=True):
     status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
 
 
+class SelfSubjectAccessReviewSpec(APIStruct, frozen=True):
+    """The request that the user of the review wants to make."""
+
+    resource_attributes: ResourceAttributes | None = None
+    non_resource_attributes: NonResourceAttributes | None = None
+
+
+class SelfSubjectAccessReview(CompleteObject, frozen=True):
+    """Asks whether the user who sends it may make a request."""
+
+    spec: SelfSubjectAccessReviewSpec = SelfSubjectAccessReviewSpec()
+    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
+
+
+SELF_SUBJECT_ACCESS_REVIEWS: Resource[SelfSubjectAccessReview] = Resource(
+    "authorization.k8s.io",
+    "v1",
+    "selfsubjectaccessreviews",
+    "SelfSubjectAccessReview",
+    SelfSubjectAccessReview,
+    namespaced=False,
+)
+
 SUBJECT_ACCESS_REVIEWS: Resource[SubjectAccessReview] = Resource(
     "authorization.k8s.io",
     "v1",

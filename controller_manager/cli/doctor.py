@@ -1,0 +1,130 @@
+"""The subcommand that examines a cluster before a swap."""
+
+import os
+import socket
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import click
+
+from controller_manager.cli.daemon import connect, run
+from controller_manager.cli.failure import Failure
+from controller_manager.cli.flags import (
+    PROBLEMS,
+    daemon_options,
+    given_values,
+    make_config,
+    normalised,
+)
+from controller_manager.cli.help import flags_help_text
+from controller_manager.client.credentials import SERVICE_ACCOUNT, is_in_cluster
+from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.clock import SystemClock
+from controller_manager.doctor.checks import examine, local_checks
+from controller_manager.doctor.examination import Examination, OwnPod
+from controller_manager.doctor.finding import error
+from controller_manager.doctor.report import as_json, as_text, has_errors
+from controller_manager.doctor.running import Result, run_checks
+from controller_manager.observability.library_logs import library_logs
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import Config
+from controller_manager.options.durations import parse_duration
+from controller_manager.registry import registry
+
+_FORMATS: Final = {"text": as_text, "json": as_json}
+_OWN: Final = {"-o": "output", "--output": "output", "--check-timeout": "timeout"}
+_DEFAULTS: Final = {"output": "text", "timeout": "30s"}
+
+
+class DoctorCommand(click.Command):
+    """Takes the daemon's flags, ``-o FORMAT`` and ``--check-timeout DURATION``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the own flags out, and convert pflag's syntax to click's."""
+        rest: list[str] = []
+        words = iter(args)
+        for word in words:
+            name, equals, value = word.partition("=")
+            if name not in _OWN:
+                rest.append(word)
+                continue
+            ctx.meta[_OWN[name]] = value if equals else next(words, "")
+        return super().parse_args(ctx, normalised(ctx, rest))
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the flags as the main help does, after the own ones."""
+        about = ctx.command.get_short_help_str(200)
+        own = {
+            "-o, --output string": "The format of the report: text or json. "
+            '(default "text")',
+            "    --check-timeout duration": "How long each check may take. "
+            "(default 30s)",
+        }
+        formatter.write(flags_help_text("doctor", about, own))
+
+
+def _doctor(**given: tuple[str, ...]) -> None:
+    ctx = click.get_current_context()
+    config = make_config(given_values(given), ctx.meta[PROBLEMS])
+    output = ctx.meta.get("output", _DEFAULTS["output"])
+    if output not in _FORMATS:
+        raise Failure([f"--output: must be text or json, not {output!r}"])
+    seconds = _seconds(ctx.meta.get("timeout", _DEFAULTS["timeout"]))
+    results = run(_examine(config, seconds))
+    click.echo(_FORMATS[output](results), nl=False)
+    ctx.exit(1 if has_errors(results) else 0)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as problem:
+        message = f"--check-timeout: invalid argument: {problem}"
+        raise Failure([message]) from None
+    if seconds <= 0:
+        raise Failure([f"--check-timeout: must be longer than 0s, it is {text}"])
+    return seconds
+
+
+async def _examine(config: Config, seconds: float) -> list[Result]:
+    """Return what all checks find; credentials that cannot be used are one error."""
+    clock, logger = SystemClock(), silent_logger()
+    async with AsyncExitStack() as stack:
+        stack.enter_context(library_logs(logger))
+        try:
+            connections = await connect(config, clock, logger, stack)
+        except ConfigError as problem:
+            found = Result("credentials", (error(str(problem)),))
+            local = await run_checks(local_checks(config, clock), seconds)
+            return [found, *local]
+        examined = Examination(registry(), config, connections, clock, own_pod())
+        return await examine(examined, seconds)
+
+
+def own_pod() -> OwnPod | None:
+    """Return the pod of this process, `None` outside of a cluster.
+
+    ``POD_NAMESPACE`` and ``POD_NAME`` say it for a pod in the network of its node,
+    whose host name is the node's.
+    """
+    namespace, name = os.environ.get("POD_NAMESPACE"), os.environ.get("POD_NAME")
+    if namespace and name:
+        return OwnPod(namespace, name)
+    if not is_in_cluster():
+        return None
+    try:
+        namespace = (Path(SERVICE_ACCOUNT) / "namespace").read_text().strip()
+    except OSError:
+        return None
+    return OwnPod(namespace, name or socket.gethostname())
+
+
+def doctor_command() -> click.Command:
+    """Return the subcommand."""
+    return DoctorCommand(
+        "doctor",
+        callback=_doctor,
+        params=daemon_options(),
+        help="Say before a swap what would not work on the cluster, and why.",
+    )

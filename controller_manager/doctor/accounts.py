@@ -1,0 +1,94 @@
+"""Whether each controller's service account can be used, and what it may do."""
+
+import asyncio
+from typing import Final
+
+from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
+from controller_manager.client.errors import Forbidden, NotFound
+from controller_manager.client.service_accounts import NAMESPACE
+from controller_manager.doctor.examination import Examination
+from controller_manager.doctor.finding import Finding, error, ok, warning
+from controller_manager.doctor.reviews import as_account, as_self, denied, described
+from controller_manager.doctor.server import server_minor
+from controller_manager.runtime.permissions import Permission, allow, within
+from controller_manager.runtime.roles import controller_role_name
+from controller_manager.version import KUBERNETES_VERSION
+
+_THIS: Final = int(KUBERNETES_VERSION.split(".")[1])
+
+
+async def check_accounts(examined: Examination) -> list[Finding]:
+    """Check each account of the controllers with a review for each right of its role.
+
+    A role of an older API server may lack rights for what that server does not have.
+    """
+    needed = _needed(examined)
+    missing = await asyncio.gather(*(_is_missing(examined, each) for each in needed))
+    findings = await _missing(
+        examined, [name for name, gone in zip(needed, missing, strict=True) if gone]
+    )
+    client = examined.authorization or examined.client
+    try:
+        lacking = await asyncio.gather(
+            *(denied(as_account(client, name), needed[name]) for name in needed)
+        )
+    except Forbidden:
+        mend = "allow create subjectaccessreviews.authorization.k8s.io"
+        text = "cannot ask what the accounts of the controllers may do"
+        return [*findings, warning(text, mend)]
+    if not any(lacking):
+        return findings or [ok(f"all {len(needed)} accounts have their roles")]
+    _, minor = await server_minor(examined.client)
+    for name, permissions in zip(needed, lacking, strict=True):
+        if permissions:
+            finding = _lacking(name, permissions, needed[name])
+            is_older = minor is not None and minor < _THIS
+            findings.append(warning(*finding) if is_older else error(*finding))
+    return findings
+
+
+def _needed(examined: Examination) -> dict[str, list[Permission]]:
+    """Return the rights of each account; several controllers may share one."""
+    needed: dict[str, list[Permission]] = {}
+    for descriptor in examined.starting:
+        if descriptor.account:
+            needed.setdefault(descriptor.account, []).extend(descriptor.permissions)
+    return needed
+
+
+async def _is_missing(examined: Examination, account: str) -> bool:
+    try:
+        await examined.client.get(SERVICE_ACCOUNTS, NAMESPACE, account)
+    except NotFound:
+        return True
+    except Forbidden:
+        return False  # It may be there. A token request shows it, and needs no read.
+    return False
+
+
+async def _missing(examined: Examination, accounts: list[str]) -> list[Finding]:
+    """Return what is wrong with missing accounts: the manager makes them if it may."""
+    create = within(NAMESPACE, allow(SERVICE_ACCOUNTS, "create"))
+    if not accounts or not await denied(as_self(examined.client), create):
+        return []
+    listed = ", ".join(accounts)
+    mend = f"allow create serviceaccounts in {NAMESPACE}, or create them"
+    return [error(f"accounts that may not be created are missing: {listed}", mend)]
+
+
+def _lacking(
+    account: str, lacking: list[Permission], needed: list[Permission]
+) -> tuple[str, str]:
+    """Return message and mend for an account that lacks rights."""
+    role = controller_role_name(account)
+    if sum(len(each.verbs) for each in lacking) == sum(
+        len(each.verbs) for each in dict.fromkeys(needed)
+    ):
+        return (
+            f"{NAMESPACE}/{account} may do nothing: {role} is not bound to it",
+            "restart the API server, which makes it, or apply controller-manager roles",
+        )
+    return (
+        f"{NAMESPACE}/{account} may not {described(lacking)}",
+        f"delete the cluster role {role}, and restart the API server, which makes it",
+    )

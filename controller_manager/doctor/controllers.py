@@ -1,0 +1,45 @@
+"""What does not start with this config, and the flags that have no effect."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from controller_manager.doctor.examination import Examination
+from controller_manager.doctor.finding import Finding, error, ok, warning
+from controller_manager.manager.absent import LEFT_OUT, Absent, absent_controllers
+from controller_manager.options.config import Config
+
+_LEASE: Final = ("kube-system", "kube-controller-manager")
+
+
+async def check_controllers(examined: Examination) -> list[Finding]:
+    """Check that the config starts all that the former manager runs by default.
+
+    With another lease than upstream's, the other controllers run elsewhere.
+    """
+    if not examined.starting:
+        return [error("no controller starts", "name one in --controllers")]
+    election = examined.config.generic.leader_election
+    is_replacing = (election.resource_namespace, election.resource_name) == _LEASE
+    if not election.leader_elect or not is_replacing:
+        return [ok(f"{len(examined.starting)} controllers start")]
+    absent = absent_controllers(examined.build, examined.config, examined.root_ca)
+    if not absent:
+        return [ok(f"{len(examined.starting)} controllers start, none is left out")]
+    return list(_warnings(absent))
+
+
+def _warnings(absent: Sequence[Absent]) -> Iterator[Finding]:
+    left_out = [each.name for each in absent if each.why == LEFT_OUT]
+    if left_out:
+        text = f"--controllers leaves out {', '.join(left_out)}"
+        yield warning(text, "name them there, unless another manager runs them")
+    for each in absent:
+        if each.why != LEFT_OUT:
+            yield warning(f"{each.name} would not run", each.why)
+
+
+async def check_flags(config: Config) -> list[Finding]:
+    """Repeat the warnings of the config, which the daemon logs at its start."""
+    if not config.warnings:
+        return [ok("all flags have an effect")]
+    return [warning(each) for each in config.warnings]

@@ -1,0 +1,135 @@
+"""``controller-manager doctor``, over HTTPS and with the identity of kubeadm."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from controller_manager.cli.command import make_command
+from controller_manager.cli.doctor import own_pod
+from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.testing.development_cluster import DevelopmentCluster
+from controller_manager.devcluster.testing.settings import ClusterSettings
+from controller_manager.doctor.examination import OwnPod
+from tests.controllers.certificates.authorities import write_authority
+
+
+def doctor(*arguments: str) -> Result:
+    return CliRunner().invoke(make_command(), ["doctor", *arguments])
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run a cluster with roles; yield the kubeconfig of kubeadm's user."""
+    settings = ClusterSettings(nodes=0, controllers=(), rbac=True)
+    path = tmp_path_factory.mktemp("kubeadm") / "controller-manager.conf"
+    with DevelopmentCluster(settings) as cluster:
+        config = yaml.safe_load(cluster.kubeconfig.read_text())
+        path.write_text(yaml.safe_dump({**config, "current-context": MANAGER}))
+        yield str(path)
+
+
+@pytest.fixture
+def flags(kubeconfig: str, tmp_path: Path) -> list[str]:
+    """Return the flags with which two controllers run under a lease of their own."""
+    certificate, key = write_authority(tmp_path)
+    return [
+        *(f"--{each}kubeconfig={kubeconfig}" for each in ("", "authentication-")),
+        f"--authorization-kubeconfig={kubeconfig}",
+        *("--controllers=ttl,csrsigning", "--use-service-account-credentials"),
+        "--leader-elect-resource-name=two-controllers",
+        *("--cluster-signing-cert-file", certificate),
+        *("--cluster-signing-key-file", key),
+    ]
+
+
+def test_all_is_well_and_the_exit_code_is_0(flags: list[str]) -> None:
+    result = doctor(*flags)
+    lines = result.output.splitlines()
+    assert (result.exit_code, [line[:9] for line in lines]) == (0, ["ok       "] * 15)
+
+
+def test_an_error_is_one_line_and_the_exit_code_is_1(
+    flags: list[str], tmp_path: Path
+) -> None:
+    """As JSON, too; the other checks are not concerned."""
+    (tmp_path / "ca.key").unlink()
+    result = doctor("-o", "json", *flags)
+    document = json.loads(result.output)
+    assert (result.exit_code, document["ok"]) == (1, False)
+    (fault,) = (each for each in document["findings"] if each["level"] != "ok")
+    assert fault["check"] == "keys"
+    text = doctor(*flags, "--output=text")
+    assert text.exit_code == 1
+    assert [line for line in text.output.splitlines() if line.startswith("error")] == [
+        f"error    keys            {fault['message']}; mend: {fault['mend']}"
+    ]
+
+
+def test_credentials_that_cannot_be_used_are_one_line() -> None:
+    """The checks that need no API server run all the same."""
+    result = doctor("--kubeconfig=/nonexistent/file")
+    assert (result.exit_code, result.output) == (
+        1,
+        (
+            "error    credentials  kubeconfig /nonexistent/file: No such file or "
+            "directory\n"
+            "ok       flags        all flags have an effect\n"
+            "ok       keys         0 files can be read and used\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-o", "yaml"], "--output: must be text or json, not 'yaml'"),
+        (["--check-timeout=0s"], "--check-timeout: must be longer than 0s, it is 0s"),
+        (
+            ["--check-timeout", "soon"],
+            (
+                "--check-timeout: invalid argument: not a duration: 'soon'; write it "
+                "as 10s, 1m30s or 12h"
+            ),
+        ),
+        (
+            ["--controllers=jobb"],
+            (
+                '--controllers: "jobb" is not in the list of known controllers: try '
+                "job-controller"
+            ),
+        ),
+    ],
+)
+def test_bad_flags_are_one_line(arguments: list[str], line: str) -> None:
+    result = doctor(*arguments)
+    assert (result.exit_code, result.output) == (1, f"Error: {line}\n")
+
+
+def test_the_own_pod_is_known_by_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For a pod in the network of its node, whose host name is the node's."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert own_pod() is None
+    monkeypatch.setenv("POD_NAMESPACE", "kube-system")
+    monkeypatch.setenv("POD_NAME", "manager-a")
+    assert own_pod() == OwnPod("kube-system", "manager-a")
+
+
+def test_the_help_has_the_own_flags_first() -> None:
+    lines = doctor("--help").output.splitlines()
+    assert lines[:9] == [
+        "Say before a swap what would not work on the cluster, and why.",
+        "",
+        "Usage:",
+        "  controller-manager doctor [flags]",
+        "",
+        "Flags of doctor:",
+        "",
+        "  -o, --output string",
+        '                The format of the report: text or json. (default "text")',
+    ]

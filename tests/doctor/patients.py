@@ -1,0 +1,165 @@
+"""Clusters that tests examine, healthy ones at first."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from controller_manager.api.meta import PartialObject
+from controller_manager.api.rbac.v1 import CLUSTER_ROLES
+from controller_manager.api.resource import Resource
+from controller_manager.client.builder import Connections
+from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.client.transport import Transport
+from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.server.authentication import User
+from controller_manager.doctor.checks import examine, local_checks
+from controller_manager.doctor.examination import Examination, OwnPod
+from controller_manager.doctor.finding import Level
+from controller_manager.doctor.report import as_text
+from controller_manager.doctor.running import Result, run_checks
+from controller_manager.options.config import Config
+from controller_manager.options.parsing import parse
+from controller_manager.registry import registry
+from tests.clusters import ROOT_CA, Cluster, RecordingTransport
+from tests.controllers.certificates.authorities import pem_of, write_authority
+
+JSON = dict[str, Any]
+_PATIENCE = 60.0
+BINDINGS: Resource[PartialObject] = Resource(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "clusterrolebindings",
+    "ClusterRoleBinding",
+    PartialObject,
+    namespaced=False,
+)
+ROLE_BINDINGS: Resource[PartialObject] = Resource(
+    "rbac.authorization.k8s.io",
+    "v1",
+    "rolebindings",
+    "RoleBinding",
+    PartialObject,
+)
+
+
+class Patient:
+    """A cluster with roles, and a manager's flags with which all is well."""
+
+    def __init__(self, directory: Path, cluster: Cluster | None = None) -> None:
+        self.cluster = cluster or Cluster(rbac=True)
+        self.cluster.server.tokens.add("manager", User(MANAGER))
+        self.way = RecordingTransport(InMemoryTransport(self.cluster.server, "manager"))
+        self.transport: Transport = self.way
+        self.certificate, self.key = write_authority(directory)
+        tokens = directory / "sa.key"
+        tokens.write_bytes(pem_of(rsa.generate_private_key(65537, 2048)))
+        self.flags = {
+            "use-service-account-credentials": "true",
+            "cluster-signing-cert-file": self.certificate,
+            "cluster-signing-key-file": self.key,
+            "service-account-private-key-file": str(tokens),
+            "allocate-node-cidrs": "true",
+            "cluster-cidr": "10.244.0.0/16",
+        }
+        self.pod: OwnPod | None = None
+        self.reviewer: Transport | None = self.way
+
+    def _config(self, **flags: str) -> Config:
+        given = self.flags | {
+            name.replace("_", "-"): value for name, value in flags.items()
+        }
+        return parse({name: (value,) for name, value in given.items()}, registry())
+
+    async def examined(self, **flags: str) -> list[Result]:
+        """Return what the checks find; underscores in `flags` stand for dashes."""
+        config = self._config(**flags)
+        connections = Connections(
+            self.transport,
+            authentication=self.reviewer,
+            authorization=self.reviewer,
+            root_ca=ROOT_CA,
+        )
+        clock = self.cluster.clock
+        examined = Examination(registry(), config, connections, clock, self.pod)
+        return await examine(examined, _PATIENCE)
+
+    async def faults(self, **flags: str) -> list[str]:
+        """Return the lines that are not ok, with single spaces."""
+        return _not_ok(await self.examined(**flags))
+
+    async def line(self, check: str, **flags: str) -> str:
+        """Return the only line of a check, with single spaces."""
+        results = await self.examined(**flags)
+        (line,) = as_text(
+            [each for each in results if each.check == check]
+        ).splitlines()
+        return " ".join(line.split())
+
+    async def local_faults(self) -> list[str]:
+        """Return the lines that are not ok of the checks that need no API server."""
+        results = await run_checks(
+            local_checks(self._config(), self.cluster.clock), _PATIENCE
+        )
+        return _not_ok(results)
+
+    async def forbid(self, role: str, verb: str, resource: str) -> None:
+        """Take a verb on a resource out of a cluster role."""
+        found = await self.cluster.client.get_json(CLUSTER_ROLES, "", role)
+        found["rules"] = [
+            each for rule in found["rules"] for each in _without(rule, verb, resource)
+        ]
+        await self.cluster.client.update_json(CLUSTER_ROLES, found)
+
+
+def _not_ok(results: list[Result]) -> list[str]:
+    lines = as_text(results).splitlines()
+    return [" ".join(line.split()) for line in lines if not line.startswith(Level.OK)]
+
+
+def _without(rule: JSON, verb: str, resource: str) -> Iterator[JSON]:
+    """Yield the rule without a verb on a resource."""
+    resources = rule.get("resources", ())
+    if resource not in resources or verb not in rule["verbs"]:
+        yield rule
+        return
+    for each in resources:
+        taken = {verb} if each == resource else set()
+        if verbs := [one for one in rule["verbs"] if one not in taken]:
+            yield {**rule, "resources": [each], "verbs": verbs}
+
+
+def lease(holder: str, renewed: str, name: str = "kube-controller-manager") -> JSON:
+    """Return a lease of 15 seconds."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": 15,
+            "renewTime": renewed,
+        },
+    }
+
+
+def static_pod(*command: str) -> Mapping[str, Any]:
+    """Return the parts of a static pod of kubeadm's."""
+    return {
+        "metadata": {
+            "name": "kube-controller-manager-a",
+            "namespace": "kube-system",
+            "labels": {"component": "kube-controller-manager"},
+        },
+        "spec": {
+            "nodeName": "a",
+            "containers": [
+                {
+                    "name": "kube-controller-manager",
+                    "image": "registry.k8s.io/kube-controller-manager:v1.36.2",
+                    "command": ["kube-controller-manager", *command],
+                }
+            ],
+        },
+    }
