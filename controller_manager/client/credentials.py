@@ -37,6 +37,8 @@ from controller_manager.client.tokens import (
 )
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger, silent_logger
+from controller_manager.options.checks import no_user
+from controller_manager.urls import without_user
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -165,6 +167,9 @@ class Credentials:
 
 
 def _check_server(server: str) -> None:
+    if problem := no_user(server):
+        msg = f"server {without_user(server)!r}: {problem}"
+        raise ConfigError(msg)
     try:
         parts = urlsplit(server)
         usable = parts.scheme in ("http", "https") and parts.hostname
@@ -179,12 +184,17 @@ def _check_server(server: str) -> None:
 def _checked_proxy(proxy: str | None) -> str | None:
     if not proxy:
         return None
+    shown = without_user(proxy)
+    if proxy.partition("://")[0].lower() not in ("http", "https"):
+        msg = f"proxy-url {shown!r}: only http:// and https:// proxies are supported"
+        raise ConfigError(msg)
     try:
-        scheme = urlsplit(proxy).scheme
+        parts = urlsplit(proxy)
+        _ = parts.port  # raises ValueError if it is out of range
     except ValueError:
-        scheme = ""
-    if scheme not in ("http", "https"):
-        msg = f"proxy-url {proxy!r}: only http:// and https:// proxies are supported"
+        parts = None
+    if parts is None or not parts.hostname:
+        msg = f"proxy-url {shown!r}: it needs a host, and a port from 0 to 65535"
         raise ConfigError(msg)
     return proxy
 

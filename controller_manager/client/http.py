@@ -39,6 +39,7 @@ from controller_manager.client.resolver import (
 )
 from controller_manager.client.sessions import Session, Sessions
 from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.urls import without_user
 
 _CONNECT_TIMEOUT = 10.0
 _DNS_SECONDS = 30
@@ -312,6 +313,12 @@ def _transport_error(
         return RequestTimeout(f"{what}: no answer within {request.timeout:g} s")
     if isinstance(error, ssl.SSLError):
         return TransportError(f"{what}: no TLS connection: {error.reason or error}")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        # The text of the error has the proxy's URL, with its password.
+        proxy = without_user(str(error.request_info.real_url))
+        return TransportError(
+            f"{what}: the proxy {proxy} answered {error.status} {error.message}"
+        )
     return TransportError(f"{what}: {error or type(error).__name__}")
 
 

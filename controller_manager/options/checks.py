@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.options.durations import parse_duration
+from controller_manager.urls import has_user
 from controller_manager.version import KUBERNETES_VERSION
 from controller_manager.yaml_files import UnreadableFile, read_document
 
@@ -47,6 +48,19 @@ def at_least_a_second(value: str) -> str:
 def at_most_two(value: str) -> str:
     """Check that a comma-separated list has two entries at most."""
     return "must not have more than two entries" if value.count(",") > 1 else ""
+
+
+def no_user(value: str) -> str:
+    """Check that a URL holds no user name and no password; the problem shows neither.
+
+    client-go 1.36 sends them as basic authentication.
+    """
+    if not has_user(value):
+        return ""
+    return (
+        "the URL must not hold a user name or a password; "
+        "give them in the user section of a kubeconfig"
+    )
 
 
 def metric_names(value: list[str]) -> str:

@@ -8,6 +8,7 @@ from controller_manager.options.checks import (
     metric_labels,
     metric_labels_file,
     metric_names,
+    no_user,
     previous_minor,
     range_allocator,
     readable_document,
@@ -447,6 +448,7 @@ _MISC: Final = section(
         "string",
         None,
         "The address of the Kubernetes API server (overrides any value in kubeconfig).",
+        check=no_user,
     ),
 )
 

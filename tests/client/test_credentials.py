@@ -594,7 +594,7 @@ def test_a_user_of_wrong_types_is_one_line(
     [
         ({"insecure-skip-tls-verify": "false"}, "Expected `bool | null`, got `str`"),
         ({"proxy-url": 5}, "proxy-url: Expected `str | null`, got `int`"),
-        ({"proxy-url": "http://[x"}, "only http:// and https:// proxies"),
+        ({"proxy-url": "http://[x"}, "it needs a host, and a port from 0 to 65535"),
         ({"tls-server-name": 5}, "tls-server-name: Expected"),
         (
             {"certificate-authority": "/dev/null"},
