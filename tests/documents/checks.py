@@ -79,6 +79,10 @@ OTHERS = frozenset(
         "--tag",  # docker
         "--insecure",  # curl
         "--silent",
+        "--tail",
+        "--previous",
+        "--cert",
+        "--key",
     }
 )
 """Flags of other programs."""
@@ -99,6 +103,7 @@ PROGRAMS = frozenset(
             "sed",
             "tee",
         ),
+        *("cd", "chmod", "printf"),
     )
 )
 """Programs whose arguments are not looked at."""
@@ -221,6 +226,8 @@ def _command_problem(command: Command, page: Page) -> str:
 
 def _daemon_problem(arguments: list[str], output: str) -> str:
     root = make_command()
+    if arguments == ["--version"]:
+        return ""
     if arguments and arguments[0] in ("completion", "config"):
         result = CliRunner().invoke(root, arguments)
         if output:

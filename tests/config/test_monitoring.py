@@ -1,0 +1,365 @@
+"""Monitoring: what is scraped and how, and each alert with its runbook."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from controller_manager.cli.flags import make_config as parsed
+from controller_manager.client.builder import Connections
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.registry import registry
+from tests.clusters import Cluster, make_config
+from tests.documents.markdown import Page, commands
+
+JSON = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+BASE = ROOT / "config" / "base"
+MONITORING = ROOT / "config" / "monitoring"
+RUNBOOKS = ROOT / "docs" / "runbooks"
+GUIDE = ROOT / "docs" / "monitoring.md"
+
+WITHOUT_OPERATOR = (MONITORING, MONITORING / "trial")
+WITH_OPERATOR = (MONITORING / "operator", MONITORING / "trial-operator")
+OPERATOR = "monitoring.coreos.com/v1"
+
+KUBECTL = frozenset(
+    ("api-resources", "apply", "create", "delete", "describe", "get", "logs", "top")
+)
+"""Commands of kubectl that the runbooks may use."""
+
+
+def documents(path: Path) -> list[JSON]:
+    """Return the objects of a file, none for one that patches."""
+    found = list(yaml.safe_load_all(path.read_text()))
+    return [each for each in found if isinstance(each, dict)]
+
+
+def objects(directory: Path) -> list[JSON]:
+    """Return the objects of the files that a directory has itself."""
+    return [
+        each
+        for path in sorted(directory.glob("*.yaml"))
+        for each in documents(path)
+        if each["kind"] != "Kustomization"
+    ]
+
+
+def rules() -> list[JSON]:
+    """Return all alerts."""
+    return [
+        rule
+        for directory in WITH_OPERATOR
+        for each in objects(directory)
+        if each["kind"] == "PrometheusRule"
+        for group in each["spec"]["groups"]
+        for rule in group["rules"]
+    ]
+
+
+def alerts() -> list[str]:
+    return [rule["alert"] for rule in rules()]
+
+
+def metrics_of_the_daemon(cluster: Cluster) -> set[str]:
+    prometheus = CollectorRegistry()
+    ControllerManager(
+        make_config(leader_election=LeaderElectionConfig()),
+        Connections(cluster.transport),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        registry=prometheus,
+    )
+    suffixes = {
+        "histogram": ("_bucket", "_count", "_sum"),
+        "counter": ("_total",),
+    }
+    of_daemon = {
+        f"{metric.name}{suffix}"
+        for metric in prometheus.collect()
+        for suffix in suffixes.get(metric.type, ("",))
+    }
+    of_controllers = {
+        f"{name}{suffix}"
+        for descriptor in registry().descriptors
+        for name in descriptor.metrics
+        for suffix in ("", *suffixes["histogram"])
+    }
+    return of_daemon | of_controllers
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    for rule in rules():
+        yield rule["alert"], rule["expr"]
+    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+    for path in sorted(RUNBOOKS.glob("*.md")):
+        for block in Page.at(path).blocks("promql"):
+            for line in block.splitlines():
+                yield path.stem, line
+
+
+@pytest.mark.looptime
+async def test_alerts_panels_and_runbooks_ask_for_metrics_that_there_are(
+    cluster: Cluster,
+) -> None:
+    """By name; a misspelt one would be silent for ever."""
+    known = metrics_of_the_daemon(cluster) | {"up"}
+    for title, expression in expressions():
+        asked = set(re.findall(r"([a-z_]+)\{", expression))
+        assert asked, title
+        assert asked <= known, title
+
+
+def test_every_alert_has_a_severity_a_summary_and_a_runbook() -> None:
+    names = alerts()
+    assert len(names) == len(set(names)) == 11
+    assert {
+        rule["alert"]: (
+            rule["labels"]["severity"] in ("critical", "warning"),
+            rule["annotations"]["summary"].endswith("."),
+            rule["annotations"]["runbook"],
+        )
+        for rule in rules()
+    } == {name: (True, True, f"docs/runbooks/{name}.md") for name in names}
+
+
+def test_every_alert_has_a_page_and_every_page_an_alert() -> None:
+    pages = {path.stem for path in RUNBOOKS.glob("*.md")} - {"README"}
+    assert pages == set(alerts())
+    listed = re.findall(
+        r"^\| \[(\w+)\]", (RUNBOOKS / "README.md").read_text(), re.MULTILINE
+    )
+    assert listed == sorted(alerts())
+
+
+@pytest.mark.parametrize("alert", alerts())
+def test_a_runbook_says_what_it_means_how_to_look_and_how_to_mend(alert: str) -> None:
+    """With the severity of the alert, and with commands of kubectl that exist."""
+    page = Page.at(RUNBOOKS / f"{alert}.md")
+    (rule,) = (each for each in rules() if each["alert"] == alert)
+    titles = re.findall(r"^#+ (.+)$", page.prose, re.MULTILINE)
+    assert titles == [alert, "What it means", "How to look", "How to mend"]
+    assert f"Severity: {rule['labels']['severity']}." in page.text
+    assert all(page.section(title).strip() for title in titles[1:])
+    used = {
+        next(
+            word
+            for previous, word in zip(each.words, each.words[1:], strict=False)
+            if not word.startswith("-") and previous != "-n"
+        )
+        for script in page.blocks("sh")
+        for each in commands(script)
+        if each.words[0] == "kubectl"
+    }
+    assert used <= KUBECTL
+
+
+def test_the_log_lines_that_runbooks_look_for_are_those_of_the_program() -> None:
+    source = "".join(
+        path.read_text() for path in (ROOT / "controller_manager").rglob("*.py")
+    )
+    searched = {
+        text
+        for path in RUNBOOKS.glob("*.md")
+        for text in re.findall(r"grep '(.+?)'", path.read_text())
+    }
+    assert len(searched) > 4
+    assert {text for text in searched if text not in source} == set()
+
+
+# What is scraped
+
+
+def test_only_what_stands_in_its_place_is_scraped_as_kube_controller_manager() -> None:
+    """The trial has a job of its own: it does not hide that the other is down."""
+    jobs = {}
+    for directory, services in zip(WITH_OPERATOR, WITHOUT_OPERATOR, strict=True):
+        (monitor,) = documents(directory / "service-monitor.yaml")
+        (service,) = documents(services / "service.yaml")
+        labels = service["metadata"]["labels"]
+        assert monitor["spec"]["selector"]["matchLabels"] == labels
+        assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
+        job = labels[monitor["spec"]["jobLabel"]]
+        jobs[job] = service["spec"]["selector"]
+        assert all("relabelings" not in each for each in monitor["spec"]["endpoints"])
+    assert jobs == {
+        "kube-controller-manager": {
+            "component": "kube-controller-manager",
+            "tier": "control-plane",
+        },
+        "controller-manager": {"app.kubernetes.io/name": "controller-manager"},
+    }
+    (deployment,) = documents(BASE / "deployment.yaml")
+    template = deployment["spec"]["template"]
+    assert template["metadata"]["labels"] == jobs["controller-manager"]
+    ports = {each["name"] for each in template["spec"]["containers"][0]["ports"]}
+    (service,) = documents(MONITORING / "trial" / "service.yaml")
+    assert {each["targetPort"] for each in service["spec"]["ports"]} <= ports
+
+
+def endpoints() -> list[JSON]:
+    return [
+        endpoint
+        for directory in WITH_OPERATOR
+        for monitor in documents(directory / "service-monitor.yaml")
+        for endpoint in monitor["spec"]["endpoints"]
+    ]
+
+
+def test_a_token_goes_to_verified_peers_only() -> None:
+    """Each monitor names an authority and a name; none skips the verification."""
+    for endpoint in endpoints():
+        assert endpoint["scheme"] == "https"
+        settings = endpoint["tlsConfig"]
+        assert "insecureSkipVerify" not in settings
+        assert {"ca", "caFile"} & settings.keys()
+        assert settings["serverName"].endswith(".svc")
+
+
+@pytest.mark.parametrize("script", [0, 1], ids=["static-pod", "trial"])
+def test_the_certificates_of_the_guide_are_verified_by_the_monitors(
+    tmp_path: Path, script: int
+) -> None:
+    """The commands are run as they stand; Prometheus verifies as openssl does here."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl")
+    sections = Page(GUIDE, Page.at(GUIDE).section("Certificates")).blocks("sh")
+    lines = sections[script].replace("cd /etc/kubernetes/pki\n", "")
+    lines = re.sub(r"^kubectl (.*\\\n)*.*\n", "", lines, flags=re.MULTILINE)
+    authority = "openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj /CN=kubernetes"
+    run = f"set -e\n{authority} -keyout ca.key -out ca.crt\n{lines}"
+    subprocess.run(
+        ["sh", "-c", run], cwd=tmp_path, check=True, capture_output=True, timeout=60
+    )
+    name = endpoints()[script]["tlsConfig"]["serverName"]
+    trusted, certificate = (
+        ("ca.crt", "controller-manager-serving.crt"),
+        ("tls.crt", "tls.crt"),
+    )[script]
+    verify = [openssl, "verify", "-CAfile", trusted, "-purpose", "sslserver"]
+    for host, code in ((name, 0), ("other.svc", 2)):
+        result = subprocess.run(
+            [*verify, "-verify_hostname", host, certificate],
+            cwd=tmp_path,
+            check=False,
+            capture_output=True,
+        )
+        assert result.returncode == code
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "static-pod/kube-controller-manager1+json.yaml",
+        "trial/serving-certificate.yaml",
+    ],
+)
+def test_the_patches_add_flags_with_their_files(path: Path) -> None:
+    """Each file is in a volume that the patch mounts where the flag says."""
+    operations = yaml.safe_load((MONITORING / path).read_text())
+    assert {each["op"] for each in operations} == {"add"}
+    values = [each["value"] for each in operations]
+    flags = [each for each in values if isinstance(each, str)]
+    config = parsed(
+        {
+            name: (value,)
+            for name, _, value in (each[2:].partition("=") for each in flags)
+        },
+        [],
+    )
+    assert config.warnings == ()
+    added = [each for each in values if isinstance(each, dict)]
+    mounts = [each for each in added if "mountPath" in each]
+    volumes = {each["name"] for each in added if "mountPath" not in each}
+    assert {each["name"] for each in mounts} == volumes
+    files = {each.partition("=")[2] for each in flags if "-file=" in each}
+    assert len(files) == 2
+    assert all(
+        any(file.startswith(mount["mountPath"]) for mount in mounts) for file in files
+    )
+
+
+# With and without the Prometheus operator
+
+
+def test_no_directory_needs_the_operator_for_a_part_only() -> None:
+    """Else an API server without the operator would take the other part."""
+    for directory in WITHOUT_OPERATOR:
+        assert OPERATOR not in {each["apiVersion"] for each in objects(directory)}
+    for directory in WITH_OPERATOR:
+        assert {each["apiVersion"] for each in objects(directory)} == {OPERATOR}
+
+
+@pytest.mark.parametrize(
+    "directory", [*WITHOUT_OPERATOR, *WITH_OPERATOR], ids=lambda path: path.name
+)
+def test_a_kustomization_names_every_file_beside_it(directory: Path) -> None:
+    (found,) = documents(directory / "kustomization.yaml")
+    named = [*found["resources"]]
+    named += [each["path"] for each in found.get("patches", ())]
+    named += [
+        file for each in found.get("configMapGenerator", ()) for file in each["files"]
+    ]
+    assert [each for each in named if not (directory / each).exists()] == []
+    files = {each.name for each in directory.iterdir() if each.is_file()}
+    assert files - {"kustomization.yaml"} == {
+        each for each in named if not each.startswith("..")
+    }
+
+
+@pytest.mark.parametrize(
+    "directory", [*WITHOUT_OPERATOR, *WITH_OPERATOR], ids=lambda path: path.name
+)
+def test_kustomize_builds_the_monitoring(directory: Path) -> None:
+    """The trial gets its certificate; everything else stands in its own namespace."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("no kubectl")
+    built = subprocess.run(
+        [kubectl, "kustomize", str(directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unknown command" in built.stderr:
+        pytest.skip("this kubectl has no kustomize")
+    assert built.returncode == 0, built.stderr
+    deployments = [
+        each["spec"]["template"]["spec"]
+        for each in yaml.safe_load_all(built.stdout)
+        if each["kind"] == "Deployment"
+    ]
+    if directory != MONITORING / "trial":
+        assert deployments == []
+        return
+    (pod,) = deployments
+    (container,) = pod["containers"]
+    assert container["args"][-2:] == [
+        "--tls-cert-file=/etc/serving/tls.crt",
+        "--tls-private-key-file=/etc/serving/tls.key",
+    ]
+    assert container["volumeMounts"][-1] == {
+        "mountPath": "/etc/serving",
+        "name": "serving",
+        "readOnly": True,
+    }
+    assert pod["volumes"][-1] == {
+        "name": "serving",
+        "secret": {"defaultMode": 0o440, "secretName": "controller-manager-serving"},
+    }
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
