@@ -15,6 +15,7 @@ from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.trust import set_verify_flags
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
+from controller_manager.options.tls import DEFAULT_CIPHERS
 
 _TLS_CHECK: Final = 10.0
 """Seconds after which certificate files are read again."""
@@ -122,6 +123,7 @@ class TLSSettings(Struct):
                 cadata=pem_only(authority) if authority else None
             )
             set_verify_flags(context)
+            context.set_ciphers(":".join(DEFAULT_CIPHERS))
             if not self.material.verify:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE

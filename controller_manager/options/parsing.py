@@ -537,6 +537,7 @@ def _is_tls_13(options: Options) -> bool:
 
 
 def _ciphers(options: Options) -> tuple[str, ...]:
+    """Return OpenSSL's names of the chosen suites; as in Go, their order is fixed."""
     names = []
     for name in options.words("tls-cipher-suites"):
         if name in tls.CIPHER_SUITES:
@@ -553,7 +554,7 @@ def _ciphers(options: Options) -> tuple[str, ...]:
     chosen = options.words("tls-cipher-suites")
     if chosen and not names and not set(chosen) & tls.TLS_13_SUITES:
         options.problem("tls-cipher-suites", "none of them is secure enough to offer")
-    return tuple(names)
+    return tuple(name for name in tls.DEFAULT_CIPHERS if name in names)
 
 
 def _curve(options: Options) -> str:
