@@ -9,6 +9,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtensionOID, NameOID
 from msgspec import Struct
 
@@ -24,6 +25,9 @@ _UNREADABLE: Final = (
     x509.UnsupportedGeneralNameType,
 )
 """What the parser raises for a request that is not well-formed."""
+
+_CURVES: Final = frozenset(("secp224r1", "secp256r1", "secp384r1", "secp521r1"))
+"""The curves that Go's crypto/x509 knows."""
 
 
 class InvalidRequest(ValueError):  # noqa: N818 - named after what it checks
@@ -53,15 +57,24 @@ class ParsedRequest(Struct, frozen=True):
     request: x509.CertificateSigningRequest
 
     def is_signed(self) -> bool:
-        """Tell whether the request is signed by the key that it has."""
+        """Tell whether the request is signed by the key that it has.
+
+        A signature that Go's crypto/x509 does not verify, of Ed448 or DSA, is none.
+        """
         try:
-            return self.request.is_signature_valid
+            return self.request.is_signature_valid and isinstance(
+                self.request.public_key(),
+                rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey,
+            )
         except _UNREADABLE:
             return False
 
 
 def parse_request(encoded: str | None) -> ParsedRequest:
-    """Return the request in the field ``spec.request``; raises InvalidRequest."""
+    """Return the request in the field ``spec.request``.
+
+    Raises InvalidRequest, also for a key on a curve that Go does not know.
+    """
     try:
         data = base64.b64decode(encoded or "", validate=True)
     except (binascii.Error, ValueError) as error:
@@ -79,6 +92,10 @@ def parse_request(encoded: str | None) -> ParsedRequest:
 
 
 def _parsed(request: x509.CertificateSigningRequest) -> ParsedRequest:
+    key = request.public_key()
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name not in _CURVES:
+        msg = "x509: unsupported elliptic curve"
+        raise InvalidRequest(msg)
     with warnings.catch_warnings():
         # A node's name may be longer than X.520 allows; Go does not mind.
         warnings.simplefilter("ignore")

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric import rsa
+
 from controller_manager.api.certificates.v1 import (
     KUBE_APISERVER_CLIENT,
     KUBELET_CLIENT,
@@ -14,6 +16,8 @@ from controller_manager.control.certificates.kubelet import (
 )
 from controller_manager.control.certificates.request import ParsedRequest
 
+_RSA_BITS: Final = 2048
+
 _CLIENT_AUTH: Final = "client auth"
 _CLIENT_USAGES: Final = ("digital signature", "key encipherment", _CLIENT_AUTH)
 
@@ -23,8 +27,12 @@ def complaint_of(
 ) -> str | None:
     """Return why a signer refuses a request, in upstream's words, or `None`.
 
-    The signer kubernetes.io/legacy-unknown refuses none.
+    The signer kubernetes.io/legacy-unknown refuses short RSA keys only, as all do. That
+    is stricter than upstream, which signs those of 1,024 bits.
     """
+    key = parsed.request.public_key()
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < _RSA_BITS:
+        return f"the RSA key has {key.key_size} bits, at least {_RSA_BITS} are required"
     if signer == KUBE_APISERVER_CLIENT:
         return _client_complaint(usages)
     if signer == KUBELET_CLIENT:
