@@ -1,15 +1,16 @@
 # A drop-in for kube-controller-manager's image: same flags, no shell needed.
-FROM python:3.12-slim AS build
+#
+# A tag may name another image tomorrow. Give the digest of one that you have looked at,
+# as docs/image.md shows: --build-arg PYTHON_IMAGE=python:3.12-slim@sha256:...
+ARG PYTHON_IMAGE=python:3.12-slim
+FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
+COPY config/image config/image
 COPY controller_manager controller_manager
-COPY config config
-# pip stays behind: what runs has the interpreter and its packages only.
-RUN python -m venv /app \
- && /app/bin/pip install --no-cache-dir . \
- && /app/bin/pip uninstall --yes pip
+RUN config/image/install /app
 
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE}
 COPY --from=build /app /app
 # Who runs may write nothing: without this, every start compiles what it imports.
 RUN pip uninstall --yes pip \

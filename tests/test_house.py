@@ -47,7 +47,9 @@ def test_the_images_python_is_among_the_classifiers() -> None:
         for each in project["classifiers"]
         if each.startswith(prefix)
     }
-    images = set(re.findall(r"^FROM python:([\d.]+)", DOCKERFILE, re.MULTILINE))
+    images = set(
+        re.findall(r"^ARG PYTHON_IMAGE=python:([\d.]+)", DOCKERFILE, re.MULTILINE)
+    )
     assert len(images) == 1
     assert images < versions
     assert project["requires-python"].removeprefix(">=") in versions

@@ -80,6 +80,12 @@ OTHERS = frozenset(
         "--insecure",  # curl
         "--silent",
         "--tail",
+        "--build-arg",  # docker
+        "--format",
+        "--generate-hashes",  # uv
+        "--python-version",
+        "--universal",
+        "--upgrade",
         "--previous",
         "--cert",
         "--key",
@@ -103,7 +109,7 @@ PROGRAMS = frozenset(
             "sed",
             "tee",
         ),
-        *("cd", "chmod", "printf"),
+        *("chmod", "printf", "uv"),
     )
 )
 """Programs whose arguments are not looked at."""
