@@ -112,8 +112,12 @@ class Registry:
             self._by_name[each].name
             for each in difflib.get_close_matches(name, sorted(self._by_name), 3, 0.6)
         ]
-        hint = ", ".join(dict.fromkeys(meant) or self.names)
-        return f'"{name}" is not in the list of known controllers: try {hint}'
+        hint = (
+            f"did you mean {' or '.join(dict.fromkeys(meant))}?"
+            if meant
+            else "the help of --controllers lists them"
+        )
+        return f'"{name}" is not in the list of known controllers; {hint}'
 
     def select(self, selection: Iterable[str]) -> list[Descriptor]:
         """Return the controllers that ``--controllers`` selects.

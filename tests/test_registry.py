@@ -203,8 +203,11 @@ def test_an_unknown_name_is_a_problem_also_if_it_is_disabled() -> None:
     problems, warnings = build.check_selection(
         ["-nope", "-mine-controller", "mine-contoller", "*"]
     )
-    text = "is not in the list of known controllers: try mine-controller"
-    assert problems == [f'"nope" {text}', f'"mine-contoller" {text}']
+    text = "is not in the list of known controllers"
+    assert problems == [
+        f'"nope" {text}; the help of --controllers lists them',
+        f'"mine-contoller" {text}; did you mean mine-controller?',
+    ]
     assert warnings == []
 
 

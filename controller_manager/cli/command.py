@@ -7,9 +7,10 @@ from collections.abc import Collection
 from typing import Final
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import add_completion_class, get_completion_class
 
 from controller_manager.cli.cluster import demo_command, devcluster_command
+from controller_manager.cli.completion import WordsOfBash
 from controller_manager.cli.daemon import run, run_daemon
 from controller_manager.cli.doctor import doctor_command
 from controller_manager.cli.failure import Failure
@@ -29,6 +30,8 @@ from controller_manager.options.config import Config
 from controller_manager.options.document import dump
 from controller_manager.registry import RegistryError
 from controller_manager.version import KUBERNETES_VERSION, VERSION
+
+_VERSION_LINE: Final = f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})"
 
 _LAST_LINES: Final = 2.0
 """Seconds in which the last lines of the log are written."""
@@ -86,7 +89,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: str | None) ->
     if value not in ("true", "raw"):
         message = f"--version: invalid argument: must be true or false, not {value!r}"
         raise Failure([message])
-    click.echo(f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})")
+    click.echo(_VERSION_LINE)
     ctx.exit()
 
 
@@ -161,6 +164,12 @@ def completion_command(shell: str) -> None:
     click.echo(completion(make_command(), {}, NAME, variable).source())
 
 
+@click.command("version")
+def version_command() -> None:
+    """Print the version of Kubernetes that this is, and its own."""
+    click.echo(_VERSION_LINE)
+
+
 @click.command("help")
 @click.argument("command", required=False)
 @click.pass_context
@@ -204,11 +213,13 @@ def make_command() -> click.Group:
     group.add_command(doctor_command())
     group.add_command(help_command)
     group.add_command(roles_command)
+    group.add_command(version_command)
     return group
 
 
 def main() -> None:
     """Run the command; the console script's entry point."""
+    add_completion_class(WordsOfBash)
     try:
         code = make_command().main(prog_name=NAME, standalone_mode=False)
     except click.Abort:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from controller_manager.cli.completion import complete_controllers
 from controller_manager.cli.failure import Failure
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import OptionsError, parse, suggest
@@ -90,6 +91,7 @@ def daemon_options() -> list[click.Parameter]:
             multiple=True,
             type=click.Path() if _is_path(flag.name) else str,
             help=flag.help,
+            shell_complete=complete_controllers if flag.name == "controllers" else None,
         )
         for flag in registry().flags
     ]

@@ -13,11 +13,33 @@ from controller_manager.version import KUBERNETES_VERSION
 NAME: Final = "controller-manager"
 
 _ABOUT: Final = (
-    "The controller manager is a daemon that runs the core control loops of "
-    "Kubernetes: each watches the shared state of the cluster through the apiserver "
-    "and makes changes that move the current state towards the desired state. It "
-    f"takes the flags of kube-controller-manager {KUBERNETES_VERSION} and leaves the "
-    "same objects behind."
+    "Runs the controllers of Kubernetes, with the flags of kube-controller-manager "
+    f"{KUBERNETES_VERSION}. Each watches the cluster through the API server, and moves "
+    "it towards the state that is asked for."
+)
+_EXAMPLES: Final = (
+    ("try it, on a cluster of its own", "demo"),
+    ("a cluster for kubectl", "devcluster -- kubectl get nodes"),
+    (
+        "one controller, beside kube-controller-manager",
+        (
+            "--kubeconfig ~/.kube/config --leader-elect-resource-name=mine "
+            "--controllers=ttl-after-finished-controller"
+        ),
+    ),
+    ("the options that flags and defaults make", "config --kube-api-qps=50"),
+)
+_MOST_USED: Final = (
+    ("kubeconfig", "how to reach the API server; in a pod it is not needed"),
+    ("controllers", "which controllers run: names, * for all others, -NAME for not"),
+    ("leader-elect-resource-name", "the lease; another one beside another manager"),
+    ("use-service-account-credentials", "each controller acts as its own account"),
+    ("authentication-kubeconfig", "to ask who reads /metrics"),
+    ("authorization-kubeconfig", "to ask whether that is allowed"),
+    ("cluster-signing-cert-file", "the authority that signs certificates"),
+    ("service-account-private-key-file", "the key that signs tokens"),
+    ("config", "all options from a file"),
+    ("v", "how much is logged, 0 to 9"),
 )
 _NARROW: Final = 24
 _VALUE_NAMES: Final = {
@@ -29,7 +51,7 @@ _VALUE_NAMES: Final = {
 
 
 def help_text(commands: Mapping[str, str]) -> str:
-    """Return description, usage, subcommands (with their help) and flags."""
+    """Return what people need first, then all flags by section."""
     width = _width()
     lines = [
         *textwrap.wrap(_ABOUT, width),
@@ -38,8 +60,16 @@ def help_text(commands: Mapping[str, str]) -> str:
         f"  {NAME} [flags]",
         f"  {NAME} [command]",
         "",
+        "Examples:",
+        *_examples(width),
+        "",
         "Available Commands:",
         *(f"  {name:<12}{text}" for name, text in commands.items()),
+        "",
+        "Flags that are used most:",
+        *(f"  {f'--{name}':<36}{text}" for name, text in _MOST_USED),
+        "",
+        "All flags, by section:",
     ]
     lines += [
         *_sections(width),
@@ -49,6 +79,17 @@ def help_text(commands: Mapping[str, str]) -> str:
         f'Use "{NAME} help [command]" for more information about a command.',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _examples(width: int) -> list[str]:
+    """Return the lines of the examples: what each is for, and its command."""
+    lines = []
+    for purpose, arguments in _EXAMPLES:
+        command = textwrap.wrap(
+            f"{NAME} {arguments}", width - 8, break_on_hyphens=False
+        )
+        lines += [f"  # {purpose}", "  " + " \\\n      ".join(command)]
+    return lines
 
 
 def flags_help_text(

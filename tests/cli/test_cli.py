@@ -35,12 +35,20 @@ from controller_manager.options.parsing import OptionsError, configz, parse
 from controller_manager.options.values import parse_bool
 from controller_manager.registry import registry
 from controller_manager.serving.certificates import self_signed
+from controller_manager.version import VERSION
 
 DATA = Path(__file__).parent.parent / "data"
 
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(make_command(), list(arguments))
+
+
+NAMED_REPLICA = (
+    "plain,replicaset-controller",
+    "plain,replicationcontroller-controller",
+)
+"""What a shell is offered for ``repli``."""
 
 
 def problems(*arguments: str) -> list[str]:
@@ -219,12 +227,12 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         "--v: invalid argument: not a whole number: 'x'",
         (
-            '--controllers: "deploymnt" is not in the list of known controllers: try '
-            "deployment-controller"
+            '--controllers: "deploymnt" is not in the list of known controllers; did '
+            "you mean deployment-controller?"
         ),
         (
-            '--controllers: "nope" is not in the list of known controllers: try '
-            f"{', '.join(registry().names)}"
+            '--controllers: "nope" is not in the list of known controllers; the help '
+            "of --controllers lists them"
         ),
         "--concurrent-deployment-syncs: must be at least 1, it is 0",
         '--logging-format: must be "text" or "json", not "xml"',
@@ -438,6 +446,28 @@ def test_help_comes_in_sections() -> None:
     assert "  -v, --v Level\n" in text
 
 
+def test_help_begins_with_what_people_need() -> None:
+    """Usage, examples, commands and ten flags fit on one screen, before all flags."""
+    lines = run("--help").output.splitlines()
+    titles = [
+        "Usage:",
+        "Examples:",
+        "Available Commands:",
+        "Flags that are used most:",
+        "All flags, by section:",
+    ]
+    positions = [lines.index(title) for title in titles]
+    assert positions == sorted(positions)
+    assert positions[-1] <= 50
+    first = [
+        each.split()[0].removeprefix("--")
+        for each in lines[positions[3] + 1 : positions[4]]
+        if each.startswith("  --")
+    ]
+    assert len(first) == 10
+    assert [each for each in first if each not in registry().flags.names] == []
+
+
 def test_the_help_of_config_shows_types_as_the_main_help_does() -> None:
     """The same flags, sections and types, and no flag of the daemon alone."""
     main, config = run("--help").output, run("config", "--help").output
@@ -457,7 +487,7 @@ def test_the_help_of_config_shows_types_as_the_main_help_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["completion", "config", "demo", "devcluster", "help"]
+    "command", ["completion", "config", "demo", "devcluster", "help", "version"]
 )
 def test_help_about_a_command_is_its_help(command: str) -> None:
     """As Cobra's help command."""
@@ -484,12 +514,15 @@ def test_help_for_an_unknown_command_is_one_line() -> None:
     ]
 
 
-def test_the_version_names_both() -> None:
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("--version=raw",), ("version",)]
+)
+def test_the_version_names_both(arguments: Sequence[str]) -> None:
     """Upstream's, first, as tools expect it."""
-    result = run("--version")
+    result = run(*arguments)
     assert (result.exit_code, result.output) == (
         0,
-        "Kubernetes v1.36.2 (controller-manager 0.3.0)\n",
+        f"Kubernetes v1.36.2 (controller-manager {VERSION})\n",
     )
 
 
@@ -889,6 +922,13 @@ def test_a_shell_can_complete() -> None:
         (
             "controller-manager config --leader-elect-ret",
             {"plain,--leader-elect-retry-period"},
+        ),
+        ("controller-manager --controllers repli", {*NAMED_REPLICA}),
+        ("controller-manager --controllers = repli", {*NAMED_REPLICA}),
+        ("controller-manager config --controllers=repli", {*NAMED_REPLICA}),
+        (
+            "controller-manager --controllers *,-ttl-a",
+            {"plain,*,-ttl-after-finished-controller"},
         ),
     ],
 )

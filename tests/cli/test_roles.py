@@ -74,6 +74,6 @@ def test_an_unknown_controller_has_no_role() -> None:
     result = run("deploymen")
     assert result.exit_code == 1
     assert result.output == (
-        'Error: roles: "deploymen" is not in the list of known controllers: '
-        "try deployment-controller\n"
+        'Error: roles: "deploymen" is not in the list of known controllers; '
+        "did you mean deployment-controller?\n"
     )

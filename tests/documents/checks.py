@@ -109,7 +109,7 @@ PROGRAMS = frozenset(
             "sed",
             "tee",
         ),
-        *("chmod", "printf", "uv"),
+        *("chmod", "echo", "printf", "uv"),
     )
 )
 """Programs whose arguments are not looked at."""
