@@ -98,8 +98,8 @@ def test_credentials_that_cannot_be_used_are_one_line() -> None:
         (
             ["--controllers=jobb"],
             (
-                '--controllers: "jobb" is not in the list of known controllers: try '
-                "job-controller"
+                '--controllers: "jobb" is not in the list of known controllers; '
+                "did you mean job-controller?"
             ),
         ),
     ],

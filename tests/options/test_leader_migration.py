@@ -164,7 +164,7 @@ def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
         ),
         (
             f'--leader-migration-config: {file}: "ttll" is not in the list of known '
-            "controllers: try ttl-controller"
+            "controllers; did you mean ttl-controller?"
         ),
     )
     without_election = with_file(tmp_path, GOOD, leader_elect="false")
