@@ -4,14 +4,18 @@ import asyncio
 import gc
 import os
 from collections.abc import AsyncGenerator, Iterator
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+from unittest.mock import Mock
 
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
 from controller_manager.informers.views import UndeclaredReadError
+from controller_manager.manager import caches
 from tests.clusters import Cluster
+from tests.durations import DurationRecorder
 
 settings.register_profile(
     "shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -20,13 +24,33 @@ settings.load_profile("shared machine")
 """Absolute times say nothing on a machine that others use as well."""
 
 
+ItemT = TypeVar("ItemT")
+_PARTS: Final = 4
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that plays the conformance suite on any cluster."""
+    """Add the options that choose what runs, where, and what is recorded."""
     parser.addoption(
         "--kubeconfig",
         help="play the conformance scenarios on this cluster, with the manager of "
         "this build beside it",
     )
+    parser.addoption(
+        "--every-part",
+        action="store_true",
+        help="run all tests that are sampled by the day",
+    )
+    parser.addoption(
+        "--record-durations",
+        action="store_true",
+        help="record the CPU seconds of each test file in tests/data/durations.json",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record the cost of the tests with --record-durations."""
+    if config.getoption("--record-durations"):
+        config.pluginmanager.register(DurationRecorder())
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -48,31 +72,48 @@ def pytest_collection_modifyitems(
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     on_cluster = bool(config.getoption("--kubeconfig"))
+    sampled = [item for item in items if item.get_closest_marker("sampled")]
+    today = sampled if config.getoption("--every-part") else sample(sampled)
+    left_out = {id(item) for item in sampled} - {id(item) for item in today}
     wanted = [
         item
         for item in items
         if (item.get_closest_marker("real_cluster") is not None) == on_cluster
+        and id(item) not in left_out
     ]
     if len(wanted) < len(items):
         config.hook.pytest_deselected(items=[i for i in items if i not in wanted])
         items[:] = wanted
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which part of the sampled tests this run has."""
+    if config.getoption("--every-part"):
+        return "sampled tests: every part"
+    return f"sampled tests: part {_part() + 1} of {_PARTS}, by the day; --every-part"
+
+
+def sample(items: list[ItemT]) -> list[ItemT]:
+    """Return the part of the sampled tests that runs today: one of four."""
+    return items[_part() :: _PARTS]
+
+
+def _part() -> int:
+    """Return the number of today's part, from 0 on; the day is that of UTC."""
+    return datetime.now(UTC).toordinal() % _PARTS
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Leave aside in collections of garbage what stays until the end.
 
-    Each manager and each simulated run collects garbage at its start. The tests and
-    their modules are a million objects. What a manager would freeze is not frozen, so
-    that the garbage of tests is collected.
+    The tests and their modules are a million objects. A manager that starts in a test
+    collects and freezes nothing: a frozen object would stay, and a fifth of the time of
+    a simulated seed went into these collections.
     """
     gc.collect()
     gc.freeze()
-    pytest.MonkeyPatch().setattr(gc, "freeze", _freeze_nothing)
-
-
-def _freeze_nothing() -> None:
-    """Stand for gc.freeze."""
+    pytest.MonkeyPatch().setattr(caches, "gc", Mock(spec=gc))
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -96,10 +96,11 @@ def test_every_difference_says_what_differs_and_why_that_is_harmless() -> None:
     assert [cells for cells in differences if len(cells) < 3 or not all(cells)] == []
 
 
-def test_the_readme_is_short_and_says_how_to_run_the_quick_tests() -> None:
+def test_the_readme_is_short_and_says_how_to_run_the_quick_and_the_slow_tests() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 160
-    assert 'pytest -m "not slow"' in text
+    assert "pip install -e '.[test]' && pytest\n" in text
+    assert "\npytest -m slow\n" in text
 
 
 def test_every_package_has_its_row_in_the_architecture() -> None:

@@ -54,6 +54,7 @@ MODELS: Final = {
     "StatefulSet": "V1StatefulSet",
     "StorageVersion": "V1alpha1StorageVersion",
     "StorageVersionMigration": "V1beta1StorageVersionMigration",
+    "SelfSubjectAccessReview": "V1SelfSubjectAccessReview",
     "SubjectAccessReview": "V1SubjectAccessReview",
     "TokenRequest": "AuthenticationV1TokenRequest",
     "TokenReview": "V1TokenReview",

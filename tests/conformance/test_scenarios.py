@@ -76,6 +76,7 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> Non
         assert len(ours) <= most(len(recorded))
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     scenario: Recording,

@@ -59,6 +59,8 @@ OTHERS = frozenset(
         "--client-key",
         "--token",
         "--user",
+        "--every-part",  # pytest, of tests/conftest.py
+        "--record-durations",
         "--check",  # ruff
         "--from",  # docker
         "--interval",

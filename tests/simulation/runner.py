@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 from unittest import mock
 
+from controller_manager.manager import caches
 from tests.simulation.changes import differences
 from tests.simulation.checks import Checks
 from tests.simulation.disturbances import MOST_JUMP, STEP, inject_faults
@@ -114,7 +115,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     gc.disable()
     try:
         with (
-            mock.patch.object(gc, "freeze"),  # what a manager froze would stay
+            mock.patch.object(caches, "gc"),  # objects that a manager froze would stay
             asyncio.Runner(loop_factory=VirtualLoop) as runner,
         ):
             return runner.run(work)

@@ -17,6 +17,7 @@ from controller_manager.devcluster.testing import (
     ClusterSettings,
     DevelopmentCluster,
 )
+from controller_manager.manager import caches
 from tests.devcluster.testing.calls import Caller
 from tests.devcluster.testing.test_faults import wait_until
 
@@ -55,6 +56,7 @@ def test_nothing_is_left_of_a_cluster_that_has_ended(
 ) -> None:
     """What its controllers have frozen in a process that froze nothing is thawed."""
     collector = list[str]()
+    monkeypatch.setattr(caches, "gc", gc)  # as outside of tests
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
     for name in ("freeze", "unfreeze"):
         monkeypatch.setattr(gc, name, partial(collector.append, name))
