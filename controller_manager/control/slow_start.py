@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
+
+LARGEST_BATCH: Final = 256
+"""How many writes one batch has at most: their bodies are made in one turn."""
 
 
 async def slow_start(
     count: int, action: Callable[[], Awaitable[None]]
 ) -> tuple[int, Exception | None]:
-    """Run `action` `count` times, in batches of 1, 2, 4, 8 and so on.
+    """Run `action` `count` times, in batches of 1, 2, 4, 8 and so on, up to 256.
 
     A batch runs concurrently. After a batch with a failure no further batch is
     started: an exhausted quota refuses one write, not 500. Returns how many runs
@@ -25,5 +29,5 @@ async def slow_start(
                 return started, result
             if result is not None:
                 raise result  # a cancellation must not be swallowed
-        batch *= 2
+        batch = min(2 * batch, LARGEST_BATCH)
     return started, None

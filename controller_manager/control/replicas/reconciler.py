@@ -238,7 +238,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         owned: Sequence[Pod],
     ) -> list[Pod]:
         orphans: Sequence[Pod] = self._pods.orphans(owner.metadata.namespace, selector)
-        claimer = Claimer(self.client, self._resource, PODS)
+        claimer = Claimer(self.client, self._resource, PODS, turns=self.context.turns)
         active = [pod for pod in (*owned, *orphans) if is_active(pod)]
         return await claimer.claim(owner, selector, active)
 

@@ -113,7 +113,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         self._reads = OwnerReads(client, DAEMON_SETS, self.objects, context.consistency)
         history = History(client, DAEMON_SETS, self.lister(CONTROLLER_REVISIONS))
         self._revisions = RevisionKeeper(client, history)
-        self._claimer = Claimer(client, DAEMON_SETS, PODS)
+        self._claimer = Claimer(client, DAEMON_SETS, PODS, turns=context.turns)
         pods = DaemonPods(
             PodControl(client, context.recorder, DAEMON_SETS),
             context.recorder,

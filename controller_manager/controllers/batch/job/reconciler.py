@@ -126,7 +126,9 @@ class JobReconciler(Reconciler[Job]):
             self._metrics,
             self._memory.indexes,
         )
-        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
+        self._claimer = Claimer(
+            context.client, JOBS, PODS, FINALIZER, is_uncounted, turns=context.turns
+        )
         self._gangs = Gangs(context)
         self.orphans = OrphanPods(context, self._metrics)
         context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
