@@ -9,8 +9,10 @@ from controller_manager.client.service_accounts import NAMESPACE
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.doctor.reviews import as_account, as_self, denied, described
+from controller_manager.doctor.rights import manager_rights
 from controller_manager.doctor.server import server_minor
-from controller_manager.runtime.permissions import Permission, allow, within
+from controller_manager.manager.permissions import NEW_ACCOUNTS
+from controller_manager.runtime.permissions import Permission
 from controller_manager.runtime.roles import controller_role_name
 from controller_manager.version import KUBERNETES_VERSION
 
@@ -68,8 +70,10 @@ async def _is_missing(examined: Examination, account: str) -> bool:
 
 async def _missing(examined: Examination, accounts: list[str]) -> list[Finding]:
     """Return what is wrong with missing accounts: the manager makes them if it may."""
-    create = within(NAMESPACE, allow(SERVICE_ACCOUNTS, "create"))
-    if not accounts or not await denied(as_self(examined.client), create):
+    if not accounts:
+        return []
+    create = manager_rights(examined)[NEW_ACCOUNTS]
+    if not await denied(as_self(examined.client), create):
         return []
     listed = ", ".join(accounts)
     mend = f"allow create serviceaccounts in {NAMESPACE}, or create them"

@@ -2,28 +2,22 @@
 
 from typing import Final
 
-from controller_manager.api.authentication.v1 import TOKEN_REVIEWS
-from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
-from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.client.client import Client
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.doctor.reviews import as_self, denied, described
-from controller_manager.options.config import AuthenticationConfig
-from controller_manager.runtime.permissions import Permission, allow
-
-_AUTHORITIES: Final = allow(
-    CONFIG_MAPS,
-    "get",
-    names=("extension-apiserver-authentication",),
-    namespace="kube-system",
+from controller_manager.manager.permissions import (
+    AUTHENTICATE,
+    AUTHORIZE,
+    READ_AUTHORITIES,
 )
-_ROLES: Final = {
-    _AUTHORITIES: (
-        "kubectl create rolebinding -n kube-system NAME "
-        "--role=extension-apiserver-authentication-reader --user=USER"
-    ),
-}
+from controller_manager.options.config import AuthenticationConfig
+from controller_manager.runtime.permissions import Permission
+
+_READER: Final = (
+    "kubectl create rolebinding -n kube-system NAME "
+    "--role=extension-apiserver-authentication-reader --user=USER"
+)
 _DELEGATOR: Final = (
     "kubectl create clusterrolebinding NAME --clusterrole=system:auth-delegator "
     "--user=USER"
@@ -39,13 +33,13 @@ async def check_endpoints(examined: Examination) -> list[Finding]:
         *await _check(
             examined.authentication,
             "--authentication-kubeconfig",
-            [allow(TOKEN_REVIEWS, "create")],
+            [AUTHENTICATE],
         ),
         *await _check_lookup(examined.authentication, config.authentication),
         *await _check(
             examined.authorization,
             "--authorization-kubeconfig",
-            [allow(SUBJECT_ACCESS_REVIEWS, "create")],
+            [AUTHORIZE],
         ),
     ]
     return found or [ok("callers are authenticated and authorized by the API server")]
@@ -71,9 +65,9 @@ async def _check_lookup(
     is_complete = config.client_ca_file and config.request_header.client_ca_file
     if client is None or config.skip_lookup or is_complete:
         return []
-    lacking = await denied(as_self(client), [_AUTHORITIES])
+    lacking = await denied(as_self(client), [READ_AUTHORITIES])
     if not lacking:
         return []
     text = f"the identity of --authentication-kubeconfig may not {described(lacking)}"
     make = warning if config.tolerate_lookup_failure else error
-    return [make(text, _ROLES[_AUTHORITIES])]
+    return [make(text, _READER)]

@@ -3,10 +3,11 @@
 The manager reads for all of them: the caches are its own. With
 ``--use-service-account-credentials`` each controller writes as its own service
 account, whose permissions are in its descriptor. The roles in ``config/`` are compared
-with what is derived here.
+with what is derived here, and the doctor asks the API server for it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from controller_manager.api.authentication.v1 import TOKEN_REVIEWS
@@ -27,16 +28,24 @@ from controller_manager.runtime.permissions import (
 _READ: Final = ("list", "watch")
 _AUTHORITIES: Final = "extension-apiserver-authentication"
 
-REVIEW_PERMISSIONS: Final = (
-    allow(TOKEN_REVIEWS, "create"),
-    allow(SUBJECT_ACCESS_REVIEWS, "create"),
-    allow(CONFIG_MAPS, "get", names=(_AUTHORITIES,), namespace="kube-system"),
+AUTHENTICATE: Final = allow(TOKEN_REVIEWS, "create")
+AUTHORIZE: Final = allow(SUBJECT_ACCESS_REVIEWS, "create")
+READ_AUTHORITIES: Final = allow(
+    CONFIG_MAPS, "get", names=(_AUTHORITIES,), namespace="kube-system"
 )
+REVIEW_PERMISSIONS: Final = (AUTHENTICATE, AUTHORIZE, READ_AUTHORITIES)
 """To authenticate and authorize those who send requests to ``/metrics`` and so on.
 
 Every API server has roles with these: ``system:auth-delegator``, and
 ``extension-apiserver-authentication-reader`` in ``kube-system``.
 """
+
+CACHES: Final = "caches"
+TOKENS: Final = "tokens"
+NEW_ACCOUNTS: Final = "new accounts"
+LEASES_OF_LEADERS: Final = "leases"
+EVENTS_OF_LEADERS: Final = "events"
+CANDIDATES: Final = "lease candidates"
 
 
 def manager_permissions(
@@ -44,21 +53,56 @@ def manager_permissions(
     election: LeaderElectionConfig,
     *,
     is_coordinated: bool = False,
+    migration_lease: str = "",
 ) -> tuple[Permission, ...]:
     """Return the permissions that the manager itself needs to run these controllers.
 
-    It runs with ``--use-service-account-credentials``, and holds the lease that
-    `election` names. In a coordinated election it also makes a lease candidate. The
-    permissions to serve its endpoints are `REVIEW_PERMISSIONS`.
+    They are those of `permissions_by_purpose`, which has the same arguments.
+    """
+    by_purpose = permissions_by_purpose(
+        descriptors,
+        election,
+        is_coordinated=is_coordinated,
+        migration_lease=migration_lease,
+    )
+    return tuple(chain.from_iterable(by_purpose.values()))
+
+
+def permissions_by_purpose(
+    descriptors: Iterable[Descriptor],
+    election: LeaderElectionConfig,
+    *,
+    is_coordinated: bool = False,
+    migration_lease: str = "",
+) -> Mapping[str, tuple[Permission, ...]]:
+    """Return the permissions that the manager itself needs, by what it needs them for.
+
+    It runs with ``--use-service-account-credentials``. It holds the lease that
+    `election` names, and the lease `migration_lease` of leader migration if that is
+    not empty. In a coordinated election it also makes a lease candidate. The
+    permissions of a controller without a service account of its own stand under the
+    name of the controller. The permissions to serve its endpoints are
+    `REVIEW_PERMISSIONS`.
+
+    Resources that a controller caches only if a feature gate is on are left out.
     """
     selected = tuple(descriptors)
-    return (
-        *_reads(selected),
-        *_writes_of_the_manager(selected),
-        *_tokens(selected),
-        *_lease(election),
-        *(_candidate(election) if is_coordinated else ()),
-    )
+    where = election.resource_namespace
+    needed = {
+        CACHES: tuple(_reads(selected)),
+        TOKENS: _tokens(selected),
+        NEW_ACCOUNTS: _new_accounts(selected),
+        **{each.name: each.permissions for each in selected if not each.account},
+    }
+    if election.leader_elect:
+        leases = [election.resource_name, *filter(None, [migration_lease])]
+        needed[LEASES_OF_LEADERS] = within(where, *_leases(leases))
+        events = allow(EVENTS, "create", "patch", "update")
+        needed[EVENTS_OF_LEADERS] = within(where, events)
+        if is_coordinated:
+            candidate = allow(LEASE_CANDIDATES, "create", "get", "update")
+            needed[CANDIDATES] = within(where, candidate)
+    return {purpose: each for purpose, each in needed.items() if each}
 
 
 def _reads(descriptors: tuple[Descriptor, ...]) -> Iterator[Permission]:
@@ -79,38 +123,27 @@ def _reads_everything(descriptor: Descriptor) -> bool:
     )
 
 
-def _writes_of_the_manager(descriptors: tuple[Descriptor, ...]) -> Iterator[Permission]:
-    """Yield the permissions of controllers without a service account of their own."""
-    for each in descriptors:
-        if not each.account:
-            yield from each.permissions
+def _tokens(descriptors: tuple[Descriptor, ...]) -> tuple[Permission, ...]:
+    """Return the permission to act as the controllers' service accounts."""
+    accounts = tuple(sorted({each.account for each in descriptors if each.account}))
+    if not accounts:
+        return ()
+    token = allow(SERVICE_ACCOUNTS, "create", subresource="token", names=accounts)
+    return within(OF_ACCOUNTS, token)
 
 
-def _tokens(descriptors: tuple[Descriptor, ...]) -> Iterator[Permission]:
-    """Yield the permissions to act as the controllers' service accounts.
+def _new_accounts(descriptors: tuple[Descriptor, ...]) -> tuple[Permission, ...]:
+    """Return the permission to create accounts that are not there yet.
 
     A role cannot name the accounts that may be created.
     """
-    accounts = tuple(sorted({each.account for each in descriptors if each.account}))
-    if accounts:
-        token = allow(SERVICE_ACCOUNTS, "create", subresource="token", names=accounts)
-        create = allow(SERVICE_ACCOUNTS, "create")
-        yield from within(OF_ACCOUNTS, token, create)
+    if not any(each.account for each in descriptors):
+        return ()
+    return within(OF_ACCOUNTS, allow(SERVICE_ACCOUNTS, "create"))
 
 
-def _lease(election: LeaderElectionConfig) -> tuple[Permission, ...]:
-    """Return the permissions for the lease, and for the events about it."""
-    return within(
-        election.resource_namespace,
-        allow(LEASES, "create"),
-        allow(LEASES, "get", "update", "watch", names=(election.resource_name,)),
-        allow(EVENTS, "create", "patch", "update"),
-    )
-
-
-def _candidate(election: LeaderElectionConfig) -> tuple[Permission, ...]:
-    """Return the permissions for the lease candidate, named after the process."""
-    return within(
-        election.resource_namespace,
-        allow(LEASE_CANDIDATES, "create", "get", "update"),
-    )
+def _leases(names: Iterable[str]) -> Iterator[Permission]:
+    """Yield the permissions for leases; a role cannot name what may be created."""
+    yield allow(LEASES, "create")
+    for name in names:
+        yield allow(LEASES, "get", "update", "watch", names=(name,))

@@ -121,6 +121,31 @@ async def test_a_lease_that_may_not_be_written_is_one_line(patient: Patient) -> 
     ]
 
 
+async def test_a_coordinated_election_needs_a_lease_candidate(
+    patient: Patient,
+) -> None:
+    """The role of kube-controller-manager has it only in kube-system."""
+    flags = {
+        "feature_gates": "CoordinatedLeaderElection=true",
+        "leader_elect_resource_namespace": "default",
+    }
+    assert await patient.line("rights: lease candidates", **flags) == (
+        "error rights: lease candidates may not create, get, update "
+        f"leasecandidates.coordination.k8s.io in default{ALLOW}"
+    )
+
+
+async def test_caches_that_no_controller_has_need_no_right(patient: Patient) -> None:
+    """The autoscaler lists metrics as itself, and does not cache them."""
+    await patient.forbid(MANAGER, "watch", "*")
+    assert await patient.line(
+        "rights: caches", controllers="horizontal-pod-autoscaler-controller"
+    ) == (
+        "error rights: caches may not watch pods; watch "
+        f"horizontalpodautoscalers.autoscaling{ALLOW}"
+    )
+
+
 async def test_missing_rights_of_one_kind_are_only_one_line(patient: Patient) -> None:
     await patient.forbid(MANAGER, "delete", "secrets")
     assert await patient.faults() == [
