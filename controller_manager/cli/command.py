@@ -231,7 +231,7 @@ def main() -> None:
         sys.exit(failure.exit_code)
     except click.ClickException as error:
         if not isinstance(error, Failure):
-            error = Failure([error.format_message()])
+            error = Failure([" ".join(error.format_message().split())])
         error.show()
         sys.exit(error.exit_code)
     finally:

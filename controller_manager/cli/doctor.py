@@ -45,7 +45,7 @@ class DoctorCommand(click.Command):
         rest: list[str] = []
         words = iter(args)
         for word in words:
-            name, equals, value = word.partition("=")
+            name, equals, value = _split(word)
             if name not in _OWN:
                 rest.append(word)
                 continue
@@ -62,6 +62,14 @@ class DoctorCommand(click.Command):
             "(default 30s)",
         }
         formatter.write(flags_help_text("doctor", about, own))
+
+
+def _split(word: str) -> tuple[str, str, str]:
+    """Return the flag, a sign =, and the value; ``-ojson`` is ``-o=json``, as pflag."""
+    name, equals, value = word.partition("=")
+    if name not in _OWN and word.startswith("-o") and len(word) > len("-o"):
+        return "-o", "=", word.removeprefix("-o")
+    return name, equals, value
 
 
 def _doctor(**given: tuple[str, ...]) -> None:

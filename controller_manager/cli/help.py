@@ -14,8 +14,8 @@ NAME: Final = "controller-manager"
 
 _ABOUT: Final = (
     "Runs the controllers of Kubernetes, with the flags of kube-controller-manager "
-    f"{KUBERNETES_VERSION}. Each watches the cluster through the API server, and moves "
-    "it towards the state that is asked for."
+    f"{KUBERNETES_VERSION}. Each controller watches the cluster through the API "
+    "server, and moves it towards the desired state."
 )
 _EXAMPLES: Final = (
     ("try it, on a cluster of its own", "demo"),
@@ -27,15 +27,18 @@ _EXAMPLES: Final = (
             "--controllers=ttl-after-finished-controller"
         ),
     ),
-    ("the options that flags and defaults make", "config --kube-api-qps=50"),
+    ("the effective options: defaults, file and flags", "config --kube-api-qps=50"),
 )
 _MOST_USED: Final = (
     ("kubeconfig", "how to reach the API server; in a pod it is not needed"),
-    ("controllers", "which controllers run: names, * for all others, -NAME for not"),
-    ("leader-elect-resource-name", "the lease; another one beside another manager"),
+    ("controllers", "which controllers run: names, * for all, -NAME to leave one out"),
+    (
+        "leader-elect-resource-name",
+        "the lease; beside another manager, name one of your own",
+    ),
     ("use-service-account-credentials", "each controller acts as its own account"),
-    ("authentication-kubeconfig", "to ask who reads /metrics"),
-    ("authorization-kubeconfig", "to ask whether that is allowed"),
+    ("authentication-kubeconfig", "the kubeconfig to authenticate callers of /metrics"),
+    ("authorization-kubeconfig", "the kubeconfig to authorize callers of /metrics"),
     ("cluster-signing-cert-file", "the authority that signs certificates"),
     ("service-account-private-key-file", "the key that signs tokens"),
     ("config", "all options from a file"),

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from controller_manager.cli.command import log_flags, make_command
+from controller_manager.cli.command import log_flags, main, make_command
 from controller_manager.cli.flags import normalised, split
 from controller_manager.controllers.apps.deployment.options import DeploymentOptions
 from controller_manager.controllers.apps.replicaset.options import ReplicaSetOptions
@@ -487,7 +487,11 @@ def test_the_help_of_config_shows_types_as_the_main_help_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["completion", "config", "demo", "devcluster", "help", "version"]
+    "command",
+    [
+        *("completion", "config", "demo", "devcluster", "doctor", "help", "roles"),
+        "version",
+    ],
 )
 def test_help_about_a_command_is_its_help(command: str) -> None:
     """As Cobra's help command."""
@@ -912,6 +916,19 @@ def test_a_shell_can_complete() -> None:
         result = run("completion", shell)
         assert result.exit_code == 0
         assert "_CONTROLLER_MANAGER_COMPLETE" in result.output
+
+
+def test_a_missing_argument_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Click writes each choice on a line of its own."""
+    monkeypatch.setattr("sys.argv", ["controller-manager", "completion"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (
+        1,
+        "Error: Missing argument '{bash|fish|zsh}'. Choose from: bash, fish, zsh\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def test_credentials_that_cannot_be_used_are_one_line() -> None:
     ("arguments", "line"),
     [
         (["-o", "yaml"], "--output: must be text or json, not 'yaml'"),
+        (["-oyaml"], "--output: must be text or json, not 'yaml'"),
         (["--check-timeout=0s"], "--check-timeout: must be longer than 0s, it is 0s"),
         (
             ["--check-timeout", "soon"],
