@@ -25,6 +25,8 @@ async def check_accounts(examined: Examination) -> list[Finding]:
     A role of an older API server may lack rights for what that server does not have.
     """
     needed = _needed(examined)
+    if not needed:
+        return [ok("no controller starts that has an account")]
     missing = await asyncio.gather(*(_is_missing(examined, each) for each in needed))
     findings = await _missing(
         examined, [name for name, gone in zip(needed, missing, strict=True) if gone]

@@ -14,12 +14,15 @@ _LEASE: Final = ("kube-system", "kube-controller-manager")
 async def check_controllers(examined: Examination) -> list[Finding]:
     """Check that the config starts all that the former manager runs by default.
 
-    With another lease than upstream's, the other controllers run elsewhere.
+    With another lease than upstream's, the other controllers run elsewhere. There a
+    manager without any controller stands by. With upstream's lease it would keep
+    kube-controller-manager from working.
     """
-    if not examined.starting:
-        return [error("no controller starts", "name one in --controllers")]
     election = examined.config.generic.leader_election
     is_replacing = (election.resource_namespace, election.resource_name) == _LEASE
+    if not examined.starting:
+        make = error if election.leader_elect and is_replacing else warning
+        return [make("no controller starts", "name one in --controllers")]
     if not election.leader_elect or not is_replacing:
         return [ok(f"{len(examined.starting)} controllers start")]
     absent = absent_controllers(examined.build, examined.config, examined.root_ca)

@@ -355,6 +355,16 @@ async def test_the_flags_of_a_manager_of_this_kind_count_as_well(
     assert line == f"ok other managers '{OWN}' leads, and runs other controllers"
 
 
+async def test_a_manager_without_controllers_stands_by_under_its_own_lease(
+    patient: Patient,
+) -> None:
+    """Under the lease of kube-controller-manager nobody would run the controllers."""
+    await hold(patient, UPSTREAM)
+    line = "controllers no controller starts; mend: name one in --controllers"
+    assert await patient.faults(controllers="", **OTHER) == [f"warning {line}"]
+    assert await patient.faults(controllers="") == [f"error {line}"]
+
+
 async def test_a_manager_whose_flags_are_not_known_is_a_warning(
     patient: Patient,
 ) -> None:
