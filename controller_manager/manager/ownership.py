@@ -26,6 +26,14 @@ async def _no_events() -> None:
     """Return at once: there are no events to wait for."""
 
 
+async def _cancelled(*tasks: asyncio.Task[None] | None) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    running = [each for each in tasks if each is not None]
+    for each in running:
+        each.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
+
 class OwnershipGroup(Runnable):
     """Acquires and holds the lease; without leader election it owns all keys."""
 
@@ -112,15 +120,12 @@ class OwnershipGroup(Runnable):
 
     async def stop(self) -> None:
         """Release the lease, even if it was acquired only a moment ago."""
-        if self._holding is not None:
-            # A renewal that is in progress would arrive after the release.
-            self._holding.cancel()
-            await asyncio.gather(self._holding, return_exceptions=True)
+        # A renewal that is in progress would arrive after the release. A candidate
+        # would answer the API server, and be elected again.
+        await _cancelled(self._holding, self._standing)
         await self.release()
         await self._write_last_event()
-        for task in (self._watching, self._standing):
-            if task is not None:
-                task.cancel()
+        await _cancelled(self._watching)
 
     async def release(self) -> None:
         """Release the lease, once; does nothing if it was lost before."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -14,16 +15,20 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.client.builder import Connections
 from controller_manager.client.leader_election import LeadershipYielded
+from controller_manager.client.transport import Request
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.serving.health import probe
+from tests.client.candidates import NAME
 from tests.client.elections import (
     COORDINATED,
     NAMESPACE,
     candidates,
     elect,
     lease_of,
+    now_of,
+    ping,
     prefer,
 )
 from tests.clusters import Cluster, make_config
@@ -99,6 +104,39 @@ async def test_the_elected_manager_works_and_gives_way_to_the_preferred_one(
         f"{identity_of(second)} became leader",
         f"{identity_of(second)} stopped leading",
     ]
+
+
+async def test_a_manager_that_stops_is_no_candidate_once_it_releases_the_lease(
+    cluster: Cluster,
+) -> None:
+    """Else the API server elects it again, and no manager leads until that expires.
+
+    The release wakes the API server, which pings the candidates at once.
+    """
+    handle = cluster.server.handle
+    pinged_at: list[str] = []
+
+    async def pinging(request: Request) -> Any:
+        answer = await handle(request)
+        if request.method == "PUT" and request.path.endswith(f"/leases/{NAME}"):
+            released = await lease_of(cluster)
+            if released is not None and not released.holder_identity:
+                pinged_at.append(now_of(cluster))
+                await ping(cluster, identity_of(daemon))
+        if request.path.endswith("/events"):
+            await asyncio.sleep(0.5)
+        return answer
+
+    async with started(cluster, "a") as daemon:
+        await elect(cluster, identity_of(daemon))
+        await daemon.manager.started.wait()
+        await settle(2)
+        cluster.server.handle = pinging  # type: ignore[method-assign]
+        await daemon.stopped()
+    cluster.server.handle = handle  # type: ignore[method-assign]
+    (candidate,) = await candidates(cluster)
+    assert [candidate.spec.ping_time] == pinged_at
+    assert (candidate.spec.renew_time or "") < pinged_at[0]
 
 
 async def test_a_manager_whose_caches_are_not_synced_is_no_candidate(
