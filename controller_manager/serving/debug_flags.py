@@ -4,6 +4,7 @@ Upstream: apiserver pkg/server/routes/flags.go and component-base logs.GlogSette
 1.36, served with --profiling.
 """
 
+import asyncio
 import json
 import re
 from http import HTTPStatus
@@ -34,15 +35,23 @@ _MAX: Final = 2**31 - 1
 _MIN: Final = -(2**31)
 
 
-async def put_verbosity(request: web.Request, logger: Logger) -> web.Response:
+async def put_verbosity(
+    request: web.Request, logger: Logger, patience: float
+) -> web.Response:
     """Set the verbosity of all loggers to the number in the body of a PUT request.
 
     The answer is upstream's: 200, 400 for a body that is no number of 32 bits, and 406
-    for another method.
+    for another method. It is 408 if the body does not arrive within `patience` seconds;
+    upstream waits for ever.
     """
     if request.method != "PUT":
         return _plain(HTTPStatus.NOT_ACCEPTABLE, "unsupported http method")
-    given = (await request.read()).decode(errors="replace")
+    try:
+        async with asyncio.timeout(patience):
+            given = (await request.read()).decode(errors="replace")
+    except TimeoutError:
+        late = f"the body did not arrive within {patience:g} s"
+        return _plain(HTTPStatus.REQUEST_TIMEOUT, late)
     problem = _problem(given)
     if problem:
         quoted = json.dumps(given, ensure_ascii=False)

@@ -40,7 +40,7 @@ class ConnectionLimits:
     """From the first byte of a request (or the handshake) to the end of its header."""
 
     body: float = 10.0
-    """For the rest of a body that no handler reads, after the answer."""
+    """For a body that a handler reads; after the answer, for the rest of any body."""
 
     request_bytes: int = 256 * 1024
     """The maximum size of one request in bytes, header and body."""

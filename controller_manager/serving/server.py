@@ -410,7 +410,8 @@ class Server:
         return web.Response(text=debug_flags.INDEX, content_type="text/html")
 
     async def _debug_verbosity(self, request: web.Request) -> web.Response:
-        return await debug_flags.put_verbosity(request, self._logger)
+        patience = self._limits.body
+        return await debug_flags.put_verbosity(request, self._logger, patience)
 
     async def _debug_command(self, _: web.Request) -> web.Response:
         return web.Response(text="\0".join(sys.argv))

@@ -1,8 +1,10 @@
 """Single checks, their metrics, the log's verbosity, and pages as objects."""
 
+import asyncio
 import io
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -11,6 +13,7 @@ import yaml
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import AuthorizationConfig, GenericConfig
 from controller_manager.options.gates import FeatureGates
+from controller_manager.serving.limits import ConnectionLimits
 from tests.serving.servers import (
     ILL,
     STARTED,
@@ -146,6 +149,23 @@ async def test_the_verbosity_is_set_by_a_request(
     async with serving() as url:
         answer = await ask(method, f"{url}/debug/flags/v", body)
     assert answer == (status, "text/plain", "", text)
+
+
+async def test_a_body_that_does_not_arrive_ends_its_connection() -> None:
+    """Else a client that stops to send keeps a connection for ever."""
+    limits = ConnectionLimits(body=0.1)
+    async with serving(limits=limits) as url, asyncio.timeout(5):
+        port = urlsplit(url).port
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=trusting()
+        )
+        header = b"PUT /debug/flags/v HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"
+        writer.write(header + b"4")
+        answer = await reader.read()
+        writer.close()
+    head, _, text = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert text == b"the body did not arrive within 0.1 s\n"
 
 
 async def test_a_number_of_thousands_of_digits_is_out_of_range() -> None:
