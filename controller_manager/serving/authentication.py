@@ -72,6 +72,7 @@ class Authenticator:
         self._config = config
         self._client = client
         self._lookup = lookup or client
+        self._clock = clock
         self._logger = logger
         self._tokens: ExpiringCache[str, User] = ExpiringCache(clock)
         self.authorities = Authorities(config, logger)
@@ -185,7 +186,11 @@ class Authenticator:
         self, headers: Mapping[str, str], chain: Sequence[bytes]
     ) -> User | None:
         """Return the user in a front proxy's headers, or in a user's certificate."""
-        certificate = x509.load_der_x509_certificate(chain[0])
+        certificates = [x509.load_der_x509_certificate(each) for each in chain]
+        now = self._clock.now()
+        if any(each.not_valid_after_utc < now for each in certificates):
+            return None
+        certificate = certificates[0]
         if self.authorities.is_proxy_chain(chain):
             user = self._proxied(headers, certificate)
             if user is not None:

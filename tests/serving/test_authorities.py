@@ -20,6 +20,7 @@ from controller_manager.options.config import (
 from controller_manager.serving.authentication import Refused
 from controller_manager.serving.authorities import Authorities
 from controller_manager.serving.certificates import ServingError
+from controller_manager.serving.users import AUTHENTICATED, User
 from tests.serving.servers import (
     Authority,
     authenticator_of,
@@ -152,6 +153,23 @@ def test_no_user_is_taken_from_headers_until_the_names_are_known(
     headers = {"x-remote-user": "admin", "x-remote-group": "system:masters"}
     with pytest.raises(Refused):
         asyncio.run(authenticator.authenticate(headers, back))
+
+
+@pytest.mark.parametrize("until", [None, ENDED])
+def test_a_certificate_that_expires_names_no_user_any_more(
+    tmp_path: Path, until: datetime | None
+) -> None:
+    """A connection may live on for days after its handshake."""
+    users = Authority(tmp_path, "users", until=until)
+    pair = chain(users.issue("user", "jane", "readers"), users)
+    config = AuthenticationConfig(client_ca_file=str(users.path))
+    authenticator = authenticator_of(config)
+    if until is None:
+        user = asyncio.run(authenticator.authenticate({}, pair))
+        assert user == User("jane", "", ("readers", AUTHENTICATED))
+    else:
+        with pytest.raises(Refused, match="not the certificate of a user"):
+            asyncio.run(authenticator.authenticate({}, pair))
 
 
 def test_each_part_of_the_config_map_is_taken_by_itself(tmp_path: Path) -> None:
