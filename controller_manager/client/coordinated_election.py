@@ -53,8 +53,10 @@ class CoordinatedElector(LeaderElector):
     def _observe(self, lease: Lease) -> None:
         before = self.holder
         super()._observe(lease)
-        if self.holder == self.identity != before:
-            self.previous_holder = before
+        if self.holder == self.identity:
+            self._may_hold = True
+            if before != self.identity:
+                self.previous_holder = before
         if self._leading and self._preferred:
             self._changed.set()
 

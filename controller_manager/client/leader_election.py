@@ -13,6 +13,7 @@ import random
 import uuid
 from collections.abc import Callable
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Final, Protocol
 
 import msgspec
@@ -131,7 +132,8 @@ class LeaderElector:
         self._may_hold = False
         """Whether the lease may name this process although it does not lead.
 
-        Then a write of this process got no answer, or this process gave up the lease.
+        Then a write of this process got no answer, or one of a server that failed, or
+        this process gave up the lease, or was elected and has not led yet.
         """
         self._renewed_at = float("-inf")
         self._changed = asyncio.Event()
@@ -234,9 +236,9 @@ class LeaderElector:
         """Release the lease, so that another candidate can acquire it at once.
 
         This process stops writing before it sends the request. It also tries this if a
-        write of the lease got no answer, because that write may have been applied, and
-        after `LeadershipYielded`. A failure is only logged: the lease then expires by
-        itself.
+        write of the lease got no answer, because that write may have been applied,
+        after `LeadershipYielded`, and if the API server has elected it meanwhile. A
+        failure is only logged: the lease then expires by itself.
         """
         if not self._leading and not self._may_hold:
             return
@@ -465,8 +467,9 @@ class LeaderElector:
                 stored = await self._client.create(LEASES, lease)
             else:
                 stored = await self._client.update(LEASES, lease)
-        except APIError:
-            self._may_hold = False
+        except APIError as error:
+            # After a timeout of the API server, or of a proxy, it may be applied.
+            self._may_hold = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
             raise
         self._may_hold = False
         self._observe(stored)

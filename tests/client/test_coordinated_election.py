@@ -81,6 +81,23 @@ async def test_a_candidate_that_is_elected_leads_at_once(cluster: Cluster) -> No
         assert candidate.metrics.status == [False, True]
 
 
+async def test_a_candidate_that_stops_when_it_is_elected_releases_the_lease(
+    cluster: Cluster,
+) -> None:
+    """Else no process leads until the lease expires."""
+    async with candidate_of(cluster).running() as candidate:
+        acquiring = asyncio.create_task(candidate.elector.acquire())
+        await asyncio.sleep(30)
+        acquiring.cancel()
+        await asyncio.gather(acquiring, return_exceptions=True)
+        await elect(cluster, "a")
+        await asyncio.sleep(0.1)
+        await candidate.elector.release()
+        released = await lease_of(cluster)
+        assert released is not None
+        assert not released.holder_identity
+
+
 async def test_a_candidate_that_is_elected_too_late_does_not_lead(
     cluster: Cluster,
 ) -> None:

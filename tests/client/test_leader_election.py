@@ -201,6 +201,28 @@ async def test_a_lease_is_released_if_the_answer_to_its_acquisition_was_lost(
         assert not (await lease_of(cluster)).holder_identity
 
 
+async def test_a_lease_is_released_if_its_acquisition_may_have_failed(
+    cluster: Cluster,
+) -> None:
+    """The write was applied, and a proxy answered for the API server."""
+    async with Candidate(cluster, "a", watches=False).running() as candidate:
+
+        async def applied_with_an_error(request: Request) -> Response | None:
+            if request.method != "POST" or "/leases" not in request.path:
+                return None
+            await cluster.transport.request(request)
+            return Response(504, {}, b"gateway timeout")
+
+        candidate.transport.fault = applied_with_an_error
+        acquiring = asyncio.create_task(candidate.elector.acquire())
+        await asyncio.sleep(1)
+        acquiring.cancel()
+        await asyncio.gather(acquiring, return_exceptions=True)
+        assert (await lease_of(cluster)).holder_identity == "a"
+        await candidate.elector.release()
+        assert not (await lease_of(cluster)).holder_identity
+
+
 async def test_a_lease_that_changes_while_it_is_released_is_released(
     cluster: Cluster,
 ) -> None:
