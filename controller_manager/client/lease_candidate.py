@@ -186,17 +186,19 @@ class Candidacy:
         options = WatchOptions(field_selector=f"metadata.name={self._name}")
         pause = _FIRST_RETRY
         while True:
+            began = self._clock.monotonic()
             stream = self._client.watch(LEASE_CANDIDATES, self._namespace, options)
             try:
                 async with aclosing(stream):
                     async for batch in stream:
-                        pause = _FIRST_RETRY
                         for event in batch:
                             self._take(event)
             except (APIError, TransportError, ProtocolError) as error:
                 self._logger.v(4).info("Lease candidate not watched", err=str(error))
             except Exception as error:  # noqa: BLE001 - the next watch may go on
                 self._defects.report("lease", error, "candidate-watch")
+            if self._clock.monotonic() - began >= _LAST_RETRY:
+                pause = _FIRST_RETRY  # it was no watch that ends too early
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LAST_RETRY)
 

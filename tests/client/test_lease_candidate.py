@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from controller_manager.api.coordination.v1beta1 import (
 from controller_manager.api.times import format_micro_time, parse_time
 from controller_manager.client.client import Client
 from controller_manager.client.lease_candidate import Candidacy
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.observability.logs import make_logger
 from tests.client.candidates import CONFIG, NAME, Faulty
 from tests.client.elections import COORDINATED, NAMESPACE, candidates, now_of, ping
@@ -154,6 +154,37 @@ async def test_a_candidate_survives_an_outage(cluster: Cluster) -> None:
         assert answered > pinged
         assert standing.candidacy.problem() is None
         assert standing.log.getvalue().count("\n") == 1
+
+
+class Ended:
+    """A watch that the server ends as soon as it has answered."""
+
+    status = 200
+    headers: Mapping[str, str] = {}
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        for chunk in list[bytes]():
+            yield chunk
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_server_that_ends_watches_at_once_is_asked_ever_more_rarely(
+    cluster: Cluster,
+) -> None:
+    """A proxy may do so, for as long as it runs."""
+    standing = Standing(cluster)
+    opened_at: list[float] = []
+
+    async def ended(request: Request) -> Stream:  # noqa: ARG001 - all alike
+        opened_at.append(asyncio.get_running_loop().time())
+        return Ended()
+
+    standing.transport.stream = ended  # type: ignore[method-assign]
+    async with standing.running():
+        await asyncio.sleep(300)
+    assert len(opened_at) < 20
 
 
 async def test_a_server_without_candidates_is_named_in_one_line() -> None:
