@@ -294,10 +294,10 @@ class Certificates:
             pair, authorities = source.read(), self.authorities()
             made_of = (pair.certificate, pair.key, authorities)
             if source.context is None or made_of != source.made_of:
-                source.context = self._make_context(pair, authorities, source.where)
-                source.made_of = made_of
                 if source.wants_names:
                     source.own_names = _names_in(pair.certificate, source.where)
+                source.context = self._make_context(pair, authorities, source.where)
+                source.made_of = made_of
         except ServingError as error:
             if source.context is None:
                 raise
@@ -353,6 +353,9 @@ def _names_in(pem: bytes, where: str) -> tuple[str, ...]:
         ).value.get_values_for_type(x509.DNSName)
     except x509.ExtensionNotFound:
         others = []
+    except ValueError as error:
+        msg = f"{where}: its names cannot be read: {error}"
+        raise ServingError(msg) from error
     return (*filter(_is_domain, common), *others)
 
 

@@ -10,16 +10,21 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtensionOID, NameOID
 from OpenSSL import SSL
 
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
-from controller_manager.serving.certificates import Certificates
+from controller_manager.serving.certificates import Certificates, ServingError
 
 
-def write(directory: Path, file: str, common: str, *names: str) -> CertificateFiles:
-    """Write a certificate whose organization is `file`, and its key."""
+def write(
+    directory: Path, file: str, common: str, *names: str, broken: bytes = b""
+) -> CertificateFiles:
+    """Write a certificate whose organization is `file`, and its key.
+
+    `broken` are bytes in the place of the alternative names.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name(
         [
@@ -40,6 +45,10 @@ def write(directory: Path, file: str, common: str, *names: str) -> CertificateFi
     if names:
         alternatives = x509.SubjectAlternativeName([x509.DNSName(n) for n in names])
         builder = builder.add_extension(alternatives, critical=False)
+    if broken:
+        oid = ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+        unreadable = x509.UnrecognizedExtension(oid, broken)
+        builder = builder.add_extension(unreadable, critical=False)
     signed = builder.sign(key, hashes.SHA256())
     paths = directory / f"{file}.crt", directory / f"{file}.key"
     paths[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
@@ -142,3 +151,14 @@ def test_the_names_of_a_new_certificate_count_at_once(tmp_path: Path) -> None:
 
 def _files(files: CertificateFiles) -> tuple[str, str]:
     return files.certificate, files.key
+
+
+def test_names_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    """Before, the start ended with a traceback."""
+    wrong = write(tmp_path, "wrong", "wrong.example", broken=b"\x30\x05abc")
+    with pytest.raises(ServingError) as refused:
+        certificates(tmp_path, wrong)
+    where, _, why = str(refused.value).partition(": its names cannot be read: ")
+    flag = "--tls-sni-cert-key"
+    assert where == f"{flag} {wrong.certificate} with {flag} {wrong.key}"
+    assert why.startswith("error parsing asn1 value")
