@@ -1,5 +1,6 @@
 """Carries out the plan for a node."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from controller_manager.api.core.v1 import NODES, PODS, Node
@@ -36,7 +37,10 @@ from controller_manager.controllers.storage.attachdetach.memories import Memorie
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
-from controller_manager.controllers.storage.attachdetach.names import plugin_name
+from controller_manager.controllers.storage.attachdetach.names import (
+    attachment_name,
+    plugin_name,
+)
 from controller_manager.controllers.storage.attachdetach.node_state import (
     is_out_of_service,
     is_ready,
@@ -284,19 +288,24 @@ class Applier:
 def must_stay(node: Node, place: Place, step: Step) -> bool:
     """Tell whether a node uses the volume of a place; raise SyncError if it lists it.
 
-    What a node lists is taken off its list before it is detached.
+    What a node lists is taken off its list before it is detached. Volumes are compared
+    by the names of their attachments: an old cache may not know the unique name of a
+    volume that the node names.
     """
-    if any(
-        each.name == place.unique_name for each in node.status.volumes_attached or ()
-    ):
-        msg = (
-            f"the node {key_of(node)} lists {place.key} again; its cached status is old"
-        )
+    listed = [each.name for each in node.status.volumes_attached or ()]
+    if found := _of_place(place, node, listed):
+        msg = f"the node {key_of(node)} lists {found} again; its cached status is old"
         raise SyncError(msg)
-    if place.unique_name not in (node.status.volumes_in_use or ()):
+    if not _of_place(place, node, node.status.volumes_in_use or ()):
         return False
     is_given_up = step.forced is Reason.TIMEOUT and not is_ready(node)
     return not (is_given_up or is_out_of_service(node))
+
+
+def _of_place(place: Place, node: Node, names: Iterable[str]) -> str:
+    """Return which of some unique names is that of a place's volume, "" for none."""
+    wanted, on = place.attachment_name, node.metadata.name
+    return next((each for each in names if attachment_name(each, on) == wanted), "")
 
 
 def _attachment(node: str, place: Place) -> VolumeAttachment | None:

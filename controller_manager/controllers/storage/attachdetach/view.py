@@ -286,7 +286,8 @@ class Views:
 def _nameless(attachment: Attachment, pods: _Pods) -> Place:
     """Return the place of an attachment whose persistent volume is gone.
 
-    Its node does not use it: all that the node uses was compared with its name.
+    By the caches its node does not use it: all that the node uses was compared with its
+    name. The caches may be old, so the node is read before it is detached.
     """
     name = attachment.metadata.name
     return Place(

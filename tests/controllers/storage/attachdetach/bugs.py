@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.storage.attachdetach import (
+    apply,
     decide,
     plan,
     reconciler,
@@ -54,6 +55,11 @@ def _keep_the_list(
     return made if made.joining else replace(made, listed=None)
 
 
+def _by_unique_name(place: Place, _: Node, names: Iterable[str]) -> str:
+    """Compare volumes by a name that an old cache does not know."""
+    return place.unique_name if place.unique_name in names else ""
+
+
 def _share(_: Iterable[str]) -> bool:
     return False
 
@@ -90,6 +96,9 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "list a volume that is being detached": Bug(
         0, Applier, "_check_attachment", _trust_the_cache, "attachment-goes-unseen"
+    ),
+    "detach what a node uses and no cache knows": Bug(
+        0, apply, "_of_place", _by_unique_name, "attached-volume-is-not-known"
     ),
     "miss that a pod is gone": Bug(
         0,

@@ -17,6 +17,7 @@ JSON = dict[str, Any]
 
 _VOLUME: Final = "disk-one"
 _FIRST, _SECOND = NODES
+_LAGGING: Final = ("nodes", "persistentvolumeclaims", "persistentvolumes", "pods")
 
 
 def _prepare(environment: Environment) -> VolumeUsers:
@@ -114,6 +115,26 @@ async def attachment_goes_unseen(environment: Environment) -> None:
     await environment.until(lambda: _lists(environment, _FIRST), within=120)
 
 
+async def attached_volume_is_not_known(environment: Environment) -> None:
+    """No issue: the caches lack a volume that another leader has just attached.
+
+    Those of nodes, pods and volumes lag, that of attachments does not: by the caches no
+    pod needs the attachment, and the name of its volume is unknown. It stays.
+    """
+    await asyncio.sleep(10)
+    lag = environment.manager.connection.lagging
+    for plural in _LAGGING:
+        lag[plural] = environment.now + 60
+    users = _prepare(environment)
+    users.run_pod("user", _FIRST, _VOLUME)
+    users.attach(_VOLUME, _FIRST)
+    await asyncio.sleep(90)
+    assert _attachments(environment) == [(_FIRST, True)]
+    assert _lists(environment, _FIRST)
+    _delete(environment, "user")
+    await environment.until(lambda: not _attachments(environment), within=60)
+
+
 async def volume_moves(environment: Environment) -> None:
     """No issue: a volume is attached to another node once the first has released it."""
     users = _prepare(environment)
@@ -133,5 +154,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     two_nodes_want_one_volume,
     volume_moves,
     attachment_goes_unseen,
+    attached_volume_is_not_known,
     pod_goes_that_never_used_its_volume,
 )

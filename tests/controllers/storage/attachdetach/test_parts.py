@@ -1,5 +1,6 @@
 """Metrics, messages, holds and waits, each by itself."""
 
+import re
 from typing import Any, Final
 
 import pytest
@@ -10,6 +11,7 @@ from controller_manager.api.core.v1 import (
     AttachedVolume,
     Node,
     NodeCondition,
+    NodeMeta,
     NodeSpec,
     NodeStatus,
     Pod,
@@ -23,7 +25,10 @@ from controller_manager.controllers.storage.attachdetach.holds import Holds
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
-from controller_manager.controllers.storage.attachdetach.names import csi_name
+from controller_manager.controllers.storage.attachdetach.names import (
+    attachment_name,
+    csi_name,
+)
 from controller_manager.controllers.storage.attachdetach.node_state import (
     OUT_OF_SERVICE,
 )
@@ -37,6 +42,7 @@ from controller_manager.controllers.storage.attachdetach.waits import Waits
 from controller_manager.runtime.outcome import SyncError
 
 NAME: Final = csi_name("d", "h")
+ATTACHMENT: Final = attachment_name(NAME, "n")
 EXCLUSIVE: Final = (
     "Volume is already exclusively attached to one node and can't be attached to "
     "another"
@@ -140,35 +146,59 @@ def test_nodes_that_wait_for_each_other_do_not_wake_each_other_for_ever() -> Non
 
 
 IN_USE: Final = {"volumes_in_use": (NAME,)}
+OTHER_IN_USE: Final = {"volumes_in_use": (csi_name("d", "other"), "kubernetes.io/fc/0")}
 READY: Final = {"conditions": (NodeCondition(type="Ready", status="True"),)}
 
 
+PLACES: Final = {
+    "named": Place(key=NAME, unique_name=NAME, attachment_name=ATTACHMENT),
+    "nameless": Place(key=ATTACHMENT, attachment_name=ATTACHMENT),
+}
+"""A place whose volume the caches know, and one whose volume they do not know yet."""
+
+
+def node(**parts: Any) -> Node:
+    return Node(metadata=NodeMeta(name="n"), **parts)
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 @pytest.mark.parametrize(
     ("status", "taints", "forced", "stays"),
     [
         ({}, (), None, False),
+        (OTHER_IN_USE, (), None, False),
         (IN_USE, (), None, True),
         ({**IN_USE, **READY}, (), Reason.TIMEOUT, True),
         (IN_USE, (), Reason.TIMEOUT, False),
         ({**IN_USE, **READY}, (), Reason.OUT_OF_SERVICE, True),
         ({**IN_USE, **READY}, (Taint(key=OUT_OF_SERVICE),), None, False),
     ],
-    ids=["unused", "used", "ready again", "given up", "in service again", "tainted"],
+    ids=[
+        "unused",
+        "another used",
+        "used",
+        "ready again",
+        "given up",
+        "in service again",
+        "tainted",
+    ],
 )
 def test_what_the_server_says_of_a_node_counts_before_a_volume_is_detached(
     status: dict[str, Any],
     taints: tuple[Taint, ...],
     forced: Reason | None,
+    place: Place,
     stays: bool,
 ) -> None:
     """Also if an old cache has said that it may be detached by force."""
-    node = Node(spec=NodeSpec(taints=taints), status=NodeStatus(**status))
-    place = Place(key=NAME, unique_name=NAME)
-    assert must_stay(node, place, Step(do=Do.DELETE, forced=forced)) is stays
+    said = node(spec=NodeSpec(taints=taints), status=NodeStatus(**status))
+    assert must_stay(said, place, Step(do=Do.DELETE, forced=forced)) is stays
 
 
-def test_what_a_node_lists_is_not_detached() -> None:
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_what_a_node_lists_is_not_detached(place: Place) -> None:
     """The cache was older than the list; the sync is tried again."""
-    node = Node(status=NodeStatus(volumes_attached=(AttachedVolume(name=NAME),)))
-    with pytest.raises(SyncError, match=r"again; its cached status is old$"):
-        must_stay(node, Place(key=NAME, unique_name=NAME), Step(do=Do.DELETE))
+    listing = NodeStatus(volumes_attached=(AttachedVolume(name=NAME),))
+    message = f"the node n lists {NAME} again; its cached status is old"
+    with pytest.raises(SyncError, match=f"^{re.escape(message)}$"):
+        must_stay(node(status=listing), place, Step(do=Do.DELETE))

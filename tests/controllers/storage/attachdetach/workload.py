@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.times import format_micro_time, format_time
-from controller_manager.controllers.storage.attachdetach.names import csi_name
+from controller_manager.controllers.storage.attachdetach.names import (
+    attachment_name,
+    csi_name,
+)
 from controller_manager.devcluster.nodes.node_status import STOPPED
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
@@ -23,6 +26,7 @@ HOME: Final = "attached-disks"
 NODES: Final = ("disks-0", "disks-1")
 VOLUMES: Final = ("disk-one", "disk-two", "disk-shared")
 
+_ATTACHMENTS: Final = "volumeattachments"
 _LEASES: Final = "kube-node-lease"
 _MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 _FINALIZER: Final = "external-attacher/disks-example-com"
@@ -140,13 +144,31 @@ class VolumeUsers(Workload):
     def _lose(self, rng: random.Random) -> None:
         """Delete an attachment, as users do who do not know better."""
         if found := self._attachments():
-            self.world.delete("volumeattachments", rng.choice(found))
+            self.world.delete(_ATTACHMENTS, rng.choice(found))
+
+    def attach(self, volume: str, node: str) -> None:
+        """Attach a volume to a node that uses it, as another leader and kubelet do."""
+        world, unique = self.world, csi_name(DRIVER, volume)
+        attachment = {
+            "metadata": {"name": attachment_name(unique, node)},
+            "spec": {
+                "attacher": DRIVER,
+                "nodeName": node,
+                "source": {"persistentVolumeName": volume},
+            },
+        }
+        world.server.objects.create(world.kind(_ATTACHMENTS), "", attachment)
+        attached: JSON = {"attached": True}
+        name = attachment_name(unique, node)
+        self._edit(_ATTACHMENTS, name, lambda obj: obj.update(status=attached))
+        uses = {"volumesInUse": [unique], "volumesAttached": [_listed(unique)]}
+        self._edit("nodes", node, lambda obj: obj["status"].update(uses))
 
     def delete_attachment(self, volume: str) -> None:
         """Delete the attachments of a volume, as an administrator does."""
         for each in self._attachments():
             if each["spec"]["source"].get("persistentVolumeName") == volume:
-                self.world.delete("volumeattachments", each)
+                self.world.delete(_ATTACHMENTS, each)
 
     # The cluster
 
@@ -160,7 +182,7 @@ class VolumeUsers(Workload):
     def _attachments(self) -> list[JSON]:
         return [
             each
-            for each in self.world.stored("volumeattachments")
+            for each in self.world.stored(_ATTACHMENTS)
             if each["spec"]["attacher"] == DRIVER
         ]
 
@@ -287,7 +309,7 @@ class VolumeUsers(Workload):
             return
         if "deletionTimestamp" in metadata:
             self._edit(
-                "volumeattachments",
+                _ATTACHMENTS,
                 name,
                 lambda obj: obj["metadata"].update(
                     finalizers=_without(finalizers, _FINALIZER)
@@ -296,7 +318,7 @@ class VolumeUsers(Workload):
             )
         elif _FINALIZER not in finalizers:
             self._edit(
-                "volumeattachments",
+                _ATTACHMENTS,
                 name,
                 lambda obj: obj["metadata"].update(
                     finalizers=[*finalizers, _FINALIZER]
@@ -307,7 +329,7 @@ class VolumeUsers(Workload):
             status: JSON = {"attached": True}
             if self._driver.random() < 0.2:
                 status = {"attached": False, "attachError": {"message": "no disk"}}
-            self._edit("volumeattachments", name, lambda obj: obj.update(status=status))
+            self._edit(_ATTACHMENTS, name, lambda obj: obj.update(status=status))
 
     def _edit(
         self,
@@ -329,6 +351,11 @@ def _post(node: JSON, now: str) -> None:
         since = now
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now}
     node["status"]["conditions"] = [{**ready, "lastTransitionTime": since}]
+
+
+def _listed(unique: str) -> JSON:
+    """Return the entry of a volume in the list of a node."""
+    return {"name": unique, "devicePath": ""}
 
 
 def _without(items: Iterable[str], item: str) -> list[str]:
