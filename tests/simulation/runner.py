@@ -195,7 +195,11 @@ def _record_failure(world: World, what: Mapping[str, Any]) -> None:
 
 
 async def _use_and_disturb(world: World, checks: Checks) -> End:
-    """Run users and disturbances; then wait for the final state."""
+    """Run users and disturbances; then wait for the final state and check it.
+
+    After a wrong write nothing waits for the final state, so it is not checked: the
+    caches have had no time to become right after the last faults.
+    """
     disturbing = asyncio.create_task(inject_faults(world))
     try:
         await world.use(OPERATIONS)
@@ -208,6 +212,9 @@ async def _use_and_disturb(world: World, checks: Checks) -> End:
     except Stuck as error:
         disturbing.cancel()
         checks.violate(str(error))
+    else:
+        if checks.violations:
+            return End({}, Counter())
     await _until_stable(checks)
     await asyncio.sleep(_REOPENING)
     checks.violations += [f"the end: {each}" for each in wrong_caches(world)]
