@@ -161,9 +161,14 @@ class Views:
         pods: _Pods,
         in_use: frozenset[str] | None,
     ) -> Iterator[Place]:
-        """Yield the places of a node; `in_use` is what it uses, `None` if unknown."""
-        listed = {each for each in _listed(node) if is_known(each)} if node else set()
-        pending = self._holds.of(name)
+        """Yield the places of a node; `in_use` is what it uses, `None` if unknown.
+
+        Those that the node lists are in its order: the same state has the same writes
+        in the same order.
+        """
+        names = _listed(node) if node is not None else ()
+        listed = dict.fromkeys(each for each in names if is_known(each))
+        pending = sorted(self._holds.of(name))
         named = dict.fromkeys((*pods.volumes, *listed, *(in_use or ()), *pending))
         found: dict[str, Attachment] = {}
         for unique, attachment in self._attachments_on(name, named):

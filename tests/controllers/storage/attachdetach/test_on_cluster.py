@@ -452,6 +452,30 @@ async def test_what_a_node_still_lists_is_not_detached() -> None:
         assert (cluster.attachments(), cluster.listed("n")) == ([("b", "n", False)], [])
 
 
+async def test_volumes_are_detached_in_the_order_of_the_list() -> None:
+    """Otherwise a seed of the simulation had another trace in each process."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    names = [f"v{number}" for number in range(9)]
+    for name in names:
+        cluster.volume(name)
+    cluster.pod("p", "n", *names)
+    async with running(cluster) as recording:
+        for name in names:
+            cluster.attached(name, "n")
+        await asyncio.sleep(1)
+        listed = cluster.listed("n")
+        assert sorted(listed) == names
+        recording.writes.clear()
+        cluster.remove("pods", "p")
+        await asyncio.sleep(5)
+        assert [
+            each.path.rpartition("/")[2]
+            for each in recording.writes
+            if each.method == "DELETE"
+        ] == [cluster.name(each, "n") for each in listed]
+
+
 async def test_volumes_of_a_node_that_is_gone_wait_if_it_used_them() -> None:
     """For six minutes; what it did not use goes with its pods."""
     cluster = Storage(rbac=True)
