@@ -233,10 +233,14 @@ async def test_debug_pages_show_tasks_profiles_and_memory() -> None:
             400,
             "seconds: must be from 0 to 300, not 'x'\n",
         )
-        two = await asyncio.gather(
-            get(f"{url}/debug/pprof/profile?seconds=1&debug=1"),
-            get(f"{url}/debug/pprof/heap?seconds=1"),
-        )
+        for seconds in (1, 2, 4, 8):
+            # A busy machine may begin the second one when the first one has ended.
+            two = await asyncio.gather(
+                get(f"{url}/debug/pprof/profile?seconds={seconds}&debug=1"),
+                get(f"{url}/debug/pprof/heap?seconds={seconds}"),
+            )
+            if [status for status, _ in two] != [200, 200]:
+                break
         assert sorted(status for status, _ in two) == [200, 409]
 
 
