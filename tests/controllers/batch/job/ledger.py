@@ -41,6 +41,13 @@ class _Page:
     )
     """The uids that uncountedTerminatedPods has ever had."""
 
+    succeeded: frozenset[str] = frozenset()
+    """The indexes of which a pod succeeded and was the job's, at any look so far.
+
+    The garbage collector may orphan such a pod before the status with its index is
+    stored.
+    """
+
     @property
     def status(self) -> JSON:
         status: JSON = self.job.get("status", {})
@@ -77,7 +84,9 @@ class Ledger:
         for job in jobs:
             uid = job["metadata"]["uid"]
             before = self._pages.get(uid, _Page({"metadata": job["metadata"]}))
-            page = _Page(job, owned.get(uid, {}), before.listed)
+            mine = owned.get(uid, {})
+            succeeded = before.succeeded.union(_succeeded_indexes(mine.values()))
+            page = _Page(job, mine, before.listed, succeeded)
             pages[uid] = page
             if not is_ours(job):
                 problems = _touched(page, self._known)
@@ -136,10 +145,8 @@ def _miscounted_indexes(before: _Page, page: _Page) -> Iterator[str]:
     earlier = indexes_in(before.status.get("completedIndexes"))
     if page.status.get("succeeded", 0) != len(completed):
         yield f"{page.status.get('succeeded', 0)} succeeded, of indexes {completed}"
-    for index in sorted(completed - earlier):
-        pods = (*before.pods.values(), *page.pods.values())
-        if not any(_is_success_of(index, pod) for pod in pods):
-            yield f"index {index} is completed, and none of its pods succeeded"
+    for index in sorted(completed - earlier - page.succeeded):
+        yield f"index {index} is completed, and none of its pods succeeded"
     kept = {each for each in earlier if int(each) < page.job["spec"]["completions"]}
     if lost := kept - completed:
         yield f"indexes {sorted(lost)} are no longer completed"
@@ -150,8 +157,8 @@ def _miscounted_indexes(before: _Page, page: _Page) -> Iterator[str]:
         yield f"indexes {sorted(both)} are completed and have failed"
 
 
-def _is_success_of(index: str, pod: JSON) -> bool:
-    return index_of(pod) == index and phase_of(pod) == "Succeeded"
+def _succeeded_indexes(pods: Iterable[JSON]) -> Iterator[str]:
+    return (index_of(pod) for pod in pods if phase_of(pod) == "Succeeded")
 
 
 def _uncounted(

@@ -90,6 +90,12 @@ RIGHT: dict[str, list[State]] = {
         (indexed(succeeded=1, completedIndexes="0"), [pod("a", "Succeeded", 0)]),
         (indexed(succeeded=1, completedIndexes="0"), []),
     ],
+    "a pod is orphaned while its index is being completed": [
+        (indexed(), [pod("a", "Succeeded", 3)]),
+        (indexed(), [pod("a", "Succeeded", 3, owner="")]),
+        (indexed(), [pod("a", "Succeeded", 3, owner="")]),
+        (indexed(**HALF), [pod("a", "Succeeded", 3, owner="")]),
+    ],
     "a surplus pod goes": [
         (job(), [pod("a")]),
         (job(), [pod("a", finalizers=())]),
@@ -165,6 +171,13 @@ WRONG: dict[str, tuple[list[State], str]] = {
     ),
     "an index out of nothing": (
         [(indexed(**HALF), [])],
+        "j: index 3 is completed, and none of its pods succeeded",
+    ),
+    "an index that a pod of its own has not completed": (
+        [
+            (indexed(), [pod("a", index=3), pod("b", "Succeeded", 3, owner="")]),
+            (indexed(**HALF), [pod("a", index=3), pod("b", "Succeeded", 3, owner="")]),
+        ],
         "j: index 3 is completed, and none of its pods succeeded",
     ),
     "a number that is not that of the indexes": (
