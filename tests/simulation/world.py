@@ -300,10 +300,16 @@ class World:
             await asyncio.sleep(_POLL)
 
     def _note_orphans(self, owner: JSON, dependents: Iterable[str]) -> None:
+        """Note the dependents that must stay.
+
+        Claims are left out. Their watch may lag while the owner is orphaned, and a
+        manager that then crashes forgets which of them still have to be orphaned.
+        """
         uid = owner["metadata"]["uid"]
         self.state.orphaned.update(
             (each["metadata"]["uid"], uid)
             for plural in dependents
+            if plural != "persistentvolumeclaims"
             for each in self.stored(plural, owner["metadata"]["namespace"])
             if any(
                 reference["uid"] == uid
