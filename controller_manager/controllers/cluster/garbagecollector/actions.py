@@ -1,6 +1,6 @@
 """Reads and writes single objects on the API server (operations.go, patch.go)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -43,10 +43,15 @@ class Objects:
         self,
         client: Client,
         served: Callable[[], Mapping[tuple[str, str], ServedResource]],
+        undiscovered: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """Take the client, and the served resources by apiVersion and kind."""
+        """Take the client, and the served resources by apiVersion and kind.
+
+        `undiscovered` returns the groups that may serve more resources than that.
+        """
         self._client = client
         self._served = served
+        self._undiscovered = undiscovered
 
     def is_namespaced(self, identity: Identity) -> bool:
         """Tell whether objects of that kind are in namespaces.
@@ -66,14 +71,21 @@ class Objects:
         return found if found.metadata.uid == identity.uid else None
 
     async def dependents(self, kind: GroupKind, owner: Identity) -> list[Identity]:
-        """Return all objects of a kind that have that owner, by a quorum read.
+        """Return all objects of a kind that have that owner, by quorum reads in pages.
 
-        Returns none for a kind that is not served any more.
+        Returns none for a kind that is not served. Raises UnknownKind if its group
+        could not be discovered yet: that says nothing about its objects.
         """
         served = [
             each for each in self._served().values() if (each.group, each.kind) == kind
         ]
         if not served:
+            if kind[0] in self._undiscovered():
+                msg = (
+                    f"cannot tell whether {owner} has dependents of the group "
+                    f'"{kind[0]}": its resources are not discovered yet'
+                )
+                raise UnknownKind(msg)
             return []
         best = next((each for each in served if each.is_preferred), served[0])
         resource = best.metadata_resource()

@@ -33,6 +33,9 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
     has_finalizer,
     waits_for,
 )
+from controller_manager.controllers.cluster.garbagecollector.kinds import (
+    USUAL_DEPENDENTS,
+)
 from controller_manager.controllers.cluster.garbagecollector.metrics import (
     GarbageCollectorMetrics,
     GraphChanges,
@@ -71,6 +74,9 @@ _KEYS_PER_TURN: Final = 100
 """How many keys are added before other tasks may get their turn."""
 
 _DISCOVERY_KEY: Final = "resources"
+
+_ANY: Final = "*"
+"""Stands for all kinds of a group that could not be discovered."""
 
 
 def init_garbage_collector_controller(context: ControllerContext) -> Controller:
@@ -144,7 +150,11 @@ class GarbageCollector:
             context.turns,
             GraphChanges(context.metrics.queues, context.clock),
         )
-        self._objects = Objects(context.client, lambda: self._monitors.served)
+        self._objects = Objects(
+            context.client,
+            lambda: self._monitors.served,
+            lambda: self._monitors.undiscovered,
+        )
         self._absent: Recent[Identity] = Recent()
         """Owners that the API server does not have, so that each is read once. Only
         quorum reads count: upstream adds owners whose deletion a watch has shown, and
@@ -399,40 +409,59 @@ class GarbageCollector:
             return DONE
         identity = node.identity
         dependents = {each.identity for each in node.dependents}
-        # Any object of a resource that is not synced yet may be a dependent.
-        kinds = (
-            *self.graph.kinds_owned_by(identity),
-            *self._monitors.unsynced_kinds(),
-        )
-        for kind in dict.fromkeys(kinds):
+        for kind in self._possible_kinds(identity):
             dependents.update(await self._list_dependents(kind, identity))
-        results = await asyncio.gather(
-            *(
-                self._objects.drop_owners(each, None, [uid])
-                for each in sorted(dependents)
-            ),
-            return_exceptions=True,
-        )
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        await self._drop_owner(identity, dependents)
         # A watch may be silent and show a dependent only when the owner is gone.
         self._orphaned.add(uid)
         await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
         self._list_failing_since.pop(uid, None)
         return DONE
 
+    def _possible_kinds(self, owner: Identity) -> list[GroupKind]:
+        """Return the kinds of which the owner may have dependents without a node."""
+        kinds = (
+            *self.graph.kinds_owned_by(owner),
+            # Any object of a resource that is not synced yet may be a dependent.
+            *self._monitors.unsynced_kinds(),
+            # So may those of a group whose resources are not known yet.
+            *((group, _ANY) for group in sorted(self._monitors.undiscovered)),
+        )
+        return list(dict.fromkeys(kinds))
+
+    async def _drop_owner(self, owner: Identity, dependents: set[Identity]) -> None:
+        """Remove an owner from its dependents, from a hundred of them at a time.
+
+        Raises the first error when all of them have been tried.
+        """
+        errors: list[BaseException] = []
+        ordered = sorted(dependents)
+        for first in range(0, len(ordered), _KEYS_PER_TURN):
+            some = ordered[first : first + _KEYS_PER_TURN]
+            results = await asyncio.gather(
+                *(self._objects.drop_owners(each, None, [owner.uid]) for each in some),
+                return_exceptions=True,
+            )
+            errors += (each for each in results if isinstance(each, BaseException))
+        if errors:
+            raise errors[0]
+
     async def _list_dependents(
         self, kind: GroupKind, owner: Identity
     ) -> list[Identity]:
         """Return the dependents of a kind, as the graph may not know all of them yet.
 
-        A kind that cannot be listed delays the owner by half a minute at most. After
-        that, the owner is removed from each dependent when a watch shows it.
+        A usual kind of dependents that cannot be listed delays the owner until it can
+        be listed: if the finalizer went earlier, the next process would collect the
+        dependents. Any other kind, which may be that of a broken aggregated API, delays
+        the owner by half a minute at most. After that, this process removes the owner
+        from each dependent when a watch shows it.
         """
         try:
             found = await self._objects.dependents(kind, owner)
-        except (APIError, TransportError, ProtocolError) as error:
+        except (UnknownKind, APIError, TransportError, ProtocolError) as error:
+            if kind in USUAL_DEPENDENTS.get(owner.group_kind, ()):
+                raise
             now = self._clock.monotonic()
             failing = self._list_failing_since.setdefault(owner.uid, {})
             if now - failing.setdefault(kind, now) < _INITIAL_SYNC:

@@ -4,12 +4,13 @@ Nodes are objects, found by uid. An owner that no watch has shown yet is a virtu
 node: it has dependents, and the API server must be asked whether it exists.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
 from controller_manager.api.resource import AnyResource
 from controller_manager.controllers.cluster.garbagecollector.kinds import (
+    USUAL_DEPENDENTS,
     NodesByKind,
     OwnedKinds,
 )
@@ -26,21 +27,6 @@ ORPHAN_FINALIZER: Final = "orphan"
 
 _NODES_PER_STEP: Final = 20
 """Objects that are forgotten before others may get their turn: less than 1 ms."""
-
-_PODS: Final[GroupKind] = ("", "Pod")
-_REVISIONS: Final[GroupKind] = ("apps", "ControllerRevision")
-_USUAL_DEPENDENTS: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
-    ("", "ReplicationController"): (_PODS,),
-    ("", "Service"): (("discovery.k8s.io", "EndpointSlice"),),
-    ("apps", "DaemonSet"): (_PODS, _REVISIONS),
-    ("apps", "Deployment"): (("apps", "ReplicaSet"),),
-    ("apps", "ReplicaSet"): (_PODS,),
-    ("apps", "StatefulSet"): (_PODS, _REVISIONS),
-    ("batch", "CronJob"): (("batch", "Job"),),
-    ("batch", "Job"): (_PODS,),
-}
-"""Kinds of objects that the controllers here create for an owner: a watch may not have
-shown the first of them yet."""
 
 
 def has_finalizer(obj: KubeObject, finalizer: str) -> bool:
@@ -79,7 +65,7 @@ class Graph:
         self._on_invalid_namespace = on_invalid_namespace
         self._nodes: dict[str, Node] = {}
         self._by_kind = NodesByKind()
-        self._kinds = OwnedKinds(_USUAL_DEPENDENTS)
+        self._kinds = OwnedKinds(USUAL_DEPENDENTS)
         self._gone: Recent[str] = Recent()
 
     def __len__(self) -> int:
@@ -96,7 +82,9 @@ class Graph:
 
     def kinds_owned_by(self, identity: Identity) -> list[GroupKind]:
         """Return the kinds that objects of this kind own usually, or have owned."""
-        return self._kinds.of(identity.group_kind)
+        usual = USUAL_DEPENDENTS.get(identity.group_kind, ())
+        # The usual ones may have been forgotten when they were not served.
+        return list(dict.fromkeys((*usual, *self._kinds.of(identity.group_kind))))
 
     def was_deletion_seen(self, uid: str) -> bool:
         """Tell whether a watch has shown the deletion of that owner.

@@ -6,12 +6,38 @@ the cluster.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from controller_manager.controllers.cluster.garbagecollector.node import (
     GroupKind,
     Identity,
     Node,
 )
+
+_CLAIMS: Final[GroupKind] = ("", "PersistentVolumeClaim")
+_PODS: Final[GroupKind] = ("", "Pod")
+_POD_GROUPS: Final[GroupKind] = ("scheduling.k8s.io", "PodGroup")
+_RESOURCE_CLAIMS: Final[GroupKind] = ("resource.k8s.io", "ResourceClaim")
+_REVISIONS: Final[GroupKind] = ("apps", "ControllerRevision")
+_SLICES: Final[GroupKind] = ("discovery.k8s.io", "EndpointSlice")
+_WORKLOADS: Final[GroupKind] = ("scheduling.k8s.io", "Workload")
+
+USUAL_DEPENDENTS: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
+    ("", "Endpoints"): (_SLICES,),
+    _PODS: (_CLAIMS, _RESOURCE_CLAIMS),
+    ("", "ReplicationController"): (_PODS,),
+    ("", "Service"): (_SLICES,),
+    ("apps", "DaemonSet"): (_PODS, _REVISIONS),
+    ("apps", "Deployment"): (("apps", "ReplicaSet"),),
+    ("apps", "ReplicaSet"): (_PODS,),
+    ("apps", "StatefulSet"): (_PODS, _REVISIONS, _CLAIMS),
+    ("batch", "CronJob"): (("batch", "Job"),),
+    ("batch", "Job"): (_PODS, _WORKLOADS, _POD_GROUPS),
+    _POD_GROUPS: (_RESOURCE_CLAIMS,),
+    _WORKLOADS: (_POD_GROUPS,),
+}
+"""Kinds of objects that the controllers here create for an owner, or tie to it: a watch
+may not have shown the first of them yet. All are served by the API server itself."""
 
 
 class NodesByKind:

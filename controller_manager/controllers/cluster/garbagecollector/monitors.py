@@ -68,6 +68,8 @@ class Monitors:
         self.served: Mapping[tuple[str, str], ServedResource] = {}
         """The served resources by apiVersion and kind, in all versions."""
         self._served_kinds: frozenset[GroupKind] = frozenset()
+        self.undiscovered: frozenset[str] = frozenset()
+        """The groups with a version that this process could never discover."""
 
     def unsynced(self) -> list[str]:
         """Return the resources that are not synced yet."""
@@ -112,6 +114,10 @@ class Monitors:
         served = self._served_now(discovery, now)
         changed = served.keys() != self.served.keys()
         self.served = served
+        known = {api_version for api_version, _ in served}
+        self.undiscovered = frozenset(
+            each.rpartition("/")[0] for each in discovery.failures.keys() - known
+        )
         self._served_kinds = frozenset(
             (each.group, each.kind) for each in served.values()
         )
