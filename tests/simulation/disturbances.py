@@ -138,15 +138,6 @@ def _delete_namespace(world: World, _: Manager, __: Fault) -> None:
         world.delete("namespaces", found)
 
 
-_ORPHANED: Final = ("controllerrevisions", "pods", "replicasets")
-"""Resources whose objects a user may orphan.
-
-They are not refused while that goes on: a deleted owner waits at most half a minute
-until its dependents can be listed; if the manager then crashes, it forgets which of
-them still have to be orphaned.
-"""
-
-
 def _slow_down_creates(_: World, manager: Manager, fault: Fault) -> None:
     """Let a webhook delay creates by up to half a minute, longer than the lease."""
     rng = fault.rng
@@ -155,12 +146,10 @@ def _slow_down_creates(_: World, manager: Manager, fault: Fault) -> None:
     manager.connection.slow_creates[plural] = SlowCreates(rng.uniform(5, 30), until)
 
 
-def _refuse_list(world: World, manager: Manager, fault: Fault) -> None:
+def _refuse_list(_: World, manager: Manager, fault: Fault) -> None:
     rng = fault.rng
     until = manager.connection.now() + rng.uniform(20, 400)
     plural = rng.choice(WATCHED)
-    if world.orphaning and plural in _ORPHANED:
-        return
     manager.connection.refused[plural] = until
     manager.connection.cut()
 

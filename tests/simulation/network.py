@@ -7,7 +7,7 @@ that a stopped process has sent still arrives.
 import asyncio
 import contextvars
 import json
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -187,10 +187,6 @@ class Connection:
             after.pop(name, None)
         rest = await self.inner.stream(replace(request, query=tuple(after.items())))
         return _Delayed(rest, old.until, _initial_events(answer, old.version))
-
-    def refuses(self, plurals: Iterable[str]) -> bool:
-        """Tell whether the lists of one of these resources are refused now."""
-        return any(self.now() < self.refused.get(each, 0.0) for each in plurals)
 
     def _is_refused(self, request: Request) -> bool:
         until = self.refused.get(plural_of(request.path), 0.0)

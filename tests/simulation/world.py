@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -76,9 +76,6 @@ class World:
     workloads: list[Workload] = field(init=False)
     invented: set[str] = field(default_factory=set)
     """Names of kinds that objects refer to and that no server serves."""
-
-    orphaning: int = 0
-    """How many users wait for an object to go whose dependents stay."""
 
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
@@ -275,41 +272,23 @@ class World:
         """Delete, wait, and create, as ``kubectl replace --force`` does.
 
         With the policy Orphan, the objects of the plurals `dependents` are noted as
-        orphaned. They must stay, so nobody does this while their lists are refused:
-        a manager that crashes then forgets which of them still have to be orphaned.
+        orphaned. They must stay, whatever happens to their lists and watches.
         """
         if policy == "Orphan":
-            await self._until_listed(dependents)
             self._note_orphans(obj, dependents)
         metadata = obj["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         self.delete(plural, obj, policy=policy)
-        self.orphaning += policy == "Orphan"
-        try:
-            await self.until_gone(plural, namespace, name)
-        finally:
-            self.orphaning -= policy == "Orphan"
+        await self.until_gone(plural, namespace, name)
         again = {"metadata": {"name": name}, "spec": obj["spec"]}
         self.server.objects.create(self.kind(plural), namespace, again)
 
-    async def _until_listed(self, plurals: Sequence[str]) -> None:
-        """Wait until no manager is refused the lists of these resources."""
-        for _ in range(_PATIENCE):
-            if not any(each.connection.refuses(plurals) for each in self.managers):
-                return
-            await asyncio.sleep(_POLL)
-
     def _note_orphans(self, owner: JSON, dependents: Iterable[str]) -> None:
-        """Note the dependents that must stay.
-
-        Claims are left out. Their watch may lag while the owner is orphaned, and a
-        manager that then crashes forgets which of them still have to be orphaned.
-        """
+        """Note the dependents that must stay."""
         uid = owner["metadata"]["uid"]
         self.state.orphaned.update(
             (each["metadata"]["uid"], uid)
             for plural in dependents
-            if plural != "persistentvolumeclaims"
             for each in self.stored(plural, owner["metadata"]["namespace"])
             if any(
                 reference["uid"] == uid
