@@ -4,15 +4,14 @@ It stands for the controllers that bind claims, and for those who make volumes. 
 makes needs no attaching.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-
-JSON = dict[str, Any]
 
 _ANNOTATIONS: Final = (
     "pv.kubernetes.io/bind-completed",

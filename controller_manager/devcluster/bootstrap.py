@@ -5,8 +5,9 @@ The role of a controller follows from the permissions in its descriptor.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap import components
 from controller_manager.devcluster.kinds.rbac.bootstrap.absent_controllers import (
     roles_of_absent_controllers,
@@ -35,8 +36,6 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import Registry
 from controller_manager.runtime.permissions import Permission
 from controller_manager.runtime.roles import controller_roles
-
-JSON = dict[str, Any]
 
 MANAGER: Final = components.MANAGER
 """The user that kubeadm's controller-manager.conf names, and the name of its role."""

@@ -3,8 +3,9 @@
 Upstream: pkg/controlplane/controller/kubernetesservice, pkg/controlplane/reconcilers.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
 from controller_manager.devcluster.kinds.core.service import KIND as SERVICES
 from controller_manager.devcluster.kinds.core.service_ranges import ranges_of
@@ -12,8 +13,6 @@ from controller_manager.devcluster.kinds.discovery.endpointslice import KIND as 
 from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"

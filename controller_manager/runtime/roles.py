@@ -1,11 +1,10 @@
 """Manifests of roles, made from permissions."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.runtime.permissions import Permission
-
-JSON = dict[str, Any]
 
 _API_VERSION: Final = "rbac.authorization.k8s.io/v1"
 _GROUP: Final = "rbac.authorization.k8s.io"

@@ -3,7 +3,6 @@
 import copy
 import json
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +13,8 @@ from controller_manager.api.core.equality import (
     canonical_spec,
     canonical_template,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-
-JSON = dict[str, Any]
 
 CLAIM_SPEC = {"resources": {"requests": {"storage": "AMOUNT"}}}
 DIVISOR = {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "AMOUNT"}}

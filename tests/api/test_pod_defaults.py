@@ -6,8 +6,7 @@ from typing import Any, Final
 import pytest
 
 from controller_manager.api.core.pod_defaults import default_pod_spec
-
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 def filled(**spec: Any) -> JSON:

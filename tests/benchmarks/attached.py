@@ -3,15 +3,14 @@
 import itertools
 import uuid
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
     csi_name,
 )
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 ON_A_NODE: Final = 20
 """Volumes of a node, each with a pod of its own."""

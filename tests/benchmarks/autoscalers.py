@@ -1,15 +1,13 @@
 """Benchmark of autoscalers that look at the CPU usage of their pods."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender
 from tests.benchmarks.driver import checked
 from tests.benchmarks.kinds import AUTOSCALERS, DEPLOYMENTS
 from tests.benchmarks.measuring import SETTLE, Figures, Options, per_request
-
-JSON = dict[str, Any]
 
 _EACH: Final = 2
 """Pods of each deployment."""

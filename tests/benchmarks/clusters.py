@@ -8,12 +8,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from tests.benchmarks.driver import Driver, DriverError, driver_for
 from tests.benchmarks.server import APPS
-
-JSON = dict[str, Any]
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.client.credentials import load_credentials
 from controller_manager.client.http import HTTPTransport
@@ -17,8 +18,6 @@ from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from tests.benchmarks.kinds import Work
 from tests.benchmarks.server import DRIVER, NAMESPACE, idle_pod
-
-JSON = dict[str, Any]
 
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

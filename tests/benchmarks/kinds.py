@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import RUN_SECONDS
 from tests.benchmarks.server import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.quantity import Quantity
 from tests.benchmarks.clusters import BenchCluster, cluster_for
@@ -10,8 +10,6 @@ from tests.benchmarks.contenders import Contender
 from tests.benchmarks.driver import PODS, checked
 from tests.benchmarks.kinds import QUOTAS
 from tests.benchmarks.measuring import SETTLE, Figures, Options, per_request
-
-JSON = dict[str, Any]
 
 _PODS: Final = 10_000
 """Pods that are counted."""

@@ -9,13 +9,12 @@ import itertools
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 RENEWAL: Final = 10.0
 """Seconds between two renewals of a node's lease."""

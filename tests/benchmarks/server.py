@@ -13,11 +13,12 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import uvloop
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
@@ -26,8 +27,6 @@ from controller_manager.devcluster.server.authentication import User
 from tests.benchmarks.attached import Attached
 from tests.benchmarks.renewals import Renewals
 from tests.robustness.settled_cluster import fill as fill_with_settled
-
-JSON = dict[str, Any]
 
 DRIVER: Final = "controller-manager-benchmarks"
 NAMESPACE: Final = "bench"

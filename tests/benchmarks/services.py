@@ -2,15 +2,14 @@
 
 import asyncio
 import time
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
 from tests.benchmarks.driver import PODS, checked
 from tests.benchmarks.kinds import SERVICES, SLICES
 from tests.benchmarks.measuring import SETTLE, Figures, Options, per_request, until_calm
-
-JSON = dict[str, Any]
 
 _CONTROLLER: Final = "endpointslice-controller"
 _PODS: Final = 5_000

@@ -4,16 +4,15 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
 from tests.benchmarks.driver import checked
 from tests.benchmarks.kinds import Work
 from tests.benchmarks.measuring import SETTLE, Figures, Options, per_request
 from tests.benchmarks.server import NAMESPACE
-
-JSON = dict[str, Any]
 
 _CLASS: Final = "bench"
 """The class of both; nobody provisions volumes of it."""

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.cli.flags import make_config as parsed
 from controller_manager.devcluster.server.json_patch import json_patch
 from controller_manager.options.config import Config
-
-JSON = dict[str, Any]
 
 CONFIG: Final = Path(__file__).parents[2] / "config"
 BASE: Final = CONFIG / "base"

@@ -19,6 +19,7 @@ import msgspec
 import yaml
 
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client, DeleteOptions, WatchOptions
 from controller_manager.client.errors import NotFound, TransportError
@@ -35,7 +36,7 @@ from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config, ServingConfig
 from tests.config.accounts import account_of
 from tests.config.control_plane import KUBERNETES, MANIFEST
-from tests.config.manifests import JSON, arguments_of, config_of, container_of
+from tests.config.manifests import arguments_of, config_of, container_of
 
 IMAGE: Final = "registry.example.com/controller-manager:0.3.0"
 UPSTREAM: Final = "registry.k8s.io/kube-controller-manager"

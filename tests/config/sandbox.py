@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _REPOSITORY: Final = Path(__file__).parents[2]
 _OF_THE_IMAGE: Final = ("hosts", "nsswitch.conf", "passwd", "group", "ssl", "localtime")

@@ -13,6 +13,7 @@ import yaml
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.server.negotiation import check_object
@@ -31,7 +32,6 @@ from tests.clusters import (
 from tests.config.manifests import (
     BASE,
     CONFIG,
-    JSON,
     MONITORING,
     STAND_BY,
     TAKE_OVER,

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.cli.flags import make_config as parsed
 from controller_manager.client.builder import Connections
 from controller_manager.manager.manager import ControllerManager
@@ -20,8 +20,6 @@ from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
 from tests.clusters import Cluster, make_config
 from tests.documents.markdown import Page, commands
-
-JSON = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "config" / "base"

@@ -12,6 +12,7 @@ import pytest
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import key_of
 from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
@@ -28,7 +29,6 @@ from controller_manager.runtime.roles import rule
 from tests.clusters import Cluster, RecordingTransport, run_manager
 from tests.config.manifests import (
     BASE,
-    JSON,
     STAND_BY,
     arguments_of,
     config_of,

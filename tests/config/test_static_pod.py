@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import Client
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.leader_election import is_of_this_program
@@ -23,7 +24,6 @@ from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.server.json_patch import json_patch
 from tests.config.control_plane import MANIFEST, write_control_plane
 from tests.config.manifests import (
-    JSON,
     KUBEADM,
     STATIC_POD,
     STATIC_POD_PATCH,

@@ -4,10 +4,9 @@ import json
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Transport
 from tests.conformance.paths import is_cluster_scoped, path_of
-
-JSON = dict[str, Any]
 
 MERGE: Final = "application/merge-patch+json"
 PATCH_TYPES: Final = {

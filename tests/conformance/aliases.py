@@ -7,9 +7,9 @@ they are learned, uids ``UID:Kind/name``, a cron job's jobs ``NAME-MINUTE``, tim
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _HASH_LABELS: Final = (
     "pod-template-hash",

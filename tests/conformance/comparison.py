@@ -6,9 +6,8 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.changes import differences
-
-JSON = dict[str, Any]
 
 _CHANGES: Final = ("update", "patch")
 _NAMING: Final = ("verb", "resource", "name", "code")

@@ -6,9 +6,9 @@ that flag.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 class Amendment(NamedTuple):

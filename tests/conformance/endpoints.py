@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 TRIGGER: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 EVERY: Final = "EVERY"

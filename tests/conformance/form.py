@@ -1,10 +1,9 @@
 """The forms of recordings have this in common."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.access import Other
-
-JSON = dict[str, Any]
 
 
 class Form(Protocol):

@@ -1,14 +1,12 @@
 """Renews the leases of nodes, as their kubelets would."""
 
 import asyncio
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from tests.conformance import kubelet
 from tests.conformance.access import MERGE, NOT_FOUND, Access
 from tests.conformance.paths import path_of
-
-JSON = dict[str, Any]
 
 
 def with_heartbeats(steps: list[JSON]) -> list[JSON]:

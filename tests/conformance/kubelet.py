@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-
-JSON = dict[str, Any]
 
 
 def running(

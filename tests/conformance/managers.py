@@ -4,11 +4,10 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from http import HTTPStatus
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import RecordingTransport, Write
-
-JSON = dict[str, Any]
 
 
 class Manager(Protocol):

@@ -6,11 +6,10 @@ says. The steps of the recordings have its form.
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.access import MERGE, NOT_FOUND, Access
-
-JSON = dict[str, Any]
 
 Require = Callable[[Access], Awaitable[None]]
 

@@ -11,11 +11,12 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.metrics.answering import (
@@ -28,8 +29,6 @@ from controller_manager.serving.certificates import self_signed
 from controller_manager.serving.server import listen
 from tests.conformance.access import MERGE, NOT_FOUND, Access
 from tests.conformance.metrics import KEY, NAME
-
-JSON = dict[str, Any]
 
 SERVICE: Final = "conformance-metrics"
 """The name of the service by which the API server finds this server."""

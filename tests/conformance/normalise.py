@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.access import Other
-
-JSON = dict[str, Any]
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH_LABEL = "pod-template-hash"

@@ -3,13 +3,11 @@
 import json
 import re
 from datetime import datetime, timedelta
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from tests.conformance.access import Access
-
-JSON = dict[str, Any]
 
 _NUMBERS = 250
 """So many numbers fit in the last part of an IP address."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from tests.conformance.access import MERGE, NOT_FOUND, PATCH_TYPES, Access
@@ -18,8 +19,6 @@ from tests.conformance.placeholders import filled, repeated
 from tests.conformance.pods import Pods
 from tests.conformance.selection import SELECTORS, field
 from tests.conformance.stored import change_stored
-
-JSON = dict[str, Any]
 
 QUIET: Final = 0.8
 POLL: Final = 0.05

@@ -2,14 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from tests.conformance import kubelet
 from tests.conformance.access import GONE_OR_CHANGED, MERGE, Access
 from tests.conformance.selection import select, wanted_node
-
-JSON = dict[str, Any]
 
 Auto = str | bool | dict[str, float] | None
 """How pods become ready by themselves."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _PARTS_OF_TOKEN: Final = 3
 _SHOWN_CLAIMS: Final = {"kid": "KEY", "iat": "TIME", "nbf": "TIME", "exp": "TIME"}

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
@@ -35,8 +36,6 @@ from tests.conformance.signing_files import with_files
 from tests.conformance.subjects import SUBJECTS, Subject
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import concerns
-
-JSON = dict[str, Any]
 
 DIRECTORY: Final = Path(__file__).parents[1] / "data" / "recordings"
 

@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.normalise import is_ready
-
-JSON = dict[str, Any]
 
 SELECTORS: Final = frozenset(
     (

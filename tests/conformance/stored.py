@@ -6,12 +6,11 @@ made anew while the manager is stopped. Only its uid and its age differ then, an
 checkpoints do not show those.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.json_patch import merge_patch
 from tests.conformance.access import Access
-
-JSON = dict[str, Any]
 
 _OF_THE_SERVER: Final = (
     "creationTimestamp",

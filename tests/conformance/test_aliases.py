@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.aliases import Aliases
-
-JSON = dict[str, Any]
 
 
 def obj(kind: str, name: str, second: int = 0, **metadata: Any) -> JSON:

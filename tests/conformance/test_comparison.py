@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance import comparison
 from tests.conformance.__main__ import main
 from tests.conformance.recordings import ALL_RECORDINGS, Recording
-
-JSON = dict[str, Any]
 
 
 def write(verb: str, name: str, body: Any = None) -> JSON:

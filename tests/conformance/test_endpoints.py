@@ -2,10 +2,9 @@
 
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.endpoints import in_order, merged, packed
 from tests.conformance.whole import WholeForm
-
-JSON = dict[str, Any]
 
 TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 

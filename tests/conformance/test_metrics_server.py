@@ -5,11 +5,11 @@ import json
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import aiohttp
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response, Stream
 from tests.clusters import Cluster
 from tests.conformance.access import Access
@@ -20,8 +20,6 @@ from tests.conformance.metrics_server import (
     register,
     serving,
 )
-
-JSON = dict[str, Any]
 
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/n"
 GROUPS = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from tests.clusters import EPOCH, Cluster, RecordingTransport
 from tests.conformance.access import Access
@@ -15,8 +16,6 @@ from tests.conformance.managers import SwitchedManager
 from tests.conformance.player import Player
 from tests.conformance.selection import field
 from tests.conformance.whole import WholeForm
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

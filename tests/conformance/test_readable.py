@@ -12,8 +12,6 @@ from controller_manager.serving.certificates import self_signed
 from tests.conformance.readable import certificate_content, readable
 from tests.conformance.signing_files import signing_files, with_files
 
-JSON = dict[str, Any]
-
 
 def encoded(text: str) -> str:
     """Return a value of a secret's data."""

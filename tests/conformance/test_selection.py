@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.selection import field, select
-
-JSON = dict[str, Any]
 
 
 def pod(name: str, age: int = 0, image: str = "app:v1", **parts: Any) -> JSON:

@@ -1,10 +1,7 @@
 """The second form of recordings leaves out what differs between two runs."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from tests.conformance.whole import WholeForm
-
-JSON = dict[str, Any]
 
 CREATED = "2026-01-01T00:00:00Z"
 

@@ -1,16 +1,14 @@
 """The writes of a manager in the form of the recordings."""
 
 import json
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Write
 from tests.conformance.access import other
 from tests.conformance.aliases import Aliases
 from tests.conformance.writes import concerns, normalised, unknown_kinds
-
-JSON = dict[str, Any]
 
 SETS = "/apis/apps/v1/namespaces/n/statefulsets"
 PODS = "/api/v1/namespaces/n/pods"

@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.access import other
 from tests.conformance.aliases import Aliases
 from tests.conformance.endpoints import in_order, packed
 from tests.conformance.normalise import is_ready
 from tests.conformance.readable import readable
 from tests.conformance.selection import field
-
-JSON = dict[str, Any]
 
 _NOISE: Final = frozenset(
     (

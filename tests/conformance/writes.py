@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job import KIND as JOB
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
@@ -15,8 +16,6 @@ from tests.conformance.access import Other
 from tests.conformance.aliases import Aliases
 from tests.conformance.paths import path_of
 from tests.conformance.whole import whole, without_noise
-
-JSON = dict[str, Any]
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _SHOWN_OPTIONS: Final = ("gracePeriodSeconds", "propagationPolicy")

@@ -7,6 +7,7 @@ import pytest
 
 from controller_manager.api.core.v1 import PodVolume
 from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.csi_migration import (
     DRIVERS,
     CSIVolume,
@@ -15,8 +16,6 @@ from controller_manager.control.csi_migration import (
     driver_of,
     inline_csi_volume,
 )
-
-JSON = dict[str, Any]
 
 _ZONE = "topology.kubernetes.io/zone"
 

@@ -17,6 +17,7 @@ from controller_manager.api.apps.v1 import (
     StatefulSet,
 )
 from controller_manager.api.core.v1 import PodTemplateSpec
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, OwnerReference
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.client.errors import Conflict
@@ -42,8 +43,6 @@ from controller_manager.informers.indexes import (
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
 from tests.clusters import Cluster
-
-JSON = dict[str, Any]
 
 TEMPLATE = {
     "metadata": {"labels": {"b": "<&>", "app": "web"}},

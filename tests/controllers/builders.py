@@ -6,13 +6,12 @@ import msgspec
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.deployment.revisions import (
     DESIRED_REPLICAS,
     MAX_REPLICAS,
     REVISION,
 )
-
-JSON = dict[str, Any]
 
 
 def template(image: str = "app:v1", **labels: str) -> JSON:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client, PatchType
-from tests.controllers.builders import JSON
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget", dict)
 

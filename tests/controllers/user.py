@@ -12,10 +12,10 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
 )
 from controller_manager.api.core.v1 import EVENTS, PODS, Event, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import PatchType
 from tests.clusters import Cluster
-from tests.controllers.builders import JSON
 
 REVISION = "deployment.kubernetes.io/revision"
 

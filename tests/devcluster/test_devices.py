@@ -1,14 +1,12 @@
 """Devices of the development cluster, with all controllers."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster, make_config
 from tests.devcluster.nodes.objects import DEFAULT, PODS, create_pod, send, status_of
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

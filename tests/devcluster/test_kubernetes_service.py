@@ -1,13 +1,10 @@
 """The service ``kubernetes`` says where the API server listens."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
 from tests.clusters import Cluster
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

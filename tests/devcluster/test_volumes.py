@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
@@ -25,8 +24,6 @@ from tests.devcluster.nodes.volumes.playing import (
     in_use,
     volumes,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
 from controller_manager.api.resource import Resource
@@ -25,7 +26,6 @@ from controller_manager.registry import registry
 from tests.clusters import ROOT_CA, Cluster, RecordingTransport
 from tests.controllers.certificates.authorities import pem_of, write_authority
 
-JSON = dict[str, Any]
 _PATIENCE = 60.0
 BINDINGS: Resource[PartialObject] = Resource(
     "rbac.authorization.k8s.io",

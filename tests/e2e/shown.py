@@ -6,9 +6,8 @@ from typing import Any
 
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import Kubectl, validation
-
-JSON = dict[str, Any]
 
 
 def create(kubectl: Kubectl, *objects: JSON) -> None:

@@ -1,13 +1,11 @@
 """kubectl shows what admission fills in, warns of and refuses."""
 
 import json
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import KUBECTL, Kubectl
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

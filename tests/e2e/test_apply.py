@@ -1,14 +1,11 @@
 """kubectl applies on the server, and what controllers apply is seen with kubectl."""
 
-from typing import Any
-
 import pytest
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import KUBECTL, Kubectl
 from tests.e2e.shown import create
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -5,7 +5,6 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import (
     KUBECTL,
     Kubectl,
@@ -22,8 +22,6 @@ from tests.e2e.clusters import (
     version,
 )
 from tests.e2e.shown import create, table
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import KUBECTL, kubectl_in, running_cluster
 from tests.e2e.shown import create, set_status, table
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import deployment_json
 from tests.e2e.clusters import KUBECTL, Kubectl, validation
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import completed_job_status
 from tests.e2e.clusters import (
     KUBECTL,
@@ -20,8 +21,6 @@ from tests.e2e.clusters import (
     version,
 )
 from tests.e2e.shown import create, set_status, table
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

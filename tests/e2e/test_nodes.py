@@ -4,14 +4,11 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.e2e.clusters import KUBECTL, Kubectl, kubectl_in, running_cluster
 from tests.e2e.shown import table
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -1,14 +1,12 @@
 """kubectl creates quotas, shows their usage, and what they refuse."""
 
 import json
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import KUBECTL, Kubectl
 from tests.e2e.shown import described, table
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -1,15 +1,13 @@
 """kubectl moves from client-side to server-side apply, and shows who owns what."""
 
 import json
-from typing import Any
 
 import pytest
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from tests.e2e.clusters import KUBECTL, Kubectl
 from tests.e2e.test_apply import deployment
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

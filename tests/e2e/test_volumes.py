@@ -2,14 +2,12 @@
 
 import json
 import time
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.e2e.clusters import KUBECTL, Kubectl, gone
 from tests.e2e.shown import create, described, table
-
-JSON = dict[str, Any]
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -6,18 +6,16 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN, ClusterOptions, DevCluster
 from controller_manager.devcluster.http_server import HTTPServer
-
-JSON = dict[str, Any]
 
 Fault = Callable[[web.Request], Awaitable[web.Response | None]]
 """Delays a request, answers it, or lets it pass (returns `None`)."""

@@ -1,12 +1,10 @@
 """Objects that the tests create, and the paths of their collections."""
 
 import uuid
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import completed_job_status
 from tests.robustness.cluster import FaultyCluster
-
-JSON = dict[str, Any]
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

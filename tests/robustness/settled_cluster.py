@@ -9,16 +9,14 @@ import copy
 import sys
 import uuid
 from pathlib import Path
-from typing import Any
 
 import click
 import uvloop
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from tests.robustness.objects import workload
-
-JSON = dict[str, Any]
 
 LONG_AGO = "2026-01-01T00:00:00Z"
 

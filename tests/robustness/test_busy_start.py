@@ -12,10 +12,9 @@ import aiohttp
 import pytest
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from tests.robustness.daemon import Daemon, run_daemon
 from tests.robustness.situation import on_uvloop, until, until_time
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.slow
 

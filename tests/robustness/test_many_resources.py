@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness.cluster import JSON, FaultyCluster, faulty_cluster
+from controller_manager.api.json_objects import JSON
+from tests.robustness.cluster import FaultyCluster, faulty_cluster
 from tests.robustness.daemon import manager_of
 from tests.robustness.objects import owned
 from tests.robustness.situation import on_uvloop, seconds_until, until_time

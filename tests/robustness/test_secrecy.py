@@ -31,7 +31,6 @@ from tests.robustness.situation import on_uvloop, until
 
 pytestmark = pytest.mark.slow
 
-JSON = dict[str, Any]
 
 REQUESTS: Final = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 PAGES: Final = (

@@ -5,9 +5,10 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from unittest import mock
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.runtime.worker import Workers
 from tests.simulation.fights import Fights
@@ -18,8 +19,6 @@ from tests.simulation.properties import Write
 from tests.simulation.rules import WriteRules
 from tests.simulation.world import World
 from tests.simulation.writers import track_writers
-
-JSON = dict[str, Any]
 
 MOST_SYNCS: Final = 100
 """Keys that one turn may sync: fifty are 5 ms here, and a few more may start

@@ -23,8 +23,6 @@ from tests.simulation.environment import FAR_AHEAD, Environment, Scenario
 from tests.simulation.network import SlowCreates
 from tests.simulation.world import DELETABLE_NAMESPACE, NAMESPACE
 
-JSON = dict[str, Any]
-
 _LONG: Final = 25.0
 """Seconds of a create: longer than the lease lasts without a renewal."""
 

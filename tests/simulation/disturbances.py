@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.simulation.faults import WORLD_FAULTS, Fault
 from tests.simulation.managers import Manager
@@ -14,8 +15,6 @@ from tests.simulation.network import (
     forget_history,
 )
 from tests.simulation.world import DELETABLE_NAMESPACE, NAMESPACE, World
-
-JSON = dict[str, Any]
 
 STEP: Final = 5.0
 """Seconds per step; there is at most one fault in each."""

@@ -6,14 +6,13 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.worker import Workers
 from tests.conformance.selection import field
 from tests.simulation.objects import path_of
 from tests.simulation.world import World
-
-JSON = dict[str, Any]
 
 
 def end_state(world: World) -> JSON:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import deployment_json
 from tests.simulation.checks import Checks
 from tests.simulation.faults import Faults
@@ -13,8 +14,6 @@ from tests.simulation.managers import Manager
 from tests.simulation.objects import lives
 from tests.simulation.runner import simulated
 from tests.simulation.world import NAMESPACE, World
-
-JSON = dict[str, Any]
 
 WEEK_OF_CHURN: Final = 10_000
 """Deployments that are created and deleted in a week."""

@@ -5,10 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.changes import Path, differences
 from tests.simulation.properties import Write
-
-JSON = dict[str, Any]
 
 ELSE: Final = "another client"
 """The writer of a value that no controller has written, if the object does not say."""

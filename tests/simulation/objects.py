@@ -1,9 +1,9 @@
 """Facts that objects and paths of the API contain."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _OF_NAMESPACES: Final = ("status", "finalize")
 """Subresources of namespaces; their paths look like resources in a namespace."""

@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.options.config import Config
 from tests.simulation.changes import Change
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tests.simulation.managers import Manager
     from tests.simulation.workload import Workload
 
-JSON = dict[str, Any]
 
 Violate = Callable[[str], None]
 """Reports a violation, given its text."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 from unittest import mock
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.manager import caches
 from tests.simulation.changes import differences
 from tests.simulation.checks import Checks
@@ -27,7 +28,6 @@ from tests.simulation.fights import Fights
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.world import Stuck, World
 
-JSON = dict[str, Any]
 T = TypeVar("T")
 
 OPERATIONS: Final = 25

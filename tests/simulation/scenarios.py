@@ -10,7 +10,7 @@ controller has its own in a module ``scenarios`` beside its tests, in
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from tests.simulation import cluster_faults
 from tests.simulation.ending import sizes_of
@@ -23,8 +23,6 @@ from tests.simulation.environment import (
 from tests.simulation.finding import modules
 from tests.simulation.network import OldReplica
 from tests.simulation.runner import run
-
-JSON = dict[str, Any]
 
 
 async def cache_goes_back_in_time(environment: Environment) -> None:

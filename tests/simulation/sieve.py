@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
@@ -43,8 +44,6 @@ from tests.simulation.rules import WriteRules
 from tests.simulation.runner import run
 from tests.simulation.state import State
 from tests.simulation.writers import WRITER, track_writers
-
-JSON = dict[str, Any]
 
 PATTERNS: Final = {
     "crash before": "intermediate state: ended right before the write, started again",

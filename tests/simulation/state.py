@@ -1,14 +1,12 @@
 """The content of the API server, as every client sees it."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.storage import Watcher
 from tests.simulation.objects import path_of
-
-JSON = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
 """A state that never becomes final is reported with the fields that return."""
 
 import json
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from tests.simulation.fights import Fights
 from tests.simulation.objects import target_of
 from tests.simulation.properties import Write
-
-JSON = dict[str, Any]
 
 APPS = "/apis/apps/v1/namespaces/default"
 PODS = "/api/v1/namespaces/default/pods"

@@ -1,15 +1,13 @@
 """A controller sends the writes that it declares, and changes nothing else."""
 
 import json
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from tests.simulation.changes import differences, only
 from tests.simulation.objects import Target, target_of
 from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.rules import WriteRules
-
-JSON = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 

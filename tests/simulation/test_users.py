@@ -1,17 +1,14 @@
 """The users of all controllers act in one cluster and do not disturb one another."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import deployment_json
 from tests.simulation import runner
 from tests.simulation.faults import Faults
 from tests.simulation.finding import find_properties
 from tests.simulation.runner import play, run
 from tests.simulation.world import NAMESPACE, World
-
-JSON = dict[str, Any]
 
 
 async def _create_all_objects() -> list[str]:

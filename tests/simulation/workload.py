@@ -1,11 +1,12 @@
 """What users do with the objects of a controller."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from controller_manager.api.json_objects import JSON
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 READY_AFTER: Final[tuple[JSON, ...]] = ({}, {}, {"minReadySeconds": 3})
 """What users choose from. An API server stores no `minReadySeconds` of 0."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
@@ -33,8 +34,6 @@ from tests.simulation.state import State
 from tests.simulation.transport import Observer
 from tests.simulation.users import users_of
 from tests.simulation.workload import Workload
-
-JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
 DELETABLE_NAMESPACE: Final = "shop"

@@ -1,6 +1,6 @@
 """The admission plugins about certificates (plugin/pkg/admission/certificates)."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from controller_manager.control.certificates.request import (
     InvalidRequest,
@@ -9,8 +9,6 @@ from controller_manager.control.certificates.request import (
 from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
-
-JSON = dict[str, Any]
 
 _GROUP: Final = "certificates.k8s.io"
 _REQUESTS: Final = "certificatesigningrequests"

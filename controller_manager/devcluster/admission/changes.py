@@ -1,13 +1,10 @@
 """A changed object becomes the new object of a write."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.admission import Write
 from controller_manager.devcluster.server.conversion import to_stored
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import check_object
-
-JSON = dict[str, Any]
 
 
 def take_changed(write: Write, changed: JSON, kind: Kind) -> None:

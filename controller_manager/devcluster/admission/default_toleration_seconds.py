@@ -1,11 +1,10 @@
 """The admission plugin DefaultTolerationSeconds."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import PODS, spec_of
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-
-JSON = dict[str, Any]
 
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _NO_EXECUTE: Final = "NoExecute"

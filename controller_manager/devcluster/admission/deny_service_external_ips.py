@@ -1,11 +1,10 @@
 """The admission plugin DenyServiceExternalIPs."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-
-JSON = dict[str, Any]
 
 
 class DenyServiceExternalIPs(Plugin):

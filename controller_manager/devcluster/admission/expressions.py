@@ -4,8 +4,9 @@ Each expression takes steps from a budget: one that would run for long is ended.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.evaluation import Budget
 from controller_manager.control.cel.library.authorization import (
     Asked,
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.admission import Write
 from controller_manager.devcluster.server.authentication import User, account_user
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 MOST_STEPS: Final = 300_000
 """How many steps the expressions of one policy may take together: a second at most."""

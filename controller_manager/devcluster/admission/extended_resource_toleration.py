@@ -1,13 +1,11 @@
 """The admission plugin ExtendedResourceToleration."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from controller_manager.control.quota.names import is_extended
 from controller_manager.devcluster.admission.tolerations import merged
 from controller_manager.devcluster.admission.writes import PODS, spec_of
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-
-JSON = dict[str, Any]
 
 _LISTS: Final = ("containers", "initContainers")
 

@@ -1,7 +1,8 @@
 """The admission plugin JobValidation: the number of pods of a gang does not change."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.kinds.scheduling_group import GENERIC_WORKLOAD
 from controller_manager.devcluster.server.admission import (
@@ -12,8 +13,6 @@ from controller_manager.devcluster.server.admission import (
 )
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.options.gates import FeatureGates
-
-JSON = dict[str, Any]
 
 _JOBS: Final[frozenset[Target]] = frozenset((("batch", "jobs", ""),))
 _GROUPS: Final = "podgroups.scheduling.k8s.io"

@@ -4,12 +4,12 @@ All texts are upstream's; amounts are printed as they are written in the objects
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity
 from controller_manager.control.quota.amounts import Amounts, amounts
 
-JSON = dict[str, Any]
 _Constraint = Callable[[str, str, Quantity, Amounts, Amounts], str]
 
 _MOST: Final = 2**63 - 1

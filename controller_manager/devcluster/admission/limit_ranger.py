@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity
 from controller_manager.control.quota.amounts import (
     Amounts,
@@ -26,8 +27,6 @@ from controller_manager.devcluster.admission.writes import (
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.statuses import invalid_object, too_long
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _LONGEST: Final = 256 * 1024

@@ -1,8 +1,8 @@
 """Conditions of a webhook or a policy (webhook/matchconditions/matcher.go)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.control.cel.values import EvaluationError, Value
 from controller_manager.devcluster.admission.expressions import (
@@ -10,8 +10,6 @@ from controller_manager.devcluster.admission.expressions import (
     OUT_OF_BUDGET,
     evaluated,
 )
-
-JSON = dict[str, Any]
 
 
 class ConditionError(Exception):

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.devcluster.server.admission import Operation, Write
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import not_found
 from controller_manager.devcluster.server.storage import Storage
 
-JSON = dict[str, Any]
 Kinds = Callable[[], Iterable[Kind]]
 """Returns all kinds that the server has."""
 

@@ -1,12 +1,11 @@
 """The admission plugin NamespaceLifecycle."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.statuses import forbidden, not_found
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _NAMESPACES: Final = "namespaces"
 _IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))

@@ -5,14 +5,13 @@ Upstream: plugin/pkg/admission/gc.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 _REASON: Final = ": , <nil>"
 """What upstream prints of an authorizer that gives no reason and has no error."""

@@ -1,6 +1,6 @@
 """The admission plugin Priority: the priority of a new pod, and the default class."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from controller_manager.devcluster.admission.writes import (
     concerns,
@@ -14,8 +14,6 @@ from controller_manager.devcluster.kinds.scheduling.priorityclass import (
 )
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _GROUP: Final = "scheduling.k8s.io"
 _CLASSES: Final = "priorityclasses"

@@ -19,6 +19,7 @@ from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
     ResourceClaim,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
 from controller_manager.clock import Clock
@@ -41,7 +42,6 @@ from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
-JSON = dict[str, Any]
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 _QUOTAS: Final = "resourcequotas"

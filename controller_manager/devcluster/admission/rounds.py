@@ -1,11 +1,9 @@
 """The two rounds of mutating plugins (webhook/mutating/reinvocationcontext.go)."""
 
 from collections.abc import Hashable
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.admission import Write
-
-JSON = dict[str, Any]
 
 
 class Rounds:

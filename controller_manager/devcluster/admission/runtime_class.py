@@ -1,14 +1,13 @@
 """The admission plugin RuntimeClass: what the runtime of a pod costs and needs."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.amounts import amounts
 from controller_manager.devcluster.admission.tolerations import merged
 from controller_manager.devcluster.admission.writes import PODS, refused, spec_of
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _CLASSES: Final = "runtimeclasses.node.k8s.io"
 _DIFFERENT: Final = (

@@ -4,8 +4,9 @@ import asyncio
 import random
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.hashes import safe_encode
 from controller_manager.devcluster.admission.token_volume import mount_token
 from controller_manager.devcluster.admission.writes import (
@@ -23,8 +24,6 @@ from controller_manager.devcluster.server.admission import (
     Write,
 )
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _ACCOUNTS: Final = "serviceaccounts"
 _DEFAULT: Final = "default"

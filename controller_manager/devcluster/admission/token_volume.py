@@ -1,9 +1,9 @@
 """The volume with the token of a pod's service account (TokenVolumeSource)."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _PREFIX: Final = "kube-api-access-"
 _PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -1,8 +1,8 @@
 """Which tolerations cover others (pkg/util/tolerations)."""
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _MOST_COMPARED: Final = 500
 

@@ -1,16 +1,13 @@
 """The objects of a write in the version that a webhook or a policy asks for."""
 
-from typing import Any
-
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.matching import namespace_of
 from controller_manager.devcluster.server.admission import Write
 from controller_manager.devcluster.server.conversion import in_version
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.storage import Stored
-
-JSON = dict[str, Any]
 
 
 def in_requested(write: Write, kind: Kind, obj: JSON | None) -> JSON | None:

@@ -1,13 +1,11 @@
 """What plugins ask about a write, and how they refuse it."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.admission import Target, Write
 from controller_manager.devcluster.server.statuses import Refusal, forbidden
-
-JSON = dict[str, Any]
-
 
 PODS: Final[frozenset[Target]] = frozenset((("", "pods", ""),))
 CLAIMS: Final[frozenset[Target]] = frozenset((("", "persistentvolumeclaims", ""),))

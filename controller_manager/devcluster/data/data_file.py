@@ -28,7 +28,6 @@ from controller_manager.devcluster.server.storage import Key, Stored
 from controller_manager.devcluster.server.storage_state import StorageState
 from controller_manager.serving.certificates import Pair
 
-JSON = dict[str, Any]
 Place = tuple[str, str, str]
 """Resource, namespace and name of an object."""
 

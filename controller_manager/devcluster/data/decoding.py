@@ -1,10 +1,7 @@
 """Objects as they come out of a file."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.field_set import shared
-
-JSON = dict[str, Any]
 
 
 def share_fields(obj: JSON) -> None:

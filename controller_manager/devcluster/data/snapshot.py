@@ -25,8 +25,6 @@ from controller_manager.devcluster.server.storage import Key, Stored
 from controller_manager.devcluster.server.storage_state import StorageState
 from controller_manager.version import KUBERNETES_VERSION
 
-JSON = dict[str, Any]
-
 VERSION: Final = 1
 """The version of the format that is written; all versions up to it are read."""
 

@@ -68,8 +68,6 @@ from controller_manager.devcluster.manifests import (
     read_manifests,
 )
 
-JSON = dict[str, Any]
-
 NAMESPACE: Final = "shop"
 _PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _REVISION: Final = "deployment.kubernetes.io/revision"

@@ -1,14 +1,13 @@
 """The load of the demo, and the autoscaler that follows it."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import Client
-
-JSON = dict[str, Any]
 
 FEWEST: Final = 2
 MOST: Final = 6

@@ -1,14 +1,13 @@
 """How far a step of the demo is."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from controller_manager.api.core.v1 import Namespace
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.demo.rows import Row, all_complete
-
-JSON = dict[str, Any]
 
 _EVERY_KIND: Final = frozenset(
     ("cronjob", "daemonset", "deployment", "job", "statefulset")

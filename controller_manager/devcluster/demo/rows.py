@@ -1,7 +1,6 @@
 """What the demo shows of each workload: one row."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -10,9 +9,8 @@ from controller_manager.api.apps.v1 import DaemonSet, Deployment, StatefulSet
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.batch.v1 import CronJob, Job
 from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.workloads import desired_replicas
-
-JSON = dict[str, Any]
 
 
 class Row(Struct, frozen=True):

@@ -1,10 +1,7 @@
 """The defaults of a volume claim and of the template of one (apis/core/v1)."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.quantities import make_canonical
-
-JSON = dict[str, Any]
 
 
 def default_claim(claim: JSON) -> None:

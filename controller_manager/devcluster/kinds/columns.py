@@ -1,13 +1,12 @@
 """Columns and cells that several kinds show (pkg/printers)."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, format_selector
 from controller_manager.devcluster.server.tables import AGE, NAME, NONE, Cells, Column
-
-JSON = dict[str, Any]
 
 CONTAINERS: Final = (
     Column("Containers", priority=1),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.environment_validation import (
     validate_environment,
 )
@@ -23,8 +24,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _MESSAGE_POLICIES: Final = ("FallbackToLogsOnError", "File")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")

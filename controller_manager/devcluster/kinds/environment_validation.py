@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.names import validate_qualified_name
 from controller_manager.devcluster.server.statuses import (
     Cause,
@@ -12,8 +13,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _NAME: Final = re.compile(r"[ -<>-~]+")
 _NAME_TEXT: Final = (

@@ -3,10 +3,9 @@
 import re
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-
-JSON = dict[str, Any]
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"

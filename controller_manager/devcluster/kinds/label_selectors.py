@@ -1,9 +1,10 @@
 """Label selectors in the specs of objects (ValidateLabelSelector of apimachinery)."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import (
     LabelSelector,
     SelectorError,
@@ -20,8 +21,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 NO_VALUES: Final = "must be specified when `operator` is 'In' or 'NotIn'"
 TOO_MANY_VALUES: Final = (

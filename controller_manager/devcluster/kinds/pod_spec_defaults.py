@@ -1,13 +1,10 @@
 """The defaults of a pod's spec (pkg/apis/core/v1/defaults.go)."""
 
-from typing import Any
-
 from controller_manager.api.core.pod_defaults import (
     default_pod_spec as fill_in_pod_spec,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.quantities import make_canonical
-
-JSON = dict[str, Any]
 
 
 def default_template(owner_spec: JSON) -> None:

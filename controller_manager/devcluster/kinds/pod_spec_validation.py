@@ -1,8 +1,9 @@
 """Validation of a pod's spec (ValidatePodSpec of pkg/apis/core/validation)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.affinity_validation import (
     validate_affinity,
     validate_spread,
@@ -26,8 +27,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")

@@ -1,8 +1,9 @@
 """Validation of the volumes of pods (ValidateVolumes of pkg/apis/core/validation)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.container_validation import (
     validate_descending_path,
 )
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _MOST_MODE: Final = 0o777
 _MODE_TEXT: Final = "must be a number between 0 and 0777 (octal), both inclusive"

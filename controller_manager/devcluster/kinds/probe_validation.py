@@ -1,8 +1,9 @@
 """Validation of probes and lifecycle handlers (pkg/apis/core/validation)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.ports import validate_port
 from controller_manager.devcluster.server.statuses import (
@@ -13,8 +14,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SCHEMES: Final = ("HTTP", "HTTPS")

@@ -6,9 +6,8 @@ a cpu becomes ``500m``.
 
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
-
-JSON = dict[str, Any]
 
 
 def make_canonical(holder: JSON, *names: str) -> None:

@@ -1,12 +1,11 @@
 """Validation of the counts of replicas in a status."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import NOT_NEGATIVE
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-
-JSON = dict[str, Any]
 
 REPLICA_SET_COUNTS: Final = (
     (

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import (
     REPLICAS,
     container_cells,
@@ -18,8 +19,6 @@ from controller_manager.devcluster.kinds.replica_status import (
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import Cells, age
-
-JSON = dict[str, Any]
 
 
 class ReplicasStrategy(Strategy):

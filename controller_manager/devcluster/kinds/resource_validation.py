@@ -1,8 +1,9 @@
 """Validation of what containers request (ValidateContainerResourceRequirements)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.kinds.field_values import validate_quantity
 from controller_manager.devcluster.server.names import validate_qualified_name
@@ -12,8 +13,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES: Final = "hugepages-"

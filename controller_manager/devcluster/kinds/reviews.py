@@ -1,10 +1,7 @@
 """Reviews: requests that are answered without being stored."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.call import Call
-
-JSON = dict[str, Any]
 
 
 def reviewed(call: Call, obj: JSON, status: JSON) -> JSON:

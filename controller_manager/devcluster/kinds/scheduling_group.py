@@ -1,10 +1,10 @@
 """The field ``schedulingGroup`` of pods, which a server has behind a feature gate."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.options.gates import Gate
 
-JSON = dict[str, Any]
 Path = tuple[str, ...]
 
 GENERIC_WORKLOAD: Final = Gate("GenericWorkload", "ALPHA", default=False)

@@ -1,7 +1,7 @@
 """Checks that the kinds of storage share (pkg/apis/storage/validation)."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.devcluster.server.names import (
     validate_qualified_name,
@@ -12,8 +12,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     too_long,
 )
-
-JSON = dict[str, Any]
 
 _MAX_DRIVER: Final = 63
 _MAX_PARAMETERS: Final = 512

@@ -1,8 +1,9 @@
 """Validation of taints and tolerations (pkg/apis/core/validation)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.names import (
     validate_labels,
     validate_qualified_name,
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _EQUAL: Final = ("Equal", "")

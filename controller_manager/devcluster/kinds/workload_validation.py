@@ -1,8 +1,8 @@
 """Validation of a spec with replicas, a selector and a pod template."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import (
     validate_not_negative,
     validate_unchanged,
@@ -24,8 +24,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 
 def validate_workload(obj: JSON) -> list[Cause]:

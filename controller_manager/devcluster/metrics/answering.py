@@ -6,8 +6,9 @@ as far as autoscalers and kubectl read it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.selectors import (
     Selector,
@@ -18,7 +19,6 @@ from controller_manager.api.times import format_time
 from controller_manager.devcluster.metrics.quantities import share
 from controller_manager.devcluster.metrics.settings import Settings
 
-JSON = dict[str, Any]
 Answer = tuple[int, JSON]
 """The status and the body of an answer."""
 

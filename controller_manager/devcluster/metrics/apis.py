@@ -1,8 +1,9 @@
 """Serves the metrics APIs from the objects that are stored."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
@@ -34,7 +35,6 @@ from controller_manager.devcluster.server.aggregation import AggregatedAPI
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.storage import Storage
 
-JSON = dict[str, Any]
 FindKind = Callable[[str, str], Kind | None]
 """Returns the kind with an apiVersion and a name."""
 

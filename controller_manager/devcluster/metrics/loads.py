@@ -7,12 +7,12 @@ a pod go before those of its workload. So a load can be changed without new pods
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.metrics.quantities import TOTAL, is_load, share
 from controller_manager.devcluster.metrics.settings import SettingsError, Usage
 
-JSON = dict[str, Any]
 FindOwner = Callable[[JSON], JSON | None]
 """Returns the controller of an object, `None` if there is none."""
 

@@ -1,13 +1,12 @@
 """The columns of metrics, as metrics-server has them (pkg/api/table.go)."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.metrics.quantities import summed
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import NAME, Cells, Column
-
-JSON = dict[str, Any]
 
 
 class MetricsStrategy(Strategy):

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.metrics.answering import (
@@ -14,8 +15,6 @@ from controller_manager.devcluster.metrics.answering import (
     metrics_list,
 )
 from controller_manager.devcluster.metrics.quantities import summed
-
-JSON = dict[str, Any]
 
 _RESOURCES: Final = ("cpu", "memory")
 _WINDOW: Final = "30s"

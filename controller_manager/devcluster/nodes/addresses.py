@@ -1,9 +1,9 @@
 """The addresses of nodes and of pods."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 IPV4: Final = "IPv4"
 IPV6: Final = "IPv6"

@@ -4,10 +4,10 @@ A kubelet forgets pods in which nothing is due, and a cluster may be restarted.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from msgspec.structs import replace
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import FOREVER
 from controller_manager.devcluster.nodes.container_runs import (
     FIRST_BACK_OFF,
@@ -25,7 +25,6 @@ from controller_manager.devcluster.nodes.pod_runs import (
 from controller_manager.devcluster.nodes.probes import ProbeKind
 from controller_manager.devcluster.nodes.programs import Program
 
-JSON = dict[str, Any]
 At = Callable[[str], float]
 """When a time of the API was, in seconds of the monotonic clock."""
 

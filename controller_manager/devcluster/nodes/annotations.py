@@ -7,11 +7,11 @@ docs/devcluster.md shows all of them.
 
 import math
 import re
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 PREFIX: Final = "devcluster/"
 RUN_SECONDS: Final = "devcluster/run-seconds"

@@ -5,15 +5,14 @@ configmap, secret and projected in pkg/volume.
 """
 
 from collections.abc import Container, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.server.storage import Key, Storage
-
-JSON = dict[str, Any]
 
 _ROOT_CA: Final = "kube-root-ca.crt"
 """A config map that a controller creates, which may not run here: nobody misses it."""

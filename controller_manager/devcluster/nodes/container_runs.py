@@ -1,18 +1,17 @@
 """One container on its kubelet: it starts, ends, and is started again."""
 
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
 from controller_manager.devcluster.nodes.notes import Note, normal, warning
 from controller_manager.devcluster.nodes.probes import Probe, ProbeKind
 from controller_manager.devcluster.nodes.programs import OUT_OF_MEMORY, Program, Role
 from controller_manager.options.durations import format_duration
-
-JSON = dict[str, Any]
 
 JUST_NOW: Final = 0.001
 """A timer may fire early by less than this, in seconds."""

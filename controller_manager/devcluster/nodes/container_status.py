@@ -1,14 +1,13 @@
 """The containerStatus that a kubelet reports (pkg/kubelet/kubelet_pods.go)."""
 
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.nodes.container_runs import ContainerRun, Step
 from controller_manager.devcluster.nodes.images import image_id
 from controller_manager.devcluster.nodes.log_lines import lines_of
-
-JSON = dict[str, Any]
 
 _FALLBACK: Final = "FallbackToLogsOnError"
 _LAST_LINES: Final = 80

@@ -1,14 +1,12 @@
 """What the requests of a claim to devices ask for."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from controller_manager.api.core.scheduling import Toleration
-
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 class Wanted(Struct, frozen=True):

@@ -7,7 +7,7 @@ constraints, gets no device.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,7 @@ from controller_manager.api.core.scheduling import (
     NO_SCHEDULE,
     Taint,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling.taints import untolerated
 from controller_manager.devcluster.kinds.resource.deviceclass import KIND as CLASS
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
@@ -31,8 +32,6 @@ from controller_manager.devcluster.nodes.scheduling.predicates import (
 )
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
-
-JSON = dict[str, Any]
 
 _PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 _MAX_USERS: Final = 256

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time
 from controller_manager.devcluster.kinds.coordination.lease import KIND as LEASE
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
@@ -22,8 +23,6 @@ from controller_manager.devcluster.nodes.volumes.driver import (
 )
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Refusal
-
-JSON = dict[str, Any]
 
 NODE_LEASES: Final = "kube-node-lease"
 

@@ -6,9 +6,9 @@ github.com/distribution/reference.
 
 import re
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _BROKEN: Final = "broken"
 """Images whose name begins with this can never be pulled."""

@@ -2,11 +2,11 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
@@ -46,8 +46,6 @@ from controller_manager.devcluster.nodes.volumes.sources import Sources
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
-
-JSON = dict[str, Any]
 
 
 class _Held(Struct, frozen=True):

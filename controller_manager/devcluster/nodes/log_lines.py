@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import LOGS, find
 from controller_manager.devcluster.nodes.commands import command_of, run_of
-
-JSON = dict[str, Any]
 
 _TIMED: Final = re.compile(r"@(\d{1,9}(?:\.\d{1,3})?) (.*)")
 

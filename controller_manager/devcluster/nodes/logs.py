@@ -7,10 +7,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time, parse_time
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.routing import Target
 from controller_manager.devcluster.server.statuses import bad_request
 from controller_manager.devcluster.server.storage import Key
-
-JSON = dict[str, Any]
 
 _HEADERS: Final = {"content-type": "text/plain"}
 _IMAGES: Final = {

@@ -4,8 +4,9 @@ Upstream: startContainer in pkg/kubelet/kuberuntime, which pulls the image first
 makes the configuration of the container then.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import AnnotationError
 from controller_manager.devcluster.nodes.configuration import Configuration
 from controller_manager.devcluster.nodes.container_runs import (
@@ -23,8 +24,6 @@ from controller_manager.devcluster.nodes.images import (
 )
 from controller_manager.devcluster.nodes.notes import Note, normal, warning
 from controller_manager.options.durations import format_duration
-
-JSON = dict[str, Any]
 
 _SHOWN_ERROR: Final = 1.0
 """Seconds for which a container shows ``ErrImagePull``: then its kubelet backs off."""

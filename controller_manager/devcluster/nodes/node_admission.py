@@ -3,10 +3,11 @@
 Upstream: pkg/kubelet/lifecycle/predicate.go.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.scheduling.fit import TOO_MANY, shortages
 from controller_manager.devcluster.nodes.scheduling.node_infos import (
     NodeInfo,
@@ -17,8 +18,6 @@ from controller_manager.devcluster.nodes.scheduling.predicates import (
     UNMATCHED,
     affinity_fits,
 )
-
-JSON = dict[str, Any]
 
 _UNITS: Final = {"cpu": 10**6}
 """In billionths; the amounts of all other resources are shown as whole numbers."""

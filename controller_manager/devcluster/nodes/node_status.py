@@ -6,16 +6,15 @@ Upstream: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus.
 import uuid
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.nodes.addresses import node_address
 from controller_manager.version import KUBERNETES_VERSION
-
-JSON = dict[str, Any]
 
 STOPPED: Final = "devcluster/stopped"
 """The annotation by which the kubelet of a node is stopped."""

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.event import expire_events
@@ -62,8 +63,6 @@ from controller_manager.devcluster.server.genericapiserver import GenericAPIServ
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Change, Watcher
-
-JSON = dict[str, Any]
 
 _EVENT_LIFETIME: Final = timedelta(hours=1)
 _HOUSEKEEPING: Final = 60.0

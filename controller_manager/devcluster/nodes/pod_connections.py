@@ -4,16 +4,15 @@ Upstream: LogLocation and its like in pkg/registry/core/pod/strategy.go, and
 validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.routing import Target
 from controller_manager.devcluster.server.statuses import Refusal, bad_request
-
-JSON = dict[str, Any]
 
 _KUBELET_PORT: Final = 10250
 _NOTHING_RUNS: Final = "the development cluster runs no containers"

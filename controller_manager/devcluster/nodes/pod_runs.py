@@ -1,11 +1,11 @@
 """The containers of one pod on its kubelet."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import (
     FAILING_SANDBOX,
     AnnotationError,
@@ -23,8 +23,6 @@ from controller_manager.devcluster.nodes.machine import pulling
 from controller_manager.devcluster.nodes.notes import Note
 from controller_manager.devcluster.nodes.probes import Probe, probes_of
 from controller_manager.devcluster.nodes.programs import Program, Role, program_of
-
-JSON = dict[str, Any]
 
 
 class PodRun(Struct, frozen=True):

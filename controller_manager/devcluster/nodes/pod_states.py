@@ -1,13 +1,12 @@
 """What the status of a pod tells about where it stands."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes import annotations
 from controller_manager.devcluster.nodes.pod_runs import PodRun
 from controller_manager.devcluster.nodes.pod_status import is_ready
-
-JSON = dict[str, Any]
 
 _NOT_BEGUN: Final = ("ContainerCreating", "PodInitializing")
 """Why a container waits that is still to be started."""

@@ -1,10 +1,11 @@
 """The status that a kubelet reports of a pod (pkg/kubelet/status/generate.go)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.addresses import IPV4, pod_address
 from controller_manager.devcluster.nodes.container_runs import (
     ContainerRun,
@@ -14,8 +15,6 @@ from controller_manager.devcluster.nodes.container_runs import (
 from controller_manager.devcluster.nodes.container_status import container_status
 from controller_manager.devcluster.nodes.pod_runs import PodRun
 from controller_manager.devcluster.nodes.programs import Role
-
-JSON = dict[str, Any]
 
 _OVER: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """The reason why a pod of a phase is not ready."""

@@ -1,10 +1,11 @@
 """What happens in a pod: its containers start, end, and start again."""
 
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.container_runs import (
     KILLED,
     ContainerRun,
@@ -15,8 +16,6 @@ from controller_manager.devcluster.nodes.container_runs import (
 from controller_manager.devcluster.nodes.notes import normal, warning
 from controller_manager.devcluster.nodes.pod_runs import PodRun, is_due
 from controller_manager.devcluster.nodes.programs import Role
-
-JSON = dict[str, Any]
 
 _SANDBOX_PERIOD: Final = 12.0
 """Seconds after which a kubelet tries again to create a sandbox."""

@@ -5,7 +5,7 @@ what it is short of.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,8 +16,6 @@ from controller_manager.devcluster.nodes.notes import warning
 from controller_manager.devcluster.nodes.reports import KUBELET, Reporter
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
-
-JSON = dict[str, Any]
 
 _CRITICAL: Final = 2_000_000_000
 """Pods of this priority and above are evicted last: here never."""

@@ -7,11 +7,12 @@ find nothing new are left out.
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.addresses import pod_address
 from controller_manager.devcluster.nodes.annotations import (
     FAILING_LIVENESS,
@@ -21,8 +22,6 @@ from controller_manager.devcluster.nodes.annotations import (
     find,
     periods_of,
 )
-
-JSON = dict[str, Any]
 
 
 class ProbeKind(StrEnum):

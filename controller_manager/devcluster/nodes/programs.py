@@ -7,10 +7,11 @@ table in docs/devcluster.md shows both.
 
 import re
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import (
     EXIT_CODE,
     FAILING_INDEXES,
@@ -25,8 +26,6 @@ from controller_manager.devcluster.nodes.annotations import (
     seconds_of,
 )
 from controller_manager.devcluster.nodes.commands import command_of, run_of
-
-JSON = dict[str, Any]
 
 OUT_OF_MEMORY: Final = -1
 """In place of an exit code: the kernel killed the container for its use of memory."""

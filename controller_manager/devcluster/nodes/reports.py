@@ -4,9 +4,10 @@ They are counted and limited as those of client-go's recorders (`client.correlat
 """
 
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.core.v1 import Event, EventSource, ObjectReference
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.client.correlator import Correlated, Correlator
@@ -14,8 +15,6 @@ from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.nodes.notes import Note, normal, warning
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 SCHEDULER: Final = "default-scheduler"
 KUBELET: Final = "kubelet"

@@ -13,10 +13,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeVar
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.kind import Kind
 
-JSON = dict[str, Any]
 T = TypeVar("T")
 Target = tuple[str, str, str]
 """The group and the plural name of a resource, and a subresource or ""."""

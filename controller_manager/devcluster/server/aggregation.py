@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.server.accepting import Form, wanted_form
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.tables import table
-
-JSON = dict[str, Any]
 
 
 class AggregatedAPI(Protocol):

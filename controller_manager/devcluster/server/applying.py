@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.conversion import in_version, to_stored
 from controller_manager.devcluster.server.fields.checking import faults_of
@@ -33,7 +34,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.storage import Stored
 
-JSON = dict[str, Any]
 Permit = Callable[[JSON, JSON], None]
 """Raises Refusal if a user may not change the old object to the new one."""
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal, unauthorized
-
-JSON = dict[str, Any]
 
 AUDIENCE: Final = "https://kubernetes.default.svc"
 AUTHENTICATED: Final = "system:authenticated"

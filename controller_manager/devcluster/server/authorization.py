@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.statuses import Refusal, qualified
-
-JSON = dict[str, Any]
 
 MASTERS: Final = "system:masters"
 """The group whose members may do everything, whatever roles say."""

@@ -4,12 +4,11 @@ This server carries none of them out. Admission sees them first, as upstream.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.kind import Subresource
 from controller_manager.devcluster.server.routing import Target
-
-JSON = dict[str, Any]
 
 _FLAGS: Final = ("stderr", "stdin", "stdout", "tty")
 _LISTS: Final = ("command", "ports")

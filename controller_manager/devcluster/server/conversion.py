@@ -1,11 +1,8 @@
 """One object in several versions of its kind."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.storage import Stored
-
-JSON = dict[str, Any]
 
 
 def in_version(kind: Kind, stored: Stored) -> Stored:

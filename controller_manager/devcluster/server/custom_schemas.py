@@ -3,11 +3,10 @@
 Upstream: pkg/controller/openapi of apiextensions-apiserver.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 _KNOWN_TO_V2: Final = ("description", "format", "required", "type")
 _OPEN: Final = (

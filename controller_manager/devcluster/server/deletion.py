@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.server.dry_run import asks_for_dry_run
 from controller_manager.devcluster.server.query import is_true, whole_number
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     not_supported,
     shown,
 )
-
-JSON = dict[str, Any]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"

@@ -3,10 +3,11 @@
 import base64
 import hashlib
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.accepting import accepts_as
 from controller_manager.devcluster.server.catalogue import Catalogue
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.probes import PROBE_PATHS
 from controller_manager.devcluster.server.responses import unless_known
 from controller_manager.version import KUBERNETES_VERSION
-
-JSON = dict[str, Any]
 
 _MAJOR, _MINOR, _PATCH = KUBERNETES_VERSION.removeprefix("v").split(".")
 

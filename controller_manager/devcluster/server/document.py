@@ -2,14 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.responses import json_response
 from controller_manager.devcluster.server.statuses import method_not_allowed
-
-JSON = dict[str, Any]
 
 
 class Document:

@@ -1,14 +1,13 @@
 """The form of the objects in the events of one watch."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.accepting import Form
 from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.tables import partial
-
-JSON = dict[str, Any]
 
 
 class Encode(Protocol):

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cache, lru_cache, partial
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.client.transport import Request
 from controller_manager.clock import Clock
@@ -29,8 +30,6 @@ from controller_manager.devcluster.server.statuses import (
     too_long,
 )
 from controller_manager.devcluster.server.storage import Stored
-
-JSON = dict[str, Any]
 
 MOST_BYTES: Final = 128
 """The length of the name of a manager of fields."""

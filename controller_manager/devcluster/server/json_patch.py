@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _MOST_OPERATIONS: Final = 10_000
 _MOST_COPIED: Final = 3 << 20

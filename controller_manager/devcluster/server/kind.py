@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.options.gates import FeatureGates, Gate
 
 if TYPE_CHECKING:  # a call names the kind that it is about
     from controller_manager.devcluster.server.call import Call
 
-JSON = dict[str, Any]
 
 ALL_VERBS: Final = (
     "create",

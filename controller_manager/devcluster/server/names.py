@@ -4,16 +4,15 @@ Every function returns the causes that it finds, in upstream's order.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     invalid,
     shown,
     too_long,
 )
-
-JSON = dict[str, Any]
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server import protobuf
 from controller_manager.devcluster.server.base64_data import base64_problem
 from controller_manager.devcluster.server.go_json import go_json_error
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.yaml_bodies import (
     YAMLBodyError,
     decode_yaml,
 )
-
-JSON = dict[str, Any]
 
 _BODY_TYPES: Final = (
     "application/json",

@@ -4,8 +4,9 @@ Every function returns the causes that it finds, in upstream's order.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.names import (
     validate_annotations,
     validate_labels,
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _IMMUTABLE: Final = "field is immutable"
 

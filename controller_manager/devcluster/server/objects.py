@@ -11,6 +11,7 @@ from copy import copy
 from datetime import datetime
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.admission import (
@@ -57,7 +58,6 @@ from controller_manager.devcluster.server.updates import (
     problems_of_update,
 )
 
-JSON = dict[str, Any]
 Managed = Callable[[JSON, JSON, Any], list[JSON]]
 """Returns the managers of the fields of an object that is replaced.
 

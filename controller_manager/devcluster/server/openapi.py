@@ -6,10 +6,11 @@ the parameter ``fieldValidation``, so that the server validates, not the client.
 """
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.kind import Kind
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.responses import (
     unless_known,
 )
 from controller_manager.version import KUBERNETES_VERSION
-
-JSON = dict[str, Any]
 
 _INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 _PARAMETERS: Final = (

@@ -4,13 +4,12 @@ Field numbers are those of gnostic's OpenAPIv2.proto.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.protobuf import write_bytes, write_text
-
-JSON = dict[str, Any]
 
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 

@@ -1,8 +1,9 @@
 """The definitions of a document: one for each model that its kinds contain."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.custom_schemas import (
     custom_name,
     without_v3,
@@ -18,8 +19,6 @@ from controller_manager.devcluster.server.strategic_merge import (
     MERGED_PRIMITIVES,
     merge_key,
 )
-
-JSON = dict[str, Any]
 
 _SCALARS: Final = {
     "int": {"type": "integer", "format": "int32"},

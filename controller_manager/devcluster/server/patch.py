@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.json_patch import (
     PatchError,
     TooMuchError,
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     unsupported_media_type,
 )
 from controller_manager.devcluster.server.strategic_merge import strategic_merge_patch
-
-JSON = dict[str, Any]
 
 APPLY: Final = "application/apply-patch+yaml"
 _PATCH_TYPES: Final = (

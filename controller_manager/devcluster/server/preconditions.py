@@ -1,7 +1,8 @@
 """Preconditions: the resource version and uid that a request expects."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import (
@@ -9,8 +10,6 @@ from controller_manager.devcluster.server.statuses import (
     invalid_object,
     required,
 )
-
-JSON = dict[str, Any]
 
 _MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version "

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.messages import Message
-
-JSON = dict[str, Any]
 
 MAGIC: Final = b"k8s\x00"
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"

@@ -2,8 +2,9 @@
 
 import asyncio
 import functools
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.accepting import (
@@ -62,8 +63,6 @@ from controller_manager.devcluster.server.watching import (
     WatchResponse,
     error_event,
 )
-
-JSON = dict[str, Any]
 
 _DEFAULT_WATCH: Final = 1800
 _ONLY_STREAMS: Final = (

@@ -1,9 +1,10 @@
 """Objects and lists in the form that a client accepts (handlers/response.go)."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.accepting import Form
@@ -22,8 +23,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.tables import partial, table
-
-JSON = dict[str, Any]
 
 _INCLUDED: Final = ("", "Metadata", "Object", "None")
 _SUCCESS: Final = (200, 201)

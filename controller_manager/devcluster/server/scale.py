@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, format_selector
 from controller_manager.devcluster.server.admission import Operation, Write
 from controller_manager.devcluster.server.kind import Kind
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.storage import Stored
-
-JSON = dict[str, Any]
 
 
 def scale_of(kind: Kind, stored: Stored) -> JSON:

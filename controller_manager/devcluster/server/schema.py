@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import parse_rfc3339
 from controller_manager.devcluster.server.models import field_texts, model_fields
-
-JSON = dict[str, Any]
 
 Shape = Literal["scalar", "object", "list", "map", "any"]
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import (
     EVERYTHING,
     Selector,
@@ -13,8 +14,6 @@ from controller_manager.api.selectors import (
 )
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import bad_request, shown
-
-JSON = dict[str, Any]
 
 _COMMON: Final[Mapping[str, tuple[str, ...]]] = {
     "metadata.name": ("metadata", "name"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction

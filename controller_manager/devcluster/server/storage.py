@@ -4,16 +4,16 @@ import asyncio
 from collections import ChainMap, Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.ordered_objects import (
     OrderedKeys,
     OrderedObjects,
 )
 
-JSON = dict[str, Any]
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 

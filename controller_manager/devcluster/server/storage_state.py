@@ -5,14 +5,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage import (
     Collection,
     Key,
     Storage,
     Stored,
 )
-
-JSON = dict[str, Any]
 
 
 class StorageState(Struct, frozen=True):

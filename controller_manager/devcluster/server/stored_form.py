@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.entries import (
     same_but_for_time,
     with_entries,
 )
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 _NESTED: Final = (dict, list)
 

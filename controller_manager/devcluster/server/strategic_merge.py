@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.json_patch import PatchError
-
-JSON = dict[str, Any]
 
 MERGE_KEYS: Final[Mapping[str, str]] = {
     "conditions": "type",

@@ -5,6 +5,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.deletion import Deletion, marked_deleted
@@ -26,7 +27,6 @@ if TYPE_CHECKING:  # they know Kind, which knows its strategy
     from controller_manager.devcluster.server.catalogue import Catalogue
     from controller_manager.devcluster.server.objects import Objects
 
-JSON = dict[str, Any]
 
 _SPEC: Final[FieldSet] = {"f:spec": {}}
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 
 if TYPE_CHECKING:  # a kind's strategy is made of columns
     from controller_manager.devcluster.server.kind import Kind
     from controller_manager.devcluster.server.storage import Stored
 
-JSON = dict[str, Any]
 Cells = list[Any]
 
 

@@ -3,12 +3,11 @@
 The path of a request names the object, and decides which fields may change.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Cause, bad_request
-
-JSON = dict[str, Any]
 
 SERVER_OWNED: Final = (
     "uid",

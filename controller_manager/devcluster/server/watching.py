@@ -5,10 +5,11 @@ import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.selection import Selection
@@ -19,8 +20,6 @@ from controller_manager.devcluster.server.storage import (
     TooOldError,
     Watcher,
 )
-
-JSON = dict[str, Any]
 
 BOOKMARK_INTERVAL: Final = 60.0
 """Seconds between bookmarks, if the request allows them."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.admission import (
     Operation,
@@ -63,7 +64,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.storage import Key, Stored
 
-JSON = dict[str, Any]
 Select = Callable[[Target, Selection, int | None], list[tuple[Key, Stored]]]
 
 _WHOLE_OBJECTS: Final = frozenset(("", "status"))

@@ -8,16 +8,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.credentials import from_kubeconfig
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 
-JSON = dict[str, Any]
 Figures = dict[str, float]
 
 NAMESPACE: Final = "default"

@@ -1,10 +1,10 @@
 """Types are made from OpenAPI schemas; where these say too little, nothing is known."""
 
 import json
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.checker import check
 from controller_manager.control.cel.parser import parse
 from controller_manager.control.cel.schemas import Schemas
@@ -22,8 +22,6 @@ from controller_manager.control.cel.types import (
     Object,
     Type,
 )
-
-JSON = dict[str, Any]
 
 KIND = {"group": "example.com", "version": "v1", "kind": "Widget"}
 STRING_SCHEMA = {"type": "string"}

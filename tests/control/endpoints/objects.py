@@ -7,8 +7,7 @@ import msgspec
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
-
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 NAMESPACE = "default"
 

@@ -2,7 +2,6 @@
 
 import random
 from collections import defaultdict
-from typing import Any
 
 import msgspec
 import pytest
@@ -13,10 +12,9 @@ from controller_manager.api.core.endpoints import (
     EndpointSubset,
 )
 from controller_manager.api.core.v1 import ObjectReference
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.canonical import hash_of_port
 from controller_manager.control.endpoints.subsets import repack
-
-JSON = dict[str, Any]
 
 
 def subsets(*given: JSON) -> tuple[EndpointSubset, ...]:

@@ -14,6 +14,7 @@ from controller_manager.api.core.quotas import (
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota import device_claims
 from controller_manager.control.quota.amounts import printed
@@ -28,7 +29,6 @@ from controller_manager.control.quota.scopes import (
 from controller_manager.control.quota.services import service_usage
 from controller_manager.control.quota.volume_claims import claim_usage, tracks
 
-JSON = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from controller_manager.api.core.scheduling import SchedulingSpec
 from controller_manager.api.core.v1 import Node
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling.affinity import required_nodes
-
-JSON = dict[str, Any]
 
 LABELS = {"zone": "a", "disk": "ssd", "cores": "16", "empty": "", "serial": "9" * 20}
 NODE = msgspec.convert({"metadata": {"name": "node-1", "labels": LABELS}}, Node)

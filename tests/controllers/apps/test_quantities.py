@@ -11,11 +11,11 @@ from controller_manager.api.apps.v1 import (
     REPLICASETS,
     STATEFUL_SETS,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json
 from tests.controllers.builders import (
-    JSON,
     daemon_set_json,
     deployment_json,
     template,

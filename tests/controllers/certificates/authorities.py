@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from controller_manager.api.certificates.v1 import KUBELET_CLIENT
+from controller_manager.api.json_objects import JSON
 
-JSON = dict[str, Any]
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 BEGINS: Final = datetime(2020, 1, 1, tzinfo=UTC)

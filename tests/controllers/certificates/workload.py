@@ -2,13 +2,14 @@
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.certificates.v1 import (
     KUBE_APISERVER_CLIENT,
     KUBELET_CLIENT,
     KUBELET_SERVING,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from tests.controllers.certificates.authorities import (
     CLIENT_USAGES,
@@ -23,7 +24,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 PLURAL: Final = "certificatesigningrequests"
 NODE: Final = User("system:node:n1", groups=("system:nodes", "system:authenticated"))

@@ -6,14 +6,13 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.core.endpoints import ENDPOINTS, Endpoints
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import NotFound
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
-
-JSON = dict[str, Any]
 
 
 def add_service(cluster: Cluster, name: str = "web", **spec: Any) -> None:

@@ -4,11 +4,10 @@ import json
 import re
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Response
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -1,14 +1,11 @@
 """Limit ranges: defaults for containers, and bounds for pods and claims."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, pod, post
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 POLICIES = f"{GROUP}/mutatingadmissionpolicies"

@@ -1,7 +1,6 @@
 """Mutating webhooks change objects as upstream lets them."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (
     EVERYTHING,
@@ -19,8 +18,6 @@ from tests.devcluster.kinds.apiextensions.test_definitions import (
     spec,
     version,
 )
-
-JSON = dict[str, Any]
 
 
 async def test_a_webhook_changes_an_object(

@@ -1,17 +1,15 @@
 """Who sets the owners of objects needs rights on both."""
 
 import json
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import decoded
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

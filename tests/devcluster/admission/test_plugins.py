@@ -1,10 +1,10 @@
 """Plugins are chosen by name; the smaller ones do what upstream's do."""
 
 import json
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.building import Parts, build_chain
 from controller_manager.devcluster.admission.plugins import (
     ON_BY_DEFAULT,
@@ -16,8 +16,6 @@ from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, patch, pod, post
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NOT_READY = "node.kubernetes.io/not-ready"

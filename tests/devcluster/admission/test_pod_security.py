@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.pod_security.evaluation import violations
 from controller_manager.devcluster.admission.pod_security.levels import LevelVersion
 from tests.clusters import Cluster
@@ -18,8 +19,6 @@ from tests.devcluster.admission.requests import (
     warnings,
 )
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 NAMESPACE = "/api/v1/namespaces/default"
 PREFIX = "pod-security.kubernetes.io/"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
 from tests.devcluster.kinds.apiextensions.test_definitions import define
@@ -13,7 +14,6 @@ from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 POLICIES = f"{GROUP}/validatingadmissionpolicies"

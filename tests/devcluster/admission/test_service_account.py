@@ -1,14 +1,12 @@
 """A pod gets a service account that exists, its token and its pull secrets."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, pod, post
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

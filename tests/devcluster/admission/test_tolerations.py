@@ -1,12 +1,9 @@
 """Tolerations that others cover go."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.tolerations import merged
-
-JSON = dict[str, Any]
 
 ALL: JSON = {"operator": "Exists"}
 KEY: JSON = {"key": "a", "operator": "Exists"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
 from controller_manager.serving.certificates import self_signed
 from tests.clusters import Cluster
@@ -23,8 +24,6 @@ from tests.devcluster.admission.webhook_server import (
     request,
     webhook_server,
 )
-
-JSON = dict[str, Any]
 
 
 def _failed(why: str) -> str:

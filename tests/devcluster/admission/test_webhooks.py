@@ -1,9 +1,8 @@
 """Webhooks are asked as upstream asks them, and what they say counts."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job import KIND as JOB
 from controller_manager.devcluster.kinds.certificates.certificatesigningrequest import (
     KIND as SIGNING_REQUEST,
@@ -26,8 +25,6 @@ from tests.devcluster.admission.webhook_server import (
 )
 from tests.devcluster.kinds.minimal import minimal
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 
 def when(expression: str) -> JSON:

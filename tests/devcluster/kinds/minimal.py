@@ -3,9 +3,8 @@
 import copy
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 _TEMPLATE: Final[JSON] = {
     "metadata": {"labels": {"app": "a"}},

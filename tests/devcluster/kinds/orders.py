@@ -5,16 +5,13 @@ does not say how the two mix. A server is right if there is one order in which i
 answers everything as the recorded server did.
 """
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import check_object
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.patch import patched
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.devcluster.kinds.recorded import status_of
-
-JSON = dict[str, Any]
 
 _PATCHES = {
     "json": "application/json-patch+json",

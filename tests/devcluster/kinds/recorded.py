@@ -10,9 +10,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from tests.conformance.recordings import DIRECTORY
-
-JSON = dict[str, Any]
 
 FAMILIES: Final = ("cronjob", "daemonset", "job", "statefulset")
 TIME: Final = "2026-01-01T00:00:00Z"

@@ -1,16 +1,14 @@
 """Requests about objects of a kind, straight to a server in memory."""
 
 import re
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import check_object
 from controller_manager.devcluster.server.patch import patched
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.kinds.minimal import minimal
-
-JSON = dict[str, Any]
 
 _MERGE = "application/merge-patch+json"
 

@@ -1,13 +1,10 @@
 """Reviews tell what users may do."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import allow, ask, log_in, rule, user
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -1,15 +1,12 @@
 """Who serves which group version."""
 
 import json
-from typing import Any
 
 import pytest
 
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.server.statuses import Refusal
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, update
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from tests.clusters import Cluster
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -7,11 +7,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import ask
 from tests.devcluster.nodes.objects import DEFAULT, send
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

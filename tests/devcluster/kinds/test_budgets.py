@@ -1,15 +1,12 @@
 """Disruption budgets, as an API server stores them."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.client.client import Client, PatchType
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from tests.clusters import Cluster
 from tests.controllers.certificates.authorities import (
@@ -17,7 +18,6 @@ from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 MERGE = "application/merge-patch+json"

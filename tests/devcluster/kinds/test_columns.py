@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
-
-JSON = dict[str, Any]
 
 NOW = datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
 TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import Forbidden
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
@@ -12,7 +13,7 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
 from controller_manager.devcluster.kinds.core.resourcequota import KIND as QUOTA
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
-from tests.controllers.builders import JSON, template
+from tests.controllers.builders import template
 from tests.devcluster.kinds.requests import create, update
 from tests.devcluster.requests import call
 

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.discovery import ServedResource, discover
 from controller_manager.client.errors import APIError, Invalid, NotFound
 from controller_manager.client.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
-from tests.controllers.builders import JSON
 from tests.controllers.custom_resources import (
     ANYTHING,
     DEFINITIONS,

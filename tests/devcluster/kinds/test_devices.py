@@ -1,16 +1,14 @@
 """Slices of devices, rules that taint them, and claims to them."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.conformance.access import Access
 from tests.devcluster.kinds.requests import causes, create, update
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

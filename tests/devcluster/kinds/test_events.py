@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster import kinds
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.schema import fields_of
 from tests.clusters import Cluster
-from tests.devcluster.kinds.minimal import JSON, minimal
+from tests.devcluster.kinds.minimal import minimal
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime

@@ -1,15 +1,12 @@
 """Flow schemas and priority levels: those that every cluster has, and others."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create, update
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

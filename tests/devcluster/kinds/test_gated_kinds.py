@@ -1,15 +1,12 @@
 """The kinds that an API server has only while feature gates are enabled."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -1,14 +1,11 @@
 """Requests that are carried out as another user."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import allow, ask, log_in, rule, user
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -1,14 +1,11 @@
 """Service CIDRs, IP addresses and network policies."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

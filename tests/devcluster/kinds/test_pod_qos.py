@@ -1,12 +1,11 @@
 """The quality of service of pods, by what they request and may use."""
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.pod_qos import qos_class
-
-JSON = dict[str, Any]
 
 FULL: Final[JSON] = {"cpu": "1", "memory": "1Gi"}
 SAME: Final[JSON] = {"cpu": "1000m", "memory": "1073741824"}

@@ -1,17 +1,16 @@
 """What is special about quotas, and about kinds that are there to be counted."""
 
 import json
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 _ONLY_EXISTS = (

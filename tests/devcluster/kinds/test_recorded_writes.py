@@ -4,10 +4,9 @@ The recordings of the workloads are the evidence: what users created, and every 
 of the real manager with its answer.
 """
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import check_object
@@ -22,8 +21,6 @@ from tests.devcluster.kinds.recorded import (
     normal_form,
     recorded,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

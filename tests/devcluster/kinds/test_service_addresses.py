@@ -2,16 +2,14 @@
 
 import random
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create, update
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 PATH = "/apis/storage.k8s.io/v1/storageclasses"
 UNSUPPORTED = "Unsupported value"

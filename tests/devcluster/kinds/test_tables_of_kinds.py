@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 NOW: Final = datetime(2026, 1, 1, 0, 2, 5, tzinfo=UTC)
 CREATED: Final = "2026-01-01T00:00:00Z"

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.kinds.minimal import minimal
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -1,17 +1,16 @@
 """Mistakes that manifests often have, and what a real API server says of them."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.client.elections import COORDINATED
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 def running(name: str, *containers: str, **metadata: Any) -> JSON:

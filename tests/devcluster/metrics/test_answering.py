@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.metrics.answering import answer
 from controller_manager.devcluster.metrics.settings import (
     SettingsError,
     parse_settings,
 )
-from tests.devcluster.metrics.pods import JSON, running
+from tests.devcluster.metrics.pods import running
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TIME = "2026-01-01T12:00:00Z"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.metrics.pods import JSON
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime

@@ -2,9 +2,10 @@
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.metrics.loads import loads_of
 from controller_manager.devcluster.metrics.settings import SettingsError
-from tests.devcluster.metrics.pods import JSON, annotated, running
+from tests.devcluster.metrics.pods import annotated, running
 
 WEB = {"uid": "web", "controller": True}
 IDLE = {"cpu": "1m", "memory": "8Mi"}

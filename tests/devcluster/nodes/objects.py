@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 CORE = "/api/v1"
 DEFAULT = f"{CORE}/namespaces/default"

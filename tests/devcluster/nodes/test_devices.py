@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     DEFAULT,
@@ -14,8 +15,6 @@ from tests.devcluster.nodes.objects import (
     send,
     status_of,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -1,10 +1,10 @@
 """What becomes of a pod is said by annotations, images and missing objects."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes import reports
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.server.storage import Key
@@ -21,7 +21,6 @@ from tests.devcluster.nodes.objects import (
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 NOT_FOUND = (
     "rpc error: code = NotFound desc = failed to pull and unpack image "

@@ -3,11 +3,11 @@
 import asyncio
 from collections import Counter
 from datetime import timedelta
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from tests.clusters import Cluster, make_config
 from tests.devcluster.nodes.objects import (
@@ -19,8 +19,6 @@ from tests.devcluster.nodes.objects import (
     send,
     status_of,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -1,10 +1,10 @@
 """Kubelets run pods to their end."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.nodes import Nodes
 from tests.clusters import Cluster
@@ -16,8 +16,6 @@ from tests.devcluster.nodes.objects import (
     send,
     status_of,
 )
-
-JSON = dict[str, Any]
 
 BACK_OFF = "Back-off restarting failed container"
 GATE = 'pod readiness gate "example.com/open"'

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
@@ -17,7 +18,6 @@ from tests.devcluster.nodes.objects import (
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 SCRIPT = ["sh", "-c", "echo one; sleep 2; echo two; sleep 2; echo three; exit 1"]
 DOES_NOTHING = "the development cluster runs no containers"
 

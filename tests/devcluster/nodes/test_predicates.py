@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.scheduling.predicates import (
     TAINTED,
     UNMATCHED,
@@ -12,8 +13,6 @@ from controller_manager.devcluster.nodes.scheduling.predicates import (
     named_nodes,
     why_not,
 )
-
-JSON = dict[str, Any]
 
 TAINT = {"key": "a", "value": "b", "effect": "NoSchedule"}
 

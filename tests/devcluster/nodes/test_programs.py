@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
 from controller_manager.devcluster.nodes.programs import (
     Program,
     Role,
     program_of,
 )
-
-JSON = dict[str, Any]
 
 JOB: JSON = {"ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]}
 PLAIN: JSON = {"name": "c", "image": "i"}

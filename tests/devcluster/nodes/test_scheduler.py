@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.scheduling import fit, scheduler
 from controller_manager.devcluster.nodes.scheduling.predicates import why_not
 from tests.clusters import Cluster
@@ -23,8 +24,6 @@ from tests.devcluster.nodes.volumes.playing import (
     create_claim,
     create_volume,
 )
-
-JSON = dict[str, Any]
 
 NODES = f"{CORE}/nodes"
 TAINT = {"key": "a", "value": "b", "effect": "NoSchedule"}

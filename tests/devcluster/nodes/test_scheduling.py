@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     CORE,
@@ -20,7 +21,6 @@ from tests.devcluster.nodes.objects import (
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"

@@ -1,14 +1,12 @@
 """Server-side apply sets, removes and shares fields as on a real cluster."""
 
 import json
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

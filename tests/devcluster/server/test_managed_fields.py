@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
 from tests.clusters import Cluster
 from tests.devcluster.server.test_apply import WEB, apply, managers, send
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

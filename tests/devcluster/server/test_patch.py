@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.json_patch import (
     PatchError,
     json_patch,
     merge_patch,
 )
 from controller_manager.devcluster.server.strategic_merge import strategic_merge_patch
-from tests.controllers.builders import JSON
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.protobuf import (
     MAGIC,
@@ -15,7 +16,7 @@ from controller_manager.devcluster.server.protobuf import (
 )
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
-from tests.controllers.builders import JSON, deployment_json
+from tests.controllers.builders import deployment_json
 from tests.devcluster.requests import call, create_pod
 
 PODS_PATH = "/api/v1/namespaces/default/pods"

@@ -2,8 +2,9 @@
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.schema import Checker, TypeMismatch
-from tests.controllers.builders import JSON, deployment_json
+from tests.controllers.builders import deployment_json
 
 
 def test_unknown_fields_are_named_and_empty_ones_dropped() -> None:

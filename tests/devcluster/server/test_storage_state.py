@@ -1,10 +1,10 @@
 """The state of a storage can be taken and restored."""
 
 import random
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage import (
     Key,
     Storage,
@@ -13,7 +13,6 @@ from controller_manager.devcluster.server.storage import (
 )
 from controller_manager.devcluster.server.storage_state import load, restore, state_of
 
-JSON = dict[str, Any]
 Contents = dict[str, dict[Key, JSON]]
 
 RESOURCES = ("pods", "nodes", "leases.coordination.k8s.io")

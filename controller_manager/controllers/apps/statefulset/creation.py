@@ -3,12 +3,11 @@
 Upstream: newStatefulSetPod and newVersionedStatefulSetPod of stateful_set_utils.go.
 """
 
-from typing import Any
-
 import msgspec
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
 from controller_manager.api.core.v1 import PodTemplateSpec
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.owners import controller_reference
 from controller_manager.control.history.names import POD_REVISION_LABEL
 from controller_manager.controllers.apps.statefulset.identity import (
@@ -17,8 +16,6 @@ from controller_manager.controllers.apps.statefulset.identity import (
     identity_labels,
     pod_name,
 )
-
-JSON = dict[str, Any]
 
 
 def pod_body(

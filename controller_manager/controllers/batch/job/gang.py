@@ -5,12 +5,13 @@ has a template; a group of pods is made from the template, and the pods name the
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import APIStruct, OwnerReference
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.scheduling.v1alpha2 import (
@@ -26,8 +27,6 @@ from controller_manager.control.hashes import fnv1a, safe_encode
 from controller_manager.controllers.batch.job.conditions import SUSPENDED
 from controller_manager.controllers.batch.job.spec import is_indexed, parallelism
 from controller_manager.informers.indexes import Index
-
-JSON = dict[str, Any]
 
 _LONGEST_NAME: Final = 253
 

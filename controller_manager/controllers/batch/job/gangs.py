@@ -1,12 +1,13 @@
 """Makes the workload and the group of pods of a gang, behind the feature gate."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.owners import controller_of, is_controlled_by
 from controller_manager.api.resource import Resource
@@ -30,8 +31,6 @@ from controller_manager.controllers.batch.job.gates import WORKLOAD_WITH_JOB
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
-
-JSON = dict[str, Any]
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -1,7 +1,7 @@
 """The pods of a job, as they are created (manageJob, indexed_job_utils.go)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import JOB_COMPLETION_INDEX, Pod, PodTemplateSpec
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import raw_json
 from controller_manager.api.owners import controller_reference
 from controller_manager.control.pod_control import pod_from_template
@@ -18,8 +19,6 @@ from controller_manager.controllers.batch.job.index_failures import (
 )
 from controller_manager.controllers.batch.job.plan import Create
 from controller_manager.controllers.batch.job.spec import has_limit_per_index
-
-JSON = dict[str, Any]
 
 _Spec = dict[str, Raw]
 """A pod spec, field by field; what is not read stays bytes."""

@@ -1,6 +1,6 @@
 """What a claim looks like that is made from a template (handleClaim)."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -10,13 +10,12 @@ from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
     ResourceClaimTemplate,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     POD,
     Consumer,
 )
-
-JSON = dict[str, Any]
 
 _LONGEST_BASE: Final = 57
 """The API server appends 5 random characters, and a label holds 63 with a hyphen."""

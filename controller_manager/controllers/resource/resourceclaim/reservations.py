@@ -1,7 +1,7 @@
 """What becomes of a claim when its consumers go (syncClaim of controller.go)."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,9 +10,8 @@ from controller_manager.api.dynamicresources.v1 import (
     ClaimConsumer,
     ResourceClaim,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting
-
-JSON = dict[str, Any]
 
 MOST_CONSUMERS: Final = 256
 """How many consumers an API server lets a claim be reserved for."""

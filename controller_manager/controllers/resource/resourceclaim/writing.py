@@ -1,12 +1,9 @@
 """Writes the status and the finalizers of claims, as of the version that was read."""
 
-from typing import Any
-
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.runtime.context import ControllerContext
-
-JSON = dict[str, Any]
 
 
 class ClaimWriter:

@@ -1,7 +1,8 @@
 """Checks of the level ``baseline``: what security contexts may say."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.pod_security.checks import (
     Check,
     Violation,
@@ -14,8 +15,6 @@ from controller_manager.devcluster.admission.pod_security.checks import (
     setters,
 )
 from controller_manager.devcluster.server.statuses import shown
-
-JSON = dict[str, Any]
 
 _CAPABILITIES: Final = frozenset(
     (

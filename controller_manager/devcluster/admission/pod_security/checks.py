@@ -1,9 +1,9 @@
 """What a check of the Pod Security Standards is, and the words that checks share."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.pod_security.baseline_checks import (
     BASELINE_CHECKS,
 )
@@ -23,8 +24,6 @@ from controller_manager.devcluster.admission.pod_security.levels import (
 from controller_manager.devcluster.admission.pod_security.restricted_checks import (
     RESTRICTED_CHECKS,
 )
-
-JSON = dict[str, Any]
 
 _NEWEST: Final = 35
 """The last minor version in which a check has changed."""

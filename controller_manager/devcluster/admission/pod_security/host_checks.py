@@ -1,8 +1,9 @@
 """Checks of the level ``baseline``: what a pod takes from its host."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.pod_security.checks import (
     Check,
     Violation,
@@ -14,8 +15,6 @@ from controller_manager.devcluster.admission.pod_security.checks import (
     security_of,
     setters,
 )
-
-JSON = dict[str, Any]
 
 _NAMESPACES: Final = ("hostNetwork", "hostPID", "hostIPC")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")

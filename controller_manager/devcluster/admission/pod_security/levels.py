@@ -1,11 +1,9 @@
 """The levels that the labels of a namespace ask for (pod-security-admission/api)."""
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-
-JSON = dict[str, Any]
 
 PRIVILEGED: Final = "privileged"
 BASELINE: Final = "baseline"

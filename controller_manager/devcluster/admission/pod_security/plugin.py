@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.pod_security.checks import (
     CONTAINER_LISTS,
 )
@@ -22,8 +23,6 @@ from controller_manager.devcluster.admission.writes import (
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.statuses import invalid_object
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _MOST_PODS: Final = 3000
 """So many pods of a namespace are checked when it enforces another level."""

@@ -1,7 +1,8 @@
 """Checks of the level ``restricted``: what a pod must say."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.pod_security.baseline_checks import (
     added_capabilities,
     proc_mount,
@@ -21,8 +22,6 @@ from controller_manager.devcluster.admission.pod_security.checks import (
     security_of,
     setters,
 )
-
-JSON = dict[str, Any]
 
 _VOLUMES: Final = frozenset(
     (

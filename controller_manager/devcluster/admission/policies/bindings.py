@@ -1,11 +1,11 @@
 """Policies with their bindings and parameters (policy/generic/policy_dispatcher.go)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.devcluster.admission.matching import Kinds, Matcher
 from controller_manager.devcluster.server.admission import Write
@@ -13,8 +13,6 @@ from controller_manager.devcluster.server.conversion import in_version
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Refusal
 from controller_manager.devcluster.server.storage import Collection, Storage, Stored
-
-JSON = dict[str, Any]
 
 _NO_PARAMS = "no params found for policy binding with `Deny` parameterNotFoundAction"
 _NEEDS_NAMESPACE = (

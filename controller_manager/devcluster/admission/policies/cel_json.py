@@ -8,8 +8,6 @@ from typing import Any
 from controller_manager.api.times import format_time
 from controller_manager.control.cel.values import EvaluationError, Message, Value
 
-JSON = dict[str, Any]
-
 
 def as_json(value: Value) -> Any:
     """Return a value as JSON; raises EvaluationError for one that has none."""

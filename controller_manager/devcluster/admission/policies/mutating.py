@@ -31,8 +31,6 @@ from controller_manager.devcluster.server.admission import Operation, Plugin, Wr
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.statuses import Refusal, forbidden
 
-JSON = dict[str, Any]
-
 
 class _PolicyError(Exception):
     """A policy cannot be evaluated. With `is_own` it says what it cannot change."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.costs import size_of
 from controller_manager.control.cel.evaluation import Budget
 from controller_manager.control.cel.values import EvaluationError, Message, Value
@@ -18,8 +19,6 @@ from controller_manager.devcluster.server.json_patch import (
     json_patch,
 )
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 _OPERATION = ("op", "path", "from")
 

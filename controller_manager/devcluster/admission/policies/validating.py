@@ -1,7 +1,7 @@
 """The admission plugin ValidatingAdmissionPolicy (policy/validating/dispatcher.go)."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from controller_manager.control.cel.evaluation import Budget
 from controller_manager.devcluster.admission.expressions import (
@@ -20,8 +20,6 @@ from controller_manager.devcluster.admission.policies.validations import (
 from controller_manager.devcluster.server.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.statuses import Refusal, forbidden
-
-JSON = dict[str, Any]
 
 _CODES: Final = {"Forbidden": 403, "RequestEntityTooLarge": 413, "Unauthorized": 401}
 _INVALID: Final = ("Invalid", 422)

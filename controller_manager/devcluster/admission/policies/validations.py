@@ -1,10 +1,11 @@
 """Decides about a write by one policy (policy/validating/validator.go)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.control.cel.values import EvaluationError, Value, type_of
 from controller_manager.devcluster.admission.expressions import (
@@ -18,8 +19,6 @@ from controller_manager.devcluster.admission.match_conditions import (
     hold,
 )
 from controller_manager.devcluster.admission.policies.variables import Variables
-
-JSON = dict[str, Any]
 
 _MOST_CHARACTERS: Final = 5 << 10
 

@@ -1,15 +1,13 @@
 """The variables of a policy (pkg/admission/plugin/cel/composition.go)."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.evaluation import Budget
 from controller_manager.control.cel.tokens import SyntaxProblem
 from controller_manager.control.cel.values import EvaluationError, Value
 from controller_manager.devcluster.admission.expressions import Names
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
-
-JSON = dict[str, Any]
 
 
 class Variables(dict[str, Value]):

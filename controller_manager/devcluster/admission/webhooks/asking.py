@@ -4,10 +4,10 @@ import asyncio
 import random
 import uuid
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.expressions import names_of
 from controller_manager.devcluster.admission.match_conditions import (
     ConditionError,
@@ -28,8 +28,6 @@ from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import forbidden
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 
 class Invocation(Struct, frozen=True):

@@ -32,8 +32,6 @@ from controller_manager.devcluster.admission.webhooks.services import (
 )
 from controller_manager.devcluster.server.storage import Storage
 
-JSON = dict[str, Any]
-
 _MOST_BYTES: Final = 10 << 20
 """The longest answer that is read. Upstream reads any; an object has 3 MiB at most."""
 

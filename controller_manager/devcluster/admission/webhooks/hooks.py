@@ -5,9 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage import Collection
-
-JSON = dict[str, Any]
 
 
 class Hook(Struct, frozen=True):

@@ -17,8 +17,6 @@ from controller_manager.devcluster.server.admission import Operation, Plugin, Wr
 from controller_manager.devcluster.server.json_patch import PatchError, json_patch
 from controller_manager.devcluster.server.statuses import Refusal
 
-JSON = dict[str, Any]
-
 
 class MutatingAdmissionWebhook(Plugin):
     """Lets mutating webhooks change an object, one after the other.

@@ -4,9 +4,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal, bad_request
-
-JSON = dict[str, Any]
 
 _LEAST_CODE, _MOST_CODE = 400, 599
 _SUCCESS: Final = "Success"

@@ -5,11 +5,12 @@ Upstream: pkg/admission/plugin/webhook/request/admissionreview.go.
 
 import base64
 import binascii
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.versions import in_requested, request_of
 from controller_manager.devcluster.admission.webhooks.hooks import Hook
 from controller_manager.devcluster.admission.webhooks.outcomes import (
@@ -20,8 +21,6 @@ from controller_manager.devcluster.admission.webhooks.outcomes import (
 from controller_manager.devcluster.server.admission import Write
 from controller_manager.devcluster.server.go_json import go_json_error
 from controller_manager.devcluster.server.kind import Kind
-
-JSON = dict[str, Any]
 
 _GROUP: Final = "admission.k8s.io"
 _KIND: Final = "AdmissionReview"

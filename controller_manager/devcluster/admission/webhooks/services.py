@@ -6,11 +6,9 @@ addresses come from the Endpoints and the EndpointSlices of the service, as with
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from controller_manager.devcluster.server.storage import Storage
 
-JSON = dict[str, Any]
 Address = tuple[str, int]
 
 _SERVICE_LABEL = "kubernetes.io/service-name"

@@ -5,8 +5,9 @@ Upstream: pkg/apis/admissionregistration/validation.
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.types import Type
 from controller_manager.devcluster.kinds.admissionregistration.compilation import (
     declared,
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _PATCHES: Final = {

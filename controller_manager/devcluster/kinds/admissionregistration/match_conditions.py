@@ -1,7 +1,8 @@
 """Validation of match conditions (validateMatchConditions of admissionregistration)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.compilation import (
     declared,
     problem_of,
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_many,
 )
-
-JSON = dict[str, Any]
 
 _MOST_CONDITIONS: Final = 64
 

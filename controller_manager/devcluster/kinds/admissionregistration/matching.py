@@ -1,7 +1,8 @@
 """The resources that an admission policy matches."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.rules import (
     validate_rule,
 )
@@ -14,8 +15,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _MATCH_POLICIES: Final = ("Equivalent", "Exact")
 _MUTABLE: Final = ("*", "CONNECT", "CREATE", "UPDATE")

@@ -1,8 +1,9 @@
 """MutatingAdmissionPolicyBinding: where a policy changes objects."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
     validate_mutable,
 )
@@ -11,8 +12,6 @@ from controller_manager.devcluster.kinds.admissionregistration.policy_bindings i
 )
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Cause
-
-JSON = dict[str, Any]
 
 
 class MutatingAdmissionPolicyBindingStrategy(PolicyBindingStrategy):

@@ -1,7 +1,8 @@
 """References to the parameters of a policy (validateParamRef)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import selector_text
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.names import validate_path_segment
@@ -12,8 +13,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
 

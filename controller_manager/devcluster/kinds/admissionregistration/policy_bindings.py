@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
     apply_match_defaults,
     validate_match,
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import Cause, required
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
-
-JSON = dict[str, Any]
 
 
 class PolicyBindingStrategy(Strategy):

@@ -1,7 +1,8 @@
 """What all kinds of policies have: failure policy, parameters, and matches."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
     validate_match,
 )
@@ -11,8 +12,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _FAILURE_POLICIES: Final = ("Fail", "Ignore")
 

@@ -1,7 +1,8 @@
 """Validation of rules, as webhooks and policies have them (validateRule)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     invalid,
@@ -9,8 +10,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")

@@ -1,8 +1,9 @@
 """ValidatingAdmissionPolicyBinding: where a policy holds, and what it does."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
     PolicyBindingStrategy,
 )
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _DENY_AND_WARN: Final = (

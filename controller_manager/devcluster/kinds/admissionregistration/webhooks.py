@@ -3,9 +3,10 @@
 Also k8s.io/apiserver/pkg/util/webhook: ValidateWebhookURL, ValidateWebhookService.
 """
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.match_conditions import (
     validate_conditions,
 )
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _CHOICES: Final = {
     "failurePolicy": ("Fail", "Ignore"),

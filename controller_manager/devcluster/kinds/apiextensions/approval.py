@@ -1,16 +1,15 @@
 """Groups that belong to the Kubernetes project need an approval (pkg/apihelpers)."""
 
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     invalid,
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 ANNOTATION: Final = "api-approved.kubernetes.io"
 _PROTECTED: Final = ("k8s.io", "kubernetes.io")

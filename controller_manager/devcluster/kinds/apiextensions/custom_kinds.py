@@ -1,10 +1,10 @@
 """The kinds that a definition adds to the API."""
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy import (
     CustomResourceStrategy,
     Origin,
@@ -20,8 +20,6 @@ from controller_manager.devcluster.server.kind import (
     status_of,
 )
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 
 def origin_of(definition: JSON) -> Origin:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.printer_columns import (
     PrinterColumns,
 )
@@ -40,8 +41,6 @@ from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Stored
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import Cells, Column
-
-JSON = dict[str, Any]
 
 _MOST_REPLICAS: Final = 2**31 - 1
 

@@ -4,8 +4,9 @@ Upstream: the controllers of apiextensions-apiserver. Here their work is done be
 request is answered that makes it necessary.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.apiextensions.custom_kinds import (
     kinds_of,
@@ -29,8 +30,6 @@ from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

@@ -1,8 +1,9 @@
 """CustomResourceDefinition: adds a kind to the API."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.approval import (
     validate_approval,
 )
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import CREATED_AT, NAME
-
-JSON = dict[str, Any]
 
 
 class CustomResourceDefinitionStrategy(Strategy):

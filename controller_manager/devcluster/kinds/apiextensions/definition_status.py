@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.approval import (
     approval_condition,
 )
-
-JSON = dict[str, Any]
 
 _NAMES: Final = (
     ("plural", "PluralConflict"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.version_validation import (
     validate_columns,
     validate_selectable_fields,
@@ -26,8 +27,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _CONVERSIONS: Final = ("None", "Webhook")
 _REVIEWS: Final = ("v1", "v1beta1")

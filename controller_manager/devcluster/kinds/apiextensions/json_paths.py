@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-JSON = dict[str, Any]
 _Step = Callable[[Any], Iterator[Any]]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.apiextensions.json_paths import (
     JSONPath,
@@ -20,8 +21,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     human_duration,
 )
-
-JSON = dict[str, Any]
 
 _AGE: Final = {
     "name": "Age",

@@ -1,8 +1,9 @@
 """What a version of a definition may say: schema, subresources, columns, fields."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.defaults import (
     validate_defaults,
 )
@@ -24,8 +25,6 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_many,
 )
-
-JSON = dict[str, Any]
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = (

@@ -6,8 +6,9 @@ pkg/controlplane/controller/crdregistration.
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiregistration.apiservice import (
     KIND as API_SERVICES,
 )
@@ -16,8 +17,6 @@ from controller_manager.devcluster.kinds.apiregistration.apiservice import (
 )
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 _GROUPS: Final[Mapping[str, int]] = {
     "": 18000,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import (
     percent,
     validate_int_or_percent,
@@ -20,8 +21,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 
 def validate_daemon_set_spec(spec: JSON) -> list[Cause]:

@@ -1,8 +1,9 @@
 """ReplicaSet: keeps a number of equal pods running."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apps.apps_messages import REPLICA_SET_MESSAGES
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
@@ -11,8 +12,6 @@ from controller_manager.devcluster.kinds.workload_validation import (
 )
 from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
-
-JSON = dict[str, Any]
 
 
 class ReplicaSetStrategy(ReplicasStrategy):

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apps.apps_messages import STATEFUL_SET_MESSAGES
 from controller_manager.devcluster.kinds.apps.statefulset_validation import (
     validate_stateful_set_spec,
@@ -30,8 +31,6 @@ from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 from controller_manager.options.gates import Gate
-
-JSON = dict[str, Any]
 
 _COUNTS: Final = (
     "replicas",

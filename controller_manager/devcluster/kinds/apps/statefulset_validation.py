@@ -1,7 +1,8 @@
 """Validation of the spec of a stateful set (apps/validation)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import (
     percent,
     validate_int_or_percent,
@@ -23,8 +24,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _MUTABLE: Final = (
     "replicas",

@@ -1,10 +1,9 @@
 """The annotation of a daemon set that counts the changes of its template."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import bad_request
-
-JSON = dict[str, Any]
 
 _ANNOTATION: Final = "deprecated.daemonset.template.generation"
 

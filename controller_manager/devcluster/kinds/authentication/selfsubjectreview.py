@@ -1,13 +1,12 @@
 """SelfSubjectReview: asks who asks (``kubectl auth whoami``)."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 
 class SelfSubjectReviewStrategy(Strategy):

@@ -1,8 +1,9 @@
 """TokenReview: asks which user a token authenticates."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.rules import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.authentication import AUDIENCE, TokenError
@@ -10,8 +11,6 @@ from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import bad_request
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 _INVALID: Final = "invalid bearer token"
 

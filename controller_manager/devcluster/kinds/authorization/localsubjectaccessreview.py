@@ -1,7 +1,8 @@
 """LocalSubjectAccessReview: asks whether a user may do something in a namespace."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.authorization.review_attributes import (
     reviewed_user,
 )
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import bad_request
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 
 class LocalSubjectAccessReviewStrategy(Strategy):

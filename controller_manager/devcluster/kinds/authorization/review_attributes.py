@@ -1,14 +1,13 @@
 """What a review asks about (pkg/registry/authorization/util/helpers.go)."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Attributes
 from controller_manager.devcluster.server.selection import is_field_selector
-
-JSON = dict[str, Any]
 
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _FIELD_OPERATORS: Final = ("In", "NotIn")

@@ -1,16 +1,15 @@
 """Validation of reviews of access (pkg/apis/authorization/validation)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     invalid,
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _PATH: Final = "nonResourceAttributes"
 _RESOURCE: Final = "resourceAttributes"

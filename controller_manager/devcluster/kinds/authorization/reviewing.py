@@ -1,8 +1,8 @@
 """Answers reviews of access: whether a user may do something, and why."""
 
 from collections.abc import Iterable
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.authorization.review_attributes import (
     evaluation_error,
     review_attributes,
@@ -11,8 +11,6 @@ from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.statuses import Cause, invalid_object
-
-JSON = dict[str, Any]
 
 
 def check_review(call: Call, causes: Iterable[Cause]) -> None:

@@ -1,7 +1,8 @@
 """SelfSubjectAccessReview: asks whether the user of the request may do something."""
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_self_review,
 )
@@ -12,8 +13,6 @@ from controller_manager.devcluster.kinds.authorization.reviewing import (
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 
 class SelfSubjectAccessReviewStrategy(Strategy):

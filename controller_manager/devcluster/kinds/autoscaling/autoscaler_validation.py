@@ -1,7 +1,8 @@
 """Validation of autoscalers (pkg/apis/autoscaling/validation)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.autoscaling.metric_validation import (
     has_group,
     validate_metric,
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
 _POLICY_TYPES: Final = ("Percent", "Pods")

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.autoscaling.autoscaler_messages import (
     V2_MESSAGES,
 )
@@ -18,8 +19,6 @@ from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 from controller_manager.options.gates import Gate
-
-JSON = dict[str, Any]
 
 _SCALE_TO_ZERO: Final = Gate("HPAScaleToZero", default=False)
 _DEFAULT_UTILIZATION: Final = 80

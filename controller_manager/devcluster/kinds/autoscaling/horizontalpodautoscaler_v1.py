@@ -4,8 +4,9 @@ Upstream keeps the rest in annotations (pkg/apis/autoscaling/v1/conversion.go).
 """
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.autoscaling.autoscaler_messages import (
     V1_MESSAGES,
 )
@@ -21,8 +22,6 @@ from controller_manager.devcluster.kinds.autoscaling.v1_conversion import (
 )
 from controller_manager.devcluster.server.kind import Conversion, Kind, status_of
 from controller_manager.devcluster.server.tables import Cells
-
-JSON = dict[str, Any]
 
 
 class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):

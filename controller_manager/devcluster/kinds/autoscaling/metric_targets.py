@@ -1,10 +1,9 @@
 """The column Targets of autoscalers (formatHPAMetrics in pkg/printers)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.tables import NONE, UNKNOWN
-
-JSON = dict[str, Any]
 
 _SHOWN: Final = 2
 _RESOURCES: Final = {

@@ -1,7 +1,8 @@
 """Validation of an autoscaler's metrics (pkg/apis/autoscaling/validation)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
 from controller_manager.devcluster.server.names import (
     validate_label,
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _FIELDS: Final = {
     "ContainerResource": "containerResource",

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.autoscaling.v1_metrics import (
     metric_from_v1,
     metric_to_v1,
@@ -17,8 +18,6 @@ from controller_manager.devcluster.kinds.autoscaling.v1_metrics import (
     status_to_v1,
 )
 from controller_manager.devcluster.server.schema import Checker, TypeMismatch
-
-JSON = dict[str, Any]
 
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
 _METRICS: Final = f"{_PREFIX}metrics"

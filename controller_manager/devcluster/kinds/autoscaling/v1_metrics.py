@@ -6,7 +6,8 @@ There a target's fields stand beside the metric's name, with names of their own
 
 from typing import Any, Final, NamedTuple
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
+
 Path = tuple[str, ...]
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.batch.cronjob_validation import (
     validate_cron_job_spec,
@@ -32,9 +33,6 @@ from controller_manager.devcluster.server.tables import (
     age,
     human_duration,
 )
-
-JSON = dict[str, Any]
-
 
 _LONGEST_NAME: Final = 52
 """The name of a job is that of its cron job and eleven more characters."""

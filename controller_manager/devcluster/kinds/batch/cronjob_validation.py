@@ -1,8 +1,9 @@
 """Validation of the spec of a cron job (batch/validation)."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job_spec_validation import (
     validate_job_spec,
 )
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.schedules.errors import ScheduleError, ZoneError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
 from controller_manager.schedules.zones import load_zone
-
-JSON = dict[str, Any]
 
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.batch.job_messages import JOB_MESSAGES
 from controller_manager.devcluster.kinds.batch.job_selector import (
@@ -50,8 +51,6 @@ from controller_manager.devcluster.server.tables import (
     age,
     human_duration,
 )
-
-JSON = dict[str, Any]
 
 _NO_LIMIT: Final = 2**31 - 1
 _PODS_STAY: Final = (

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.index_intervals import (
     parse_indexes,
     total,
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import (
     too_long,
     too_many,
 )
-
-JSON = dict[str, Any]
 
 _MOST_RULES: Final = 20
 _MOST_VALUES: Final = 255

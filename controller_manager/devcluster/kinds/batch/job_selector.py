@@ -1,7 +1,8 @@
 """The labels by which a job selects its own pods, and their validation."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.label_selectors import (
     selects,
     validate_selector,
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 

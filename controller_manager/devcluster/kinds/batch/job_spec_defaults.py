@@ -1,8 +1,6 @@
 """Defaults of the spec of a job that its template in a cron job has as well."""
 
-from typing import Any
-
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 def default_failure_policy(spec: JSON) -> None:

@@ -1,8 +1,9 @@
 """Validation of the spec of a job, and of a cron job's template (batch/validation)."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job_policies import (
     validate_failure_policy,
     validate_replacement_policy,
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_long,
 )
-
-JSON = dict[str, Any]
 
 _INDEXED: Final = "Indexed"
 _NUMBERS: Final = (

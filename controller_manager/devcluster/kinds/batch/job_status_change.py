@@ -1,8 +1,6 @@
 """A change of the status of a job."""
 
-from typing import Any
-
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 class JobStatusChange:

@@ -5,8 +5,9 @@ before can so be written as long as the write does not touch it.
 """
 
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.batch.job_indexes_validation import (
     validate_indexes,
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _COUNTS: Final = ("active", "succeeded", "failed", "ready", "terminating")
 _FINISHED: Final = ("Complete", "Failed")

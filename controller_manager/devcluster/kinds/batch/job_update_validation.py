@@ -1,11 +1,10 @@
 """Validation of the changes of a job's spec (batch/validation)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-
-JSON = dict[str, Any]
 
 _IMMUTABLE: Final = (
     "completionMode",

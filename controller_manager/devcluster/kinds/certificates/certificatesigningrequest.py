@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.certificates.signing_messages import (
     SIGNING_MESSAGES,
@@ -34,8 +35,6 @@ from controller_manager.devcluster.server.tables import (
     age,
     human_duration,
 )
-
-JSON = dict[str, Any]
 
 GROUP: Final = "certificates.k8s.io"
 PLURAL: Final = "certificatesigningrequests"

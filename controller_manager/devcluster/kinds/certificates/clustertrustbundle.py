@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind
@@ -14,8 +15,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import NAME, Cells, Column
-
-JSON = dict[str, Any]
 
 
 class ClusterTrustBundleStrategy(Strategy):

@@ -1,14 +1,13 @@
 """PodCertificateRequest: a kubelet asks for a certificate of a pod."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
-
-JSON = dict[str, Any]
 
 
 class PodCertificateRequestStrategy(Strategy):

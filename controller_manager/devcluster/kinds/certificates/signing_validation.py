@@ -2,10 +2,11 @@
 
 import base64
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from cryptography import x509
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.control.certificates.request import (
     InvalidRequest,
@@ -20,8 +21,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 DECISIONS: Final = ("Approved", "Denied")
 """The conditions that only the approval subresource may change."""

@@ -6,8 +6,9 @@ No election takes place here: nothing in the development cluster writes the hold
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.coordination.strategies import (
     OLDEST_EMULATION,
@@ -26,7 +27,6 @@ from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 from controller_manager.options.gates import COORDINATED_ELECTION
 
-JSON = dict[str, Any]
 _Version = tuple[int, ...]
 
 _SEMANTIC_VERSION: Final = re.compile(

@@ -2,19 +2,18 @@
 
 import base64
 import hmac
-from typing import Any, Final
+from typing import Final
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.kinds.core.serviceaccount import KIND as ACCOUNT
 from controller_manager.devcluster.server.authentication import User, account_user
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 _ISSUER: Final = "kubernetes/serviceaccount"
 _CLAIM: Final = "kubernetes.io/serviceaccount"

@@ -1,15 +1,14 @@
 """Binding: assigns a pod to a node; it is never stored."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.core.pod_binding import bind
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import success
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 
 class BindingStrategy(Strategy):

@@ -14,6 +14,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from jwt.types import Options
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
 from controller_manager.controllers.identity.tokens.signing import key_id
@@ -28,8 +29,6 @@ from controller_manager.devcluster.server.authentication import (
     account_user,
 )
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 ISSUER: Final = AUDIENCE
 ALGORITHM: Final = "ES256"

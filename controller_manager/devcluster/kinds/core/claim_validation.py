@@ -1,8 +1,9 @@
 """Validation of volume claims (core/validation)."""
 
 import copy
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
 from controller_manager.devcluster.kinds.field_values import (
     validate_positive_quantity,
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 ACCESS_MODES: Final = (
     "ReadOnlyMany",

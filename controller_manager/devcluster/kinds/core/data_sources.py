@@ -3,9 +3,9 @@
 Upstream: pkg/api/persistentvolumeclaim.
 """
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 _COPIED: Final = (
     ("", "PersistentVolumeClaim"),

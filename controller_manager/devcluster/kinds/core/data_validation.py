@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     forbidden_field,
     invalid,
     shown,
 )
-
-JSON = dict[str, Any]
 
 LARGEST: Final = 1024 * 1024
 """Bytes that the data of an object may have (MaxSecretSize)."""

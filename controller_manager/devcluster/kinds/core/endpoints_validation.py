@@ -1,7 +1,6 @@
 """Validation of Endpoints (validateEndpointSubsets in pkg/apis/core/validation)."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ip_addresses import validate_endpoint_address
 from controller_manager.devcluster.kinds.ports import NOT_A_PORT, PROTOCOLS, is_port
 from controller_manager.devcluster.server.names import (
@@ -16,8 +15,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 
 def validate_subsets(subsets: list[JSON]) -> list[Cause]:

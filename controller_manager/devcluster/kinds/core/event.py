@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.core.event_messages import EVENT_MESSAGES
 from controller_manager.devcluster.server.kind import Kind
@@ -22,8 +23,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     human_duration,
 )
-
-JSON = dict[str, Any]
 
 
 class EventStrategy(Strategy):

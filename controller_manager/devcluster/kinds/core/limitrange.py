@@ -1,8 +1,9 @@
 """LimitRange: limits for the requests of containers in a namespace."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.limitrange_validation import (
     CONTAINER,
     validate_limit_range,
@@ -11,8 +12,6 @@ from controller_manager.devcluster.kinds.quantities import make_canonical
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 _AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 

@@ -1,9 +1,10 @@
 """Validation of limit ranges (core/validation, ValidateLimitRange)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.core.compute import HUGE_PAGES_PREFIX
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.quota.names import is_extended, is_native
 from controller_manager.devcluster.kinds.core.resourcequota_validation import STANDARD
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 POD: Final = "Pod"
 CONTAINER: Final = "Container"

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.node_ranges import (
     default_ranges,
@@ -24,8 +25,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     age,
 )
-
-JSON = dict[str, Any]
 
 _INFO: Final = (
     "machineID",

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from ipaddress import ip_network
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     forbidden_field,
     invalid,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _FIELD: Final = "spec.podCIDRs"
 _MOST: Final = 2

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.pod_binding import binding
 from controller_manager.devcluster.kinds.core.pod_columns import (
     POD_COLUMNS,
@@ -37,8 +38,6 @@ from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import Cells
-
-JSON = dict[str, Any]
 
 _LONGEST: Final = 100 * 365 * 86400
 """A hundred years: longer than anybody waits, and still a valid date."""

@@ -1,15 +1,12 @@
 """The subresource ``binding``: assigns a pod to a node."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.pod_topology import labelled_by_node
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import conflict, success
-
-JSON = dict[str, Any]
 
 
 def binding(call: Call, body: JSON) -> JSON:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.tables import (
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.tables import (
     age,
     human_duration,
 )
-
-JSON = dict[str, Any]
 
 POD_COLUMNS: Final = (
     NAME,

@@ -1,8 +1,8 @@
 """The subresource ``eviction``: deletes a pod if its disruption budget allows it."""
 
 from dataclasses import replace
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.policy.disruptions import (
     find_budgets,
@@ -16,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     bad_request,
     success,
 )
-
-JSON = dict[str, Any]
 
 
 def eviction(call: Call, body: JSON) -> JSON:

@@ -1,11 +1,10 @@
 """The quality of service of pods (pkg/apis/core/helper/qos/qos.go)."""
 
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.core.compute import CPU, MEMORY
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
-
-JSON = dict[str, Any]
 
 _BEST_EFFORT: Final = "BestEffort"
 _BURSTABLE: Final = "Burstable"

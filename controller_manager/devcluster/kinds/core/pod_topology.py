@@ -1,10 +1,9 @@
 """The topology labels that a pod gets from its node (plugin PodTopologyLabels)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 

@@ -1,11 +1,10 @@
 """Validation of the changes of a pod (core/validation)."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Cause, forbidden_field, shown
-
-JSON = dict[str, Any]
 
 _FORBIDDEN: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import (
     container_cells,
     name_of,
@@ -18,8 +19,6 @@ from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import NAME, Cells, Column
-
-JSON = dict[str, Any]
 
 
 class PodTemplateStrategy(Strategy):

@@ -1,8 +1,9 @@
 """ReplicationController: the predecessor of ReplicaSet."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
@@ -13,8 +14,6 @@ from controller_manager.devcluster.kinds.workload_validation import (
 )
 from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause, required
-
-JSON = dict[str, Any]
 
 
 class ReplicationControllerStrategy(ReplicasStrategy):

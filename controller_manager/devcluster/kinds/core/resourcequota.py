@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.names import LIMITS
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.resourcequota_validation import (
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
-
-JSON = dict[str, Any]
 
 
 class ResourceQuotaStrategy(Strategy):

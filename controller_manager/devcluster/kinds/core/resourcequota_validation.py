@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.control.quota.names import LIMITS, REQUESTS, limits_huge_pages
 from controller_manager.devcluster.kinds.field_values import (
@@ -15,8 +16,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _COMPUTE: Final = ("cpu", "memory")
 _POD_COMPUTE: Final = frozenset(

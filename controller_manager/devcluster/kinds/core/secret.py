@@ -4,8 +4,9 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import data_count, name_of
 from controller_manager.devcluster.kinds.core.data_validation import (
     LARGEST,
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
-
-JSON = dict[str, Any]
 
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
 from controller_manager.devcluster.kinds.core.service_address_validation import (
     validate_kept_addresses,
@@ -38,8 +39,6 @@ from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.tables import Cells
-
-JSON = dict[str, Any]
 
 _AFFINITY_SECONDS: Final = 10800
 

@@ -3,8 +3,9 @@
 Upstream: ValidateServiceClusterIPsRelatedFields, ValidateServiceUpdate.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.service_families import (
     PREFER_DUAL,
     REQUIRE_DUAL,
@@ -28,8 +29,6 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_many,
 )
-
-JSON = dict[str, Any]
 
 _FAMILIES: Final = ("IPv4", "IPv6")
 _POLICIES: Final = (PREFER_DUAL, REQUIRE_DUAL, SINGLE)

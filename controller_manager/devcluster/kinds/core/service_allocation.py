@@ -3,8 +3,7 @@
 Upstream: pkg/registry/core/service/storage/alloc.go.
 """
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.service_address_validation import (
     validate_addresses,
 )
@@ -46,8 +45,6 @@ from controller_manager.devcluster.server.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 
 def allocate_for(obj: JSON, old: JSON | None, storage: Storage) -> None:

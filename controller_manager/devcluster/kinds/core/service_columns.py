@@ -1,8 +1,9 @@
 """The columns of services (printService in pkg/printers)."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import SELECTOR, name_of
 from controller_manager.devcluster.kinds.core.service_fields import EXTERNAL_NAME
 from controller_manager.devcluster.server.tables import (
@@ -13,8 +14,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     age,
 )
-
-JSON = dict[str, Any]
 
 SERVICE_COLUMNS: Final = (
     NAME,

@@ -1,13 +1,12 @@
 """The address families of a service (pkg/registry/core/service/storage/alloc.go)."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.service_fields import is_headless
 from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-
-JSON = dict[str, Any]
 
 SINGLE: Final = "SingleStack"
 PREFER_DUAL: Final = "PreferDualStack"

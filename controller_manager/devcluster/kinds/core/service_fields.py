@@ -1,8 +1,8 @@
 """Which fields a service of a type needs (pkg/api/service)."""
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 HEADLESS: Final = "None"
 """The cluster IP of a service without one."""

@@ -1,16 +1,15 @@
 """The node ports of services (pkg/registry/core/service/storage/alloc.go)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.service_fields import (
     AllocationError,
     needs_node_ports,
 )
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 FIRST: Final = 30000
 LAST: Final = 32767

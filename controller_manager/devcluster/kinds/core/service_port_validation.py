@@ -1,7 +1,8 @@
 """Validation of a service's ports (ValidateService in pkg/apis/core/validation)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ports import (
     NOT_A_PORT,
     PROTOCOLS,
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _KUBELET: Final = 10250
 

@@ -5,8 +5,9 @@ As upstream's allocator does, it takes the ServiceCIDRs and IPAddresses for the 
 """
 
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.service_fields import AllocationError
 from controller_manager.devcluster.kinds.ip_addresses import (
     Address,
@@ -15,7 +16,6 @@ from controller_manager.devcluster.kinds.ip_addresses import (
 )
 from controller_manager.devcluster.server.storage import Storage
 
-JSON = dict[str, Any]
 Range = IPv4Network | IPv6Network
 
 DEFAULT_RANGE: Final = "10.96.0.0/12"

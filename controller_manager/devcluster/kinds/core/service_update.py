@@ -4,16 +4,13 @@ A user who writes a service back without the values that the server has allocate
 keeps them. A user who changes the type need not clear fields of the old type.
 """
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.service_fields import (
     is_externally_accessible,
     may_have_node_ports,
     needs_cluster_ip,
     needs_health_check_port,
 )
-
-JSON = dict[str, Any]
 
 
 def keep_allocated(old: JSON, new: JSON) -> None:

@@ -1,8 +1,9 @@
 """ServiceAccount: the identity of programs in pods."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.token_request import (
     TOKEN_MESSAGES,
@@ -12,8 +13,6 @@ from controller_manager.devcluster.server.kind import Kind, Subresource
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
-
-JSON = dict[str, Any]
 
 
 class ServiceAccountStrategy(Strategy):

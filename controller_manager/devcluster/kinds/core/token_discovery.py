@@ -4,14 +4,13 @@ Upstream: pkg/serviceaccount/openidmetadata.go.
 """
 
 import base64
-from typing import Any, Final
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.identity.tokens.signing import key_id
 from controller_manager.devcluster.kinds.core.bound_tokens import ALGORITHM, ISSUER
-
-JSON = dict[str, Any]
 
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 KEYS_PATH: Final = "/openid/v1/jwks"

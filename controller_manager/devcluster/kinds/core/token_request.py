@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct, field
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.authentication import (
     AUDIENCE,
@@ -24,8 +25,6 @@ from controller_manager.devcluster.server.statuses import (
     not_found,
     shown,
 )
-
-JSON = dict[str, Any]
 
 TOKEN_MESSAGES: Final[Mapping[str, Message]] = {
     "TokenRequest": {

@@ -1,8 +1,8 @@
 """Cells that volumes and volume claims share."""
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 UNSET: Final = "<unset>"
 """The text that tables show for an unset field."""

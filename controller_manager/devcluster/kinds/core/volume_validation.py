@@ -1,7 +1,8 @@
 """Validation of volumes (core/validation)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.claim_validation import (
     validate_access_modes,
     validate_volume_mode,
@@ -18,8 +19,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 _NOT_SOURCES: Final = frozenset(

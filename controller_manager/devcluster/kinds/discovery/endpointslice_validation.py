@@ -1,7 +1,8 @@
 """Validation of endpoint slices (pkg/apis/discovery/validation)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ip_addresses import (
     is_in_family,
     validate_endpoint_address,
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_many,
 )
-
-JSON = dict[str, Any]
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")

@@ -6,8 +6,9 @@ more of what comes in this version (ValidateEventCreate of pkg/apis/core/validat
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.event import KIND as STORED
 from controller_manager.devcluster.kinds.core.event import EventStrategy
 from controller_manager.devcluster.kinds.core.event_messages import NEW_EVENT_MESSAGES
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.strategy import fields_by_path
 from controller_manager.devcluster.server.tables import Cells
-
-JSON = dict[str, Any]
 
 _STORED_NAMES: Final = {
     "note": "message",

@@ -5,12 +5,11 @@ Upstream: staging/src/k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap.
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 MANDATORY: Final = ("exempt", "catch-all")
 """Names of schemas and of levels that cannot be missing, nor have another spec."""

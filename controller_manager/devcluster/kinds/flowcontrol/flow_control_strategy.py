@@ -1,15 +1,14 @@
 """What flow schemas and priority levels have in common."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
     validate_types_of_conditions,
 )
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 
 class FlowControlStrategy(Strategy):

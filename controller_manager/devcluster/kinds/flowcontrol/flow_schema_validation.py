@@ -1,8 +1,9 @@
 """Validation of flow schemas (pkg/apis/flowcontrol/validation)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.names import (
     validate_label,
     validate_subdomain,
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _MOST: Final = 10_000
 _METHODS: Final = ("ByNamespace", "ByUser")

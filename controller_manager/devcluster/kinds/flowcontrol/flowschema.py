@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
@@ -30,8 +31,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     age,
 )
-
-JSON = dict[str, Any]
 
 LEVELS: Final = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
 _PRECEDENCE: Final = 1000

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     forbidden_field,
@@ -12,8 +13,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 EXEMPT: Final = "Exempt"
 _TYPES: Final = (EXEMPT, "Limited")

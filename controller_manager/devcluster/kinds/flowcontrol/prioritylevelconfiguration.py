@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
     MANDATORY,
@@ -33,8 +34,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     age,
 )
-
-JSON = dict[str, Any]
 
 _SHARES: Final = 30
 _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}

@@ -1,8 +1,9 @@
 """Validation of ingresses (pkg/apis/networking/validation)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
 from controller_manager.devcluster.kinds.networking.ingressclass import (
     validate_typed_reference,
@@ -23,8 +24,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_PARTS: Final = ("//", "/./", "/../", "%2f", "%2F")

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
@@ -29,8 +30,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     age,
 )
-
-JSON = dict[str, Any]
 
 
 class IPAddressStrategy(Strategy):

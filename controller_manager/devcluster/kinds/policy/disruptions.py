@@ -1,7 +1,8 @@
 """The disruptions that budgets allow (registry/core/pod/storage/eviction.go)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.label_selectors import selects
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
@@ -10,8 +11,6 @@ from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Refusal, forbidden
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _ALLOWED: Final = "DisruptionAllowed"
 _MOST_TAKEN: Final = 2000

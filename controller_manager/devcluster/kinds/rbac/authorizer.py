@@ -5,8 +5,9 @@ pkg/registry/rbac/validation/rule.go.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.binding_index import (
     GROUP,
     BindingIndex,
@@ -23,8 +24,6 @@ from controller_manager.devcluster.server.authorization import (
     aggregate,
 )
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 _PLURALS: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 

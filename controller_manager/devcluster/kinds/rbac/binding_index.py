@@ -1,8 +1,9 @@
 """Bindings by subject: who is bound is found without a look at all bindings."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.storage import (
     Change,
@@ -11,7 +12,6 @@ from controller_manager.devcluster.server.storage import (
     Watcher,
 )
 
-JSON = dict[str, Any]
 _Subject = tuple[str, str]
 """``User`` or ``Group``, and its name; a service account is the user that it is."""
 

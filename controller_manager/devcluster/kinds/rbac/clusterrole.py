@@ -1,14 +1,13 @@
 """ClusterRole: permissions in all namespaces."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Cause, required
-
-JSON = dict[str, Any]
 
 
 class ClusterRoleStrategy(RoleStrategy):

@@ -5,8 +5,9 @@ checks of a write, and no plugin that can be disabled.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.authorizer import (
     RBACAuthorizer,
     RoleNotFoundError,
@@ -31,8 +32,6 @@ from controller_manager.devcluster.server.statuses import (
     forbidden,
     not_found,
 )
-
-JSON = dict[str, Any]
 
 _ROLES: Final = frozenset(("roles", "clusterroles"))
 _BINDINGS: Final = frozenset(("rolebindings", "clusterrolebindings"))

@@ -4,15 +4,14 @@ Upstream: pkg/registry/rbac/reconciliation, which the API server runs when it st
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import AUTO_UPDATE
 from controller_manager.devcluster.kinds.rbac.rules import missing
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 _AGGREGATION: Final = "aggregationRule"
 _SUBJECT_FIELDS: Final = ("kind", "apiGroup", "name", "namespace")

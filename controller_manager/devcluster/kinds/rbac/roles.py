@@ -1,14 +1,13 @@
 """Roles: messages and validation that both kinds share."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.validation import validate_rules
 from controller_manager.devcluster.server.names import validate_path_segment
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
-
-JSON = dict[str, Any]
 
 
 class RoleStrategy(Strategy):

@@ -1,8 +1,9 @@
 """Validation of roles and bindings (pkg/apis/rbac/validation/validation.go)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.names import (
     subdomain_problems,
     validate_path_segment,
@@ -14,8 +15,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")

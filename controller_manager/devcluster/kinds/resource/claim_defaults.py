@@ -1,9 +1,8 @@
 """The defaults of a claim to devices, and of a template (apis/resource/v1)."""
 
 from collections.abc import Iterator
-from typing import Any
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 def default_devices(spec: JSON) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.names import (
     validate_label,
@@ -19,8 +20,6 @@ from controller_manager.devcluster.server.statuses import (
     too_long,
     too_many,
 )
-
-JSON = dict[str, Any]
 
 _EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 _MAX_DRIVER: Final = 63

@@ -1,14 +1,13 @@
 """DeviceClass: devices that claims may ask for; no driver provides any."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
-
-JSON = dict[str, Any]
 
 
 class DeviceClassStrategy(Strategy):

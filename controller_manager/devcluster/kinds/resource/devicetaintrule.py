@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import (
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import Cause, too_many
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
-
-JSON = dict[str, Any]
 
 _MAX_CONDITIONS: Final = 8
 

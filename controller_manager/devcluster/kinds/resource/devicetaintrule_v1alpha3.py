@@ -1,13 +1,12 @@
 """DeviceTaintRule in version v1alpha3, which has the same fields as v1beta2."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.resource.devicetaintrule import (
     KIND as STORED,
 )
 from controller_manager.devcluster.server.kind import Conversion, Kind
-
-JSON = dict[str, Any]
 
 
 def _same_fields(obj: JSON) -> JSON:

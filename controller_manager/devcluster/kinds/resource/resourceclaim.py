@@ -1,8 +1,9 @@
 """ResourceClaim: devices that pods ask for; nothing here allocates them."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.resource.claim_defaults import (
@@ -19,8 +20,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
-
-JSON = dict[str, Any]
 
 _MAX_USERS: Final = 256
 _NOT_ALLOCATED: Final = "may not be specified when `allocated` is not set"

@@ -1,8 +1,9 @@
 """ResourceClaimTemplate: what claims to devices are made from, one for each pod."""
 
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.resource.claim_defaults import (
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.names import (
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
-
-JSON = dict[str, Any]
 
 
 class ResourceClaimTemplateStrategy(Strategy):

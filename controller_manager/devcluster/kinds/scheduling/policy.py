@@ -1,15 +1,14 @@
 """Validation of how a group of pods is scheduled."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import (
     Cause,
     invalid,
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _POLICIES: Final = ("basic", "gang")
 

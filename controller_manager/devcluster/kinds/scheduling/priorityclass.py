@@ -3,8 +3,9 @@
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.deletion import Deletion
@@ -21,8 +22,6 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
-
-JSON = dict[str, Any]
 
 LOWER_PRIORITY: Final = "PreemptLowerPriority"
 _RESOURCE: Final = "priorityclasses.scheduling.k8s.io"

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.scheduling.policy import (
@@ -20,8 +21,6 @@ from controller_manager.devcluster.server.statuses import (
 )
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
-
-JSON = dict[str, Any]
 
 _MOST_TEMPLATES: Final = 8
 _TEMPLATES: Final = "spec.podGroupTemplates"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
@@ -24,8 +25,6 @@ from controller_manager.devcluster.server.tables import (
     Column,
     age,
 )
-
-JSON = dict[str, Any]
 
 _GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
 _MODES: Final = ("Persistent", "Ephemeral")

@@ -1,10 +1,9 @@
 """The default class of claims (plugin/pkg/admission/storage/storageclass)."""
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 """The annotation of the class that claims without a class get."""

@@ -1,11 +1,12 @@
 """The terms by which pods attract or repel others (PodAffinityTerm)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import (
     NOTHING,
     LabelSelector,
@@ -15,7 +16,6 @@ from controller_manager.api.selectors import (
     compile_selector,
 )
 
-JSON = dict[str, Any]
 Labels = Mapping[str, str]
 
 _LABEL_KEYS: Final = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))

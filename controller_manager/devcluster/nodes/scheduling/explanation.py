@@ -1,13 +1,10 @@
 """Says of pods why they are not scheduled: by a condition, and by an event."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.server.objects import Objects
-
-JSON = dict[str, Any]
 
 
 class Explanation:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling.taints import untolerated
 from controller_manager.devcluster.nodes.scheduling.affinity_terms import Labels
 from controller_manager.devcluster.nodes.scheduling.node_infos import (
@@ -30,8 +31,6 @@ from controller_manager.devcluster.nodes.scheduling.topology_spread import (
     UNEVEN,
     TopologySpread,
 )
-
-JSON = dict[str, Any]
 
 PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
 TOO_MANY: Final = "Too many pods"

@@ -6,12 +6,13 @@ Upstream: framework.NodeInfo in pkg/scheduler, and its cache.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota.pod_resources import pod_requests
 from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
@@ -21,7 +22,6 @@ from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
 from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
 from controller_manager.devcluster.server.storage import Key
 
-JSON = dict[str, Any]
 Amounts = Mapping[str, int]
 """Amounts of resources, in billionths of their units."""
 

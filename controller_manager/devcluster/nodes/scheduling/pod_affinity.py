@@ -4,8 +4,9 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
     Labels,
     Term,
@@ -16,7 +17,6 @@ from controller_manager.devcluster.nodes.scheduling.node_infos import (
     PodInfo,
 )
 
-JSON = dict[str, Any]
 Place = tuple[str, str]
 """A label of a node: all nodes with it are one place."""
 

@@ -1,7 +1,7 @@
 """Which nodes fit a pod, and why others do not (the scheduler's filter plugins)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -12,11 +12,10 @@ from controller_manager.api.core.scheduling import (
     Taint,
     Toleration,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.selectors import Requirement
 from controller_manager.control.scheduling.taints import untolerated
-
-JSON = dict[str, Any]
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 TAINTED: Final = "node(s) had untolerated taint(s)"

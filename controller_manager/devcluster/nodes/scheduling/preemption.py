@@ -5,10 +5,11 @@ Upstream: pkg/scheduler/framework/preemption, and its plugin defaultpreemption.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
@@ -26,8 +27,6 @@ from controller_manager.devcluster.nodes.scheduling.node_infos import (
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.statuses import Refusal
-
-JSON = dict[str, Any]
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"

@@ -4,8 +4,9 @@ Most pods prefer nothing: they get the next node that fits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling.taints import tolerates
 from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
     Labels,
@@ -25,8 +26,6 @@ from controller_manager.devcluster.nodes.scheduling.topology_spread import (
     SOFT,
     TopologySpread,
 )
-
-JSON = dict[str, Any]
 
 _PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"

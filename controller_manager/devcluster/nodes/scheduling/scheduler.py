@@ -3,10 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.core.pod_binding import bind
@@ -45,8 +46,6 @@ from controller_manager.devcluster.nodes.volumes.binding import (
 from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Change, Key
-
-JSON = dict[str, Any]
 
 _RETRY_DELAY: Final = 1.0
 """Seconds after which waiting pods are tried again when pods have left nodes."""

@@ -4,18 +4,17 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import Selector
 from controller_manager.devcluster.nodes.scheduling.affinity_terms import selector_of
 from controller_manager.devcluster.nodes.scheduling.node_infos import (
     NodeInfo,
     NodeInfos,
 )
-
-JSON = dict[str, Any]
 
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = f"{UNEVEN} (missing required label)"

@@ -3,8 +3,9 @@
 Upstream: kubernetes-csi/external-attacher.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
@@ -14,8 +15,6 @@ from controller_manager.devcluster.nodes.volumes.storage_objects import (
     StorageObjects,
 )
 from controller_manager.devcluster.server.storage import Change
-
-JSON = dict[str, Any]
 
 FINALIZER: Final = f"external-attacher/{DRIVER}"
 

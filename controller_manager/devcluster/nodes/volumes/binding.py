@@ -4,10 +4,11 @@ Upstream: pkg/scheduler/framework/plugins/volumebinding.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
@@ -36,8 +37,6 @@ from controller_manager.devcluster.nodes.volumes.volume_fit import (
     satisfies,
 )
 from controller_manager.devcluster.server.storage import Change, Key
-
-JSON = dict[str, Any]
 
 _UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 _OTHER_NODES: Final = "node(s) didn't match PersistentVolume's node affinity"

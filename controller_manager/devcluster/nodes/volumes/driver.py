@@ -1,11 +1,10 @@
 """The CSI driver of the development cluster, and the classes of its volumes."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.storage.default_class import IS_DEFAULT
-
-JSON = dict[str, Any]
 
 DRIVER: Final = "devcluster"
 """The name of the CSI driver, and of the provisioner of its storage classes."""

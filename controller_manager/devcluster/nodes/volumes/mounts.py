@@ -4,10 +4,11 @@ Upstream: pkg/kubelet/volumemanager.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
@@ -30,8 +31,6 @@ from controller_manager.devcluster.nodes.volumes.storage_objects import (
     StorageObjects,
 )
 from controller_manager.devcluster.server.storage import Key
-
-JSON = dict[str, Any]
 
 _MOUNT_TIMEOUT: Final = 123.0
 """Seconds for which a kubelet waits for volumes before it says so, and tries again."""

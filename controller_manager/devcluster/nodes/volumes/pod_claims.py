@@ -1,10 +1,7 @@
 """The claims whose volumes a pod mounts."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage import Key
-
-JSON = dict[str, Any]
 
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 

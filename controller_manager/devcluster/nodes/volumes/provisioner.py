@@ -4,8 +4,9 @@ Upstream: kubernetes-csi/external-provisioner, with the controller of
 sig-storage-lib-external-provisioner.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.volumes.driver import (
@@ -25,8 +26,6 @@ from controller_manager.devcluster.nodes.volumes.volume_fit import (
 )
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.storage import Change
-
-JSON = dict[str, Any]
 
 FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer"
 

@@ -3,8 +3,9 @@
 Upstream: kubernetes-csi/external-resizer. The kubelet resizes the file system.
 """
 
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
@@ -25,8 +26,6 @@ from controller_manager.devcluster.nodes.volumes.volume_fit import (
     request_of,
 )
 from controller_manager.devcluster.server.storage import Change, Key
-
-JSON = dict[str, Any]
 
 RESIZING: Final = "Resizing"
 FILE_SYSTEM_PENDING: Final = "FileSystemResizePending"

@@ -1,8 +1,8 @@
 """The config maps and secrets for which pods wait."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.configuration import (
     Configuration,
     sources_of,
@@ -11,7 +11,6 @@ from controller_manager.devcluster.nodes.notes import warning
 from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.server.storage import Key
 
-JSON = dict[str, Any]
 _Source = tuple[str, Key]
 
 

@@ -1,17 +1,14 @@
 """Which volumes satisfy which claims, and on which nodes they can be used."""
 
-from typing import Any
-
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.devcluster.nodes.scheduling.predicates import (
     NodeFacts,
     matches_terms,
 )
-
-JSON = dict[str, Any]
 
 
 def is_free(volume: JSON) -> bool:

@@ -6,6 +6,7 @@ Upstream: structured-merge-diff, typed/validate.go.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.field_type import (
     FieldType,
     ListType,
@@ -13,8 +14,6 @@ from controller_manager.devcluster.server.fields.field_type import (
     NoKeyError,
     shown_step,
 )
-
-JSON = dict[str, Any]
 
 
 class Fault(NamedTuple):

@@ -2,6 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.field_set import (
     EMPTY,
     ITSELF,
@@ -16,8 +17,6 @@ from controller_manager.devcluster.server.fields.field_type import (
     MapType,
     indexed,
 )
-
-JSON = dict[str, Any]
 
 _SCALARS: Final = frozenset((str, int, bool, float, type(None)))
 

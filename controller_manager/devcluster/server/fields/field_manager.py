@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.comparison import (
     Comparison,
     compare,
@@ -38,8 +39,6 @@ from controller_manager.devcluster.server.fields.last_applied import (
 )
 from controller_manager.devcluster.server.fields.merging import merged
 from controller_manager.devcluster.server.fields.pruning import Pruning, Version
-
-JSON = dict[str, Any]
 
 _BEFORE: Final = "before-first-apply"
 _STRIPPED: Final[FieldSet] = {

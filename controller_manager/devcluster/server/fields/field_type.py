@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
-JSON = dict[str, Any]
 Scalar = Literal["numeric", "string", "boolean", "untyped"]
 
 _KEPT: Final = 4096

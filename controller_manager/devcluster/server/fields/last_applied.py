@@ -4,10 +4,11 @@ Upstream: apimachinery/pkg/util/managedfields/internal: lastappliedmanager.go,
 lastappliedupdater.go, lastapplied.go.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.checking import faults_of
 from controller_manager.devcluster.server.fields.comparison import compare, fields_of
 from controller_manager.devcluster.server.fields.field_set import (
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.fields.field_set import (
 )
 from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.names import validate_annotations
-
-JSON = dict[str, Any]
 
 KUBECTL: Final = "kubectl"
 """The manager whose configurations are those of the annotation, too."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.field_set import FieldSet, is_member
 from controller_manager.devcluster.server.fields.field_type import (
     FieldType,
@@ -9,8 +10,6 @@ from controller_manager.devcluster.server.fields.field_type import (
     NoKeyError,
     indexed,
 )
-
-JSON = dict[str, Any]
 
 
 def merged(current: JSON, config: JSON, type_: FieldType) -> JSON:

@@ -4,8 +4,9 @@ Upstream: structured-merge-diff, merge/update.go (prune).
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.comparison import fields_of
 from controller_manager.devcluster.server.fields.entries import Owned
 from controller_manager.devcluster.server.fields.field_set import (
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.fields.field_set import (
 )
 from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.fields.merging import without
-
-JSON = dict[str, Any]
 
 
 class Version(NamedTuple):

@@ -13,6 +13,7 @@ from controller_manager.api.apps.v1 import (
     DaemonSetStatus,
 )
 from controller_manager.api.core.v1 import NODES, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Transport
 from controller_manager.controllers.apps.daemonset.reconciler import (
@@ -25,8 +26,6 @@ from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import daemon_set_json
 from tests.controllers.user import User, settle
-
-JSON = dict[str, Any]
 
 CONTROLLERS = ("daemonset-controller", "garbage-collector-controller")
 

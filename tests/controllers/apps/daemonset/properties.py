@@ -11,6 +11,7 @@ import msgspec
 
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.api.intstr import scaled_value
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.daemonset import updates
 from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
 from controller_manager.controllers.apps.daemonset.plan import Plan
@@ -23,8 +24,6 @@ from tests.simulation.managers import Manager
 from tests.simulation.objects import controller_of, lives, path_of
 from tests.simulation.properties import AllowedWrite, Properties, Violate, Write
 from tests.simulation.state import State
-
-JSON = dict[str, Any]
 
 _HASH: Final = "controller-revision-hash"
 _NUMBERS: Final = (

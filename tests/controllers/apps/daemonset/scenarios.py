@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import daemon_set_json, template
 from tests.simulation.ending import remembered_deleted
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.objects import controller_of
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _ROOM: Final = {"capacity": {"pods": "110"}, "allocatable": {"pods": "110"}}
 _RESERVED: Final = {"key": "example.com/reserved", "effect": "NoSchedule"}

@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.daemonset.targets import target_of
 from controller_manager.controllers.apps.daemonset.template import PodTemplates
 from tests.controllers.apps.daemonset.cases import daemon_set, for_node
-
-JSON = dict[str, Any]
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -7,6 +7,7 @@ from unittest import mock
 
 from controller_manager.api.apps.v1 import DeploymentSpec, ReplicaSet
 from controller_manager.api.intstr import scaled_value
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.deployment import decide
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import Plan
@@ -14,8 +15,6 @@ from tests.controllers.apps.deployment.workload import DeploymentUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of
 from tests.simulation.properties import AllowedWrite, Properties, Violate
-
-JSON = dict[str, Any]
 
 _OURS: Final = "deployment.kubernetes.io/"
 _ROLLBACK: Final = "deprecated.deployment.rollback.to"

@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 from unittest import mock
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.informers.store import Store
 from tests.controllers.builders import deployment_json
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 async def success_of_nothing(environment: Environment) -> None:

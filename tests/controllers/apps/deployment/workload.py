@@ -3,15 +3,15 @@
 import asyncio
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import deployment_json
 from tests.simulation.workload import READY_AFTER, Workload
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
 _NAMES: Final = ("api", "web", "worker")

@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import PodDisruptionBudget
 from controller_manager.api.times import format_time
-
-JSON = dict[str, Any]
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

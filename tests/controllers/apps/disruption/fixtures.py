@@ -8,6 +8,7 @@ from unittest import mock
 
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import (
     BUDGETS,
     PodDisruptionBudget,
@@ -28,8 +29,6 @@ from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.apps.disruption.cases import budget_json, pod_json
 from tests.controllers.builders import replica_set_json
 from tests.controllers.user import User, settle
-
-JSON = dict[str, Any]
 
 CONTROLLERS = ("disruption-controller",)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.label_selectors import selects
 from tests.clusters import EPOCH
@@ -17,7 +18,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _BUDGETS: Final = "poddisruptionbudgets"
 _NUMBERS: Final = (

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.apps.disruption.cases import budget_json
 from tests.controllers.apps.disruption.workload import allow_eviction, evict
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 async def _start(environment: Environment, **limit: Any) -> None:

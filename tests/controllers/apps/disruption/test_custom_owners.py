@@ -1,11 +1,11 @@
 """Pods of custom resources, whose scale is a subresource."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request
 from tests.clusters import Cluster
@@ -28,7 +28,6 @@ from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 _FAILED = "CalculateExpectedPodCountFailed"
 NO_SCALE = "widgets.example.com does not implement the scale subresource"

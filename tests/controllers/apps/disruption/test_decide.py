@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from controller_manager.api.conditions import Condition
 from controller_manager.api.intstr import IntOrString, IntOrStringError
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import PodDisruptionBudgetStatus
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.controllers.apps.disruption.decide import (
@@ -24,8 +25,6 @@ from controller_manager.controllers.apps.disruption.status import (
     failed_status,
 )
 from tests.controllers.apps.disruption.cases import NOW, at, budget, pod
-
-JSON = dict[str, Any]
 
 
 @pytest.mark.parametrize(

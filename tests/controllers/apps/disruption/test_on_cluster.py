@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.selectors import Selector
 from controller_manager.client.client import PatchType
@@ -26,7 +27,6 @@ from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 # Evictions.
 

@@ -1,11 +1,10 @@
 """How many pods the owners of pods want, in the situations of upstream's tests."""
 
-from typing import Any
-
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
 from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import AnyResource
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.fixtures import (
@@ -20,7 +19,6 @@ from tests.controllers.user import settle
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 UNKNOWN = 'no matches for kind "{}" in version "{}"'
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.transport import Request
 from controller_manager.controllers.apps.disruption.stale_targets import (
@@ -21,8 +22,6 @@ from tests.controllers.apps.disruption.cases import at, pod_json
 from tests.controllers.apps.disruption.fixtures import running
 from tests.controllers.user import settle
 from tests.meddler import Meddler
-
-JSON = dict[str, Any]
 
 TARGET = {
     "type": "DisruptionTarget",

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.client.transport import Request, Response
 from tests.clusters import TOKEN
@@ -16,7 +17,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 GUARDED: Final = "guarded"
 """The namespace of the guarded pods; quotas and edits of pods are in another one."""

@@ -4,14 +4,13 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.changes import only
 from tests.simulation.objects import lives
 from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.state import State
-
-JSON = dict[str, Any]
 
 MEMORY: Final = 700.0
 """Seconds for which a manager may still act on what was wanted: a watch may lag

@@ -1,12 +1,10 @@
 """Upstream's known faults with replica sets, each played on purpose."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 async def surplus_pods_after_expectations_expire(environment: Environment) -> None:

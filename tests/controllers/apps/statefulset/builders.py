@@ -8,14 +8,13 @@ import msgspec
 
 from controller_manager.api.apps.v1 import ControllerRevision, StatefulSet
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, PartialObject
 from controller_manager.control.history.template import template_data
 from controller_manager.controllers.apps.statefulset.evidence import evidence_of
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
 from controller_manager.controllers.apps.statefulset.view import Settings, View
 from tests.controllers.builders import template
-
-JSON = dict[str, Any]
 
 SINCE: Final = "2026-01-01T00:00:00Z"
 _LONG_AGO: Final = datetime(2025, 1, 1, tzinfo=UTC)

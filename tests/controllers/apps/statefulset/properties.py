@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from unittest import mock
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.statefulset import decide
 from controller_manager.controllers.apps.statefulset.actions import (
     Change,
@@ -32,8 +33,6 @@ from tests.controllers.apps.statefulset.workload import StatefulSetUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of
 from tests.simulation.properties import AllowedWrite, Properties, Violate, Write
-
-JSON = dict[str, Any]
 
 _OWNERS: Final = ("metadata", "ownerReferences")
 _SIZES: Final = (

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
@@ -10,7 +11,7 @@ from tests.controllers.apps.statefulset.builders import (
     stateful_set_json,
 )
 from tests.simulation.environment import Environment, Scenario
-from tests.simulation.objects import JSON, controller_of
+from tests.simulation.objects import controller_of
 from tests.simulation.world import NAMESPACE
 
 

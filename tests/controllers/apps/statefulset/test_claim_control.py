@@ -7,6 +7,7 @@ import pytest
 from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.statefulset.actions import ClaimWork
 from controller_manager.controllers.apps.statefulset.claim_control import (
     ClaimControl,
@@ -16,7 +17,6 @@ from controller_manager.controllers.apps.statefulset.claim_control import (
 from controller_manager.controllers.apps.statefulset.claims import missing_claims
 from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
 from tests.controllers.apps.statefulset.builders import (
-    JSON,
     claim_template,
     stateful_set_json,
 )

@@ -17,6 +17,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import labels_of
 from controller_manager.api.selectors import Selector
 from controller_manager.cli.flags import make_config as config_from_flags
@@ -33,7 +34,6 @@ from controller_manager.options.config import Config
 from controller_manager.runtime.spread import Spread
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (
-    JSON,
     claim_template,
     owner,
     stateful_set_json,

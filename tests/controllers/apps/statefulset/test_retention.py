@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.statefulset.claims import missing_claims
 from controller_manager.controllers.apps.statefulset.retention import (
     corrected_owners,
     has_conflict,
 )
 from tests.controllers.apps.statefulset.builders import (
-    JSON,
     claim,
     claim_template,
     owner,

@@ -3,8 +3,9 @@
 import asyncio
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.statefulset.identity import (
     parent_and_ordinal,
 )
@@ -19,7 +20,6 @@ from tests.simulation.world import DELETABLE_NAMESPACE, NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 _NAMES: Final = ("db", "queue")
 _BROKEN: Final = "broken:v1"

@@ -5,12 +5,11 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     PodOf,
     ready,
 )
-
-JSON = dict[str, Any]
 
 FINE: Final = {
     "AbleToScale": ("True", "SucceededRescale"),

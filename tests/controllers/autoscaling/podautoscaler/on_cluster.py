@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.controllers.autoscaling.podautoscaler.options import (
     AutoscalerOptions,
@@ -18,8 +19,6 @@ from controller_manager.devcluster.server.kind import Kind
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster, make_config
-
-JSON = dict[str, Any]
 
 SYNC_PERIOD: Final = 15.0
 """Seconds until an autoscaler is synced for the first time, and between two syncs."""

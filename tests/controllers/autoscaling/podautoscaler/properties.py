@@ -4,8 +4,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.autoscaling.podautoscaler.workload import (
     AutoscalerUsers,
 )
@@ -17,7 +18,6 @@ from tests.simulation.state import State
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 MEMORY: Final = 700.0
 """Seconds for which a manager may still act on what was wanted: a watch may lag

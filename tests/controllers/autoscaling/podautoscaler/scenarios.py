@@ -3,8 +3,9 @@
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
@@ -14,8 +15,6 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
 from tests.controllers.builders import deployment_json
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _LOAD: Final = "devcluster/cpu"
 _PERIOD: Final = 15.0

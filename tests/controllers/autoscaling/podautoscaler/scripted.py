@@ -2,13 +2,11 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Query, Request, Response, Stream
-
-JSON = dict[str, Any]
 
 
 @dataclass

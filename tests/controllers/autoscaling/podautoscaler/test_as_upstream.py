@@ -1,7 +1,7 @@
 """What upstream's unit tests expect of one sync, on a cluster in memory."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -24,8 +24,6 @@ from tests.controllers.autoscaling.podautoscaler.usage_cases import (
     SCALE_DOWN,
     SCALE_UP,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -6,11 +6,12 @@ test/integration/podautoscaler.
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     SYNC_PERIOD,
@@ -20,8 +21,6 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     external,
     ready,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

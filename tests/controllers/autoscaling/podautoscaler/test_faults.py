@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.controllers.autoscaling.podautoscaler.options import (
     AutoscalerOptions,
@@ -28,7 +28,6 @@ from tests.controllers.builders import template
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 Fault = Callable[[Request], Awaitable[Response | None]]
 """Returns an answer instead of the server's, or `None` after whatever it did."""

@@ -1,10 +1,11 @@
 """Autoscalers over several syncs, on a cluster in memory."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import PatchType
 from controller_manager.manager.manager import ControllerManager
@@ -30,7 +31,6 @@ from tests.controllers.user import User
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 ABOVE: Final = "external metric qps(nil) above target"
 BELOW: Final = "All metrics below target"

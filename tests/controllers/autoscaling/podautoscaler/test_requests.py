@@ -1,19 +1,18 @@
 """What pods request, as upstream's calculateRequests adds it up."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.autoscaling.podautoscaler.replicas.requests import (
     requested,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
     ComputationError,
 )
-
-JSON = dict[str, Any]
 
 
 def container(name: str, *, sidecar: bool = False, **requests: str) -> JSON:

@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.autoscaling.podautoscaler.selection.overlap import (
     Overlaps,
@@ -21,8 +22,6 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     cpu,
 )
 from tests.controllers.autoscaling.podautoscaler.test_faults import Faulty
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

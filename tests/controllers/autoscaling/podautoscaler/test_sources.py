@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -10,6 +10,7 @@ from controller_manager.api.autoscaling.v2 import (
     CrossVersionObjectReference,
     MetricSpec,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import Client
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import LoopClock
@@ -26,7 +27,6 @@ from tests.controllers.autoscaling.podautoscaler.scripted import Scripted
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 SYNC_PERIOD: Final = 15.0
 

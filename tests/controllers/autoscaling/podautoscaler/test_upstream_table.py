@@ -11,6 +11,7 @@ import pytest
 
 from controller_manager.api.autoscaling.v2 import HPAScalingRules
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.controllers.autoscaling.podautoscaler.replicas.amounts import (
     total,
@@ -72,7 +73,6 @@ TABLE: dict[str, Any] = json.loads(
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 READINESS = Readiness(timedelta(seconds=300), timedelta(seconds=30))
 
-JSON = dict[str, Any]
 Row = JSON
 
 

@@ -4,8 +4,9 @@ import asyncio
 import json
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
 from tests.controllers.builders import deployment_json
 from tests.simulation.workload import Workload
@@ -13,7 +14,6 @@ from tests.simulation.workload import Workload
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
 NAMES: Final = ("auto-mail", "auto-shop")

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.deletion import Deletion
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
-
-JSON = dict[str, Any]
 
 CONFIG: Final = make_config(controllers=("cronjob",))
 MINUTE_OF_EPOCH: Final = int(EPOCH.timestamp()) // 60

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from tests.controllers.batch.cronjob.workload import CronJobUsers
 from tests.simulation.changes import only
@@ -13,7 +14,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _LIMITS: Final = {

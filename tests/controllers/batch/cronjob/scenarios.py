@@ -3,11 +3,10 @@
 import asyncio
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.batch.cronjob.workload import job_spec
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _MINUTE_OF_EPOCH: Final = 29453760

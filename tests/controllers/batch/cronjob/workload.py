@@ -7,15 +7,15 @@ job controller runs.
 import asyncio
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
 MANAGED_BY: Final = "example.com/user"

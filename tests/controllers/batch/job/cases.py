@@ -8,13 +8,12 @@ import msgspec
 
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.assessment import (
     FINALIZER,
     Assessment,
     assess,
 )
-
-JSON = dict[str, Any]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,8 +7,9 @@ counted stays counted; what has ended stays as it is.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.batch.job.stored import (
     ENDS,
     has,
@@ -22,8 +23,6 @@ from tests.controllers.batch.job.stored import (
     phase_of,
 )
 from tests.simulation.objects import controller_of, lives
-
-JSON = dict[str, Any]
 
 _RESULTS: Final = ("succeeded", "failed")
 

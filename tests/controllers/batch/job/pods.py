@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.core.v1 import Pod
-
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 
 def job_pod(name: str = "p", **fields: Any) -> Pod:

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.apps.replicaset.properties import Wanted
 from tests.controllers.batch.job.ledger import Ledger
 from tests.controllers.batch.job.stored import (
@@ -20,8 +20,6 @@ from tests.simulation.managers import Manager
 from tests.simulation.objects import controller_of, lives, path_of
 from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.state import State
-
-JSON = dict[str, Any]
 
 
 @dataclass

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.batch.job.stored import ENDS, has, is_tracked, phase_of
 from tests.controllers.batch.job.workload import job_json
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.objects import controller_of
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _INDEXED: Final[JSON] = {"completionMode": "Indexed"}
 

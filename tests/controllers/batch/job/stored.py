@@ -1,11 +1,10 @@
 """Facts that stored jobs and pods contain."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.objects import controller_of, lives
-
-JSON = dict[str, Any]
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 INDEX: Final = "batch.kubernetes.io/job-completion-index"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.controllers.batch.job.cases import JSON, assessed, job, names, pod
+from controller_manager.api.json_objects import JSON
+from tests.controllers.batch.job.cases import assessed, job, names, pod
 
 
 def test_a_pod_that_is_mentioned_as_failed_is_not_a_success_later() -> None:

@@ -3,12 +3,13 @@
 import pytest
 
 from controller_manager.api.batch.v1 import JobCondition
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.conditions import (
     condition,
     is_finished,
     with_condition,
 )
-from tests.controllers.batch.job.cases import JSON, START, at, job, standing, text
+from tests.controllers.batch.job.cases import START, at, job, standing, text
 
 OLD = JobCondition(
     type="Suspended",

@@ -1,20 +1,17 @@
 """The first rule of a failure policy that matches decides what a failure means."""
 
-from typing import Any
-
 import msgspec
 import pytest
 
 from controller_manager.api.batch.v1 import PodFailurePolicy
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.failure_policy import (
     Verdict,
     counts,
     match,
 )
 from tests.controllers.batch.job.pods import ended, job_pod, running
-
-JSON = dict[str, Any]
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import Workload
 from controller_manager.controllers.batch.job.gang import (
     is_gang,
@@ -14,7 +15,7 @@ from controller_manager.controllers.batch.job.gang import (
     workload_body,
     workload_name,
 )
-from tests.controllers.batch.job.cases import JSON, job, pod, standing, text
+from tests.controllers.batch.job.cases import job, pod, standing, text
 
 OWNER = {
     "apiVersion": "batch/v1",

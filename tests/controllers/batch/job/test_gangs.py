@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import (
     POD_GROUPS,
     WORKLOADS,
@@ -28,7 +29,6 @@ from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 GATES: Final = FeatureGates({"GenericWorkload": True, "WorkloadWithJob": True})
 CONFIG: Final = replace(job_config(), features=GATES)

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.batch.job.ledger import Ledger
 from tests.controllers.batch.job.stored import FINALIZER, INDEX, asked_for
-
-JSON = dict[str, Any]
 
 TRACKED = (FINALIZER,)
 

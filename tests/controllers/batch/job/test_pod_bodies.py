@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.plan import Create
 from controller_manager.controllers.batch.job.pod_bodies import pod_bodies
-from tests.controllers.batch.job.cases import JSON, job, pod
+from tests.controllers.batch.job.cases import job, pod
 
 OWNER = {
     "apiVersion": "batch/v1",

@@ -8,6 +8,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.target import (
     Target,
     completed,
@@ -15,7 +16,6 @@ from controller_manager.controllers.batch.job.target import (
     seconds_to_deadline,
 )
 from tests.controllers.batch.job.cases import (
-    JSON,
     assessed,
     at,
     job,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import Job, JobStatus
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.target import Target
 from controller_manager.controllers.batch.job.tracking import (
     Activity,
@@ -21,7 +22,6 @@ from controller_manager.controllers.batch.job.tracking import (
     tally,
 )
 from tests.controllers.batch.job.cases import (
-    JSON,
     assessed,
     at,
     job,

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.batch.job.stored import ENDS, FINALIZER, has, is_tracked
 from tests.simulation.objects import controller_of
 from tests.simulation.workload import Workload
@@ -13,7 +14,6 @@ from tests.simulation.workload import Workload
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 NAMESPACE: Final = "default"
 _MANY: Final = 1000

@@ -11,8 +11,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
-
 
 def _approves(path: Path, old: Any, new: Any) -> bool:
     """Allow the condition Approved where there was none."""

@@ -1,13 +1,12 @@
 """Situations in clusters that concern only the approval of requests."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from tests.controllers.certificates.workload import NODE, PLURAL, request_named
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 
 def _conditions(environment: Environment, name: str) -> list[JSON]:

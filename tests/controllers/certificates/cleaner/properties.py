@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.times import parse_time
 from tests.controllers.certificates.workload import PLURAL, Requesters
 from tests.simulation.properties import AllowedWrite, Properties, Write
-
-JSON = dict[str, Any]
 
 _ANSWERED: Final = timedelta(hours=1)
 _PENDING: Final = timedelta(hours=24)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
+from controller_manager.api.json_objects import JSON
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import ROOT_CA
@@ -18,8 +19,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
-
-JSON = dict[str, Any]
 
 
 class TrustBundleProperties(Properties):

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from unittest import mock
 
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.certificates.clustertrustbundle import (
     ClusterTrustBundleStrategy,
 )
@@ -21,8 +22,6 @@ from tests.controllers.certificates.clustertrustbundlepublisher.workload import 
     edit_bundle,
 )
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _WANTED: Final = {CURRENT: ROOT_CA, OTHER: ROOT_CA}
 

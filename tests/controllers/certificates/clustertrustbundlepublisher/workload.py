@@ -2,9 +2,10 @@
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.certificates.clustertrustbundlepublisher.reconciler import (  # noqa: E501 - its name
     bundle_name,
 )
@@ -14,7 +15,6 @@ from tests.simulation.workload import Workload
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 PLURAL: Final = "clustertrustbundles"
 CURRENT: Final = bundle_name(KUBE_APISERVER_SERVING, ROOT_CA)

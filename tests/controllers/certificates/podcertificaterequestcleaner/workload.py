@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
@@ -10,7 +10,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 PLURAL: Final = "podcertificaterequests"
 

@@ -22,8 +22,6 @@ from tests.simulation.state import State
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
-
 
 @cache
 def _files() -> tuple[str, str]:

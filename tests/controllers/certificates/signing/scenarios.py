@@ -1,14 +1,13 @@
 """Situations in clusters that concern only the signing of requests."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from tests.controllers.certificates.authorities import condition
 from tests.controllers.certificates.workload import PLURAL, request_named
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _NAMES: Final = ("jane", "server", "wrong")
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.builder import Connections
@@ -27,7 +28,6 @@ from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.runtime.controller import WorkerGroup
 from tests.clusters import Cluster, make_config, run_manager
-from tests.controllers.builders import JSON
 from tests.controllers.custom_resources import DEFINITIONS, definition
 
 COLLECTOR = "garbage-collector-controller"

@@ -1,8 +1,8 @@
 """What the garbage collector promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
@@ -11,8 +11,6 @@ from tests.simulation.ending import pools_of
 from tests.simulation.managers import Manager
 from tests.simulation.objects import path_of
 from tests.simulation.properties import AllowedWrite, Properties, Write
-
-JSON = dict[str, Any]
 
 
 class GarbageCollectorProperties(Properties):

@@ -3,11 +3,10 @@
 import asyncio
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.ending import remembered_deleted
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 async def references_to_unknown_kinds(environment: Environment) -> None:

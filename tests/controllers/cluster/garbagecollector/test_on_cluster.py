@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import (
     PropagationPolicy,
 )
@@ -15,7 +16,6 @@ from controller_manager.controllers.cluster.garbagecollector.options import (
     GarbageCollectorOptions,
 )
 from tests.clusters import make_config
-from tests.controllers.builders import JSON
 from tests.controllers.cluster.garbagecollector.collecting import (
     COLLECTOR,
     ROLES,

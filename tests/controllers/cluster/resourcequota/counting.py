@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import DeleteOptions, PatchType, PropagationPolicy
 from controller_manager.client.transport import Request, Response, Stream, Transport
@@ -17,8 +18,6 @@ from controller_manager.controllers.cluster.resourcequota.options import (
 )
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
-
-JSON = dict[str, Any]
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
 from tests.controllers.cluster.resourcequota.workload import QuotaUsers
 from tests.simulation.changes import only
@@ -13,7 +14,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 _ONE: Final = Quantity.of(1)

@@ -1,12 +1,11 @@
 """Situations in clusters that concern only the quota controller."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _LAG: Final = 20.0
 """Seconds that the cache of pods lags behind."""

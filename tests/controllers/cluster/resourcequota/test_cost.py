@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 from datetime import UTC, datetime
-from typing import Any
 from unittest import mock
 
 import msgspec
@@ -21,7 +20,6 @@ from controller_manager.runtime.turns import Turns
 from tests.clusters import Cluster
 from tests.controllers.cluster.resourcequota.counting import User, controller_of
 
-JSON = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

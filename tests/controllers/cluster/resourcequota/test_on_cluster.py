@@ -2,11 +2,11 @@
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import Forbidden
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.cluster.resourcequota.options import (
@@ -24,8 +24,6 @@ from tests.controllers.cluster.resourcequota.counting import (
 )
 
 pytestmark = pytest.mark.looptime
-
-JSON = dict[str, Any]
 
 
 @pytest.fixture

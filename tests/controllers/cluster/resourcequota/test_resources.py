@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import Forbidden
 from controller_manager.controllers.cluster.resourcequota.controller import (
@@ -31,8 +32,6 @@ from tests.controllers.custom_resources import (
 )
 
 pytestmark = pytest.mark.looptime
-
-JSON = dict[str, Any]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from controller_manager.api.core.quotas import ResourceQuotaSpec
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialMetadata, PartialObject
 from controller_manager.control.quota.amounts import NOTHING, Amounts, added
 from controller_manager.control.quota.evaluators import count_evaluator, pod_evaluator
@@ -23,7 +23,6 @@ from controller_manager.informers.store import Store
 from controller_manager.informers.transforms import PodTransform
 from controller_manager.runtime.turns import Turns
 
-JSON = dict[str, Any]
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 _AMOUNTS = st.sampled_from(["100m", "0.5", "1", "2"])

@@ -1,17 +1,16 @@
 """The situations of upstream's end-to-end tests (test/e2e/apimachinery)."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.clusters import Cluster
 from tests.controllers.cluster.resourcequota.counting import User, counting
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 HARD = {
     "pods": "5",

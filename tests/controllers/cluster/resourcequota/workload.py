@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.statuses import Refusal
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
@@ -11,7 +12,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 LIMITED: Final = "limited"
 """The namespace of the quotas."""

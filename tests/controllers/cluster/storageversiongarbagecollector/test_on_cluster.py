@@ -14,11 +14,11 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
     StorageVersion,
 )
 from controller_manager.api.coordination.v1 import SYSTEM_LEASES
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Response
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
-from tests.controllers.builders import JSON
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime

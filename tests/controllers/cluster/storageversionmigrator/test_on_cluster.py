@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.secrets import SECRETS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.storagemigration.v1beta1 import (
     STORAGE_VERSION_MIGRATIONS,
     StorageVersionMigration,
@@ -19,7 +20,6 @@ from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
-from tests.controllers.builders import JSON
 from tests.controllers.custom_resources import ANYTHING, DEFINITIONS, definition
 from tests.meddler import Meddler
 

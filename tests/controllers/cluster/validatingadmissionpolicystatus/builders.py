@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 DEPLOYMENTS: Final = ("apps", "v1", "deployments")
 

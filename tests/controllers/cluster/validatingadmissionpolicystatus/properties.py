@@ -1,8 +1,9 @@
 """What the status of policies promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.cluster.validatingadmissionpolicystatus.workload import (
     EXPRESSIONS,
     PolicyAuthors,
@@ -13,7 +14,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _POLICIES: Final = "validatingadmissionpolicies"
 _WRITTEN: Final = (

@@ -1,14 +1,12 @@
 """Situations in clusters that concern only the status of policies."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
     policy_json,
 )
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _PLURAL: Final = "validatingadmissionpolicies"
 

@@ -11,6 +11,7 @@ from controller_manager.api.admissionregistration.v1 import (
     Validation,
     Variable,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.discovery import ServedResource
 from controller_manager.control.cel.types import INT, STRING, object_of
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
@@ -18,7 +19,6 @@ from controller_manager.controllers.cluster.validatingadmissionpolicystatus impo
     targets,
 )
 from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
-    JSON,
     policy_json,
     rule,
 )

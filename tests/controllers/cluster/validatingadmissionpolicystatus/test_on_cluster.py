@@ -10,11 +10,11 @@ import pytest
 from controller_manager.api.admissionregistration.v1 import (
     VALIDATING_ADMISSION_POLICIES,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from tests.clusters import Cluster, make_config
 from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
-    JSON,
     policy_json,
     rule,
 )

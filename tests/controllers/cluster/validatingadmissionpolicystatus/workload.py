@@ -4,6 +4,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
     policy_json,
 )
@@ -13,7 +14,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 EXPRESSIONS: Final[dict[str, bool]] = {
     "object.spec.replicas <= 5": True,

@@ -2,8 +2,9 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.controllers.identity.bootstrapsigner.signatures import (
     PREFIX,
@@ -14,8 +15,6 @@ from tests.controllers.identity.tokencleaner.builders import (
     bootstrap_token,
 )
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _PUBLIC: Final = "kube-public"
 _ID: Final = "abc123"

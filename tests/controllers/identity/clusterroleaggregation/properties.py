@@ -1,8 +1,9 @@
 """What the aggregation of cluster roles promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.identity.clusterroleaggregation.workload import (
     AGGREGATED,
     IDLE,
@@ -14,7 +15,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _ROLES: Final = "clusterroles"
 _WRITTEN: Final = (("rules",), ("metadata", "managedFields"))

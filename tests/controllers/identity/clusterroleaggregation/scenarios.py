@@ -1,8 +1,9 @@
 """Situations in clusters that concern only the aggregation of roles."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.identity.clusterroleaggregation.workload import (
     ADMIN,
     EDIT,
@@ -10,8 +11,6 @@ from tests.controllers.identity.clusterroleaggregation.workload import (
     rule_for,
 )
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 
 def _create(environment: Environment, role: JSON) -> None:

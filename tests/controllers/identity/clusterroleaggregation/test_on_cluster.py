@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.transport import Request
 from tests.clusters import Cluster, make_config
 from tests.meddler import Meddler
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -4,13 +4,13 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 ADMIN: Final = "gathered-admin"
 EDIT: Final = "gathered-edit"

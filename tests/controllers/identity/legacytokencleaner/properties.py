@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_day, parse_time
 from controller_manager.controllers.identity.legacytokencleaner.options import (
     LegacyTokenCleanerOptions,
@@ -21,8 +21,6 @@ from tests.controllers.identity.legacytokencleaner.workload import (
 )
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties, Write
-
-JSON = dict[str, Any]
 
 
 class LegacyTokenCleanerProperties(Properties):

@@ -3,9 +3,10 @@
 import asyncio
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.identity.legacytokencleaner import TRACKING
 from controller_manager.controllers.identity.legacytokencleaner.verdict import (
     INVALID_SINCE,
@@ -17,7 +18,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 PERIOD: Final = 120.0
 """The clean-up period of the simulation in seconds."""

@@ -2,13 +2,12 @@
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import ROOT_CA
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _PLURAL: Final = "configmaps"
 _NAME: Final = "kube-root-ca.crt"

@@ -1,10 +1,7 @@
 """Bootstrap tokens for tests."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-
-JSON = dict[str, Any]
 
 TYPE = "bootstrap.kubernetes.io/token"
 TOKEN_SECRET = "0123456789abcdef"

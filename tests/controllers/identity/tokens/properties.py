@@ -11,6 +11,7 @@ from controller_manager.api.core.secrets import (
     ACCOUNT_UID,
     SERVICE_ACCOUNT_TOKEN,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.identity.tokens.options import TokensOptions
 from controller_manager.controllers.identity.tokens.signing import UID_CLAIM
 from controller_manager.options.config import Config
@@ -22,7 +23,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _ANNOTATIONS: Final = ("metadata", "annotations")
 _FILLED: Final[tuple[Path, ...]] = (("data", "namespace"), ("data", "token"))

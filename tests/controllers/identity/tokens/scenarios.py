@@ -1,14 +1,13 @@
 """Situations in clusters that concern only token secrets."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.core.secrets import ACCOUNT_UID
+from controller_manager.api.json_objects import JSON
 from tests.controllers.identity.tokens.workload import create_account, is_filled
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _NAME: Final = "robot"
 

@@ -7,12 +7,11 @@ import msgspec
 from controller_manager.api.core.endpoints import Endpoints, EndpointSubset
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.controllers.network.endpoints.backends import gather
 from controller_manager.controllers.network.endpoints.decide import View
 from controller_manager.runtime.spread import finish
-
-JSON = dict[str, Any]
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
 MANAGED = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}

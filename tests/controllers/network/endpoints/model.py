@@ -3,9 +3,7 @@
 It knows only what the simulation's users write: one address family.
 """
 
-from typing import Any
-
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 Offer = tuple[str, int, bool]
 """An IP, a port, and whether it is ready."""

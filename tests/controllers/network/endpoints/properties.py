@@ -1,8 +1,9 @@
 """What the endpoints controller promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpoints.capacity import CAPACITY
 from tests.controllers.network.endpoints.model import expected_offers, offers_of
 from tests.controllers.network.endpoints.workload import BY_HAND, NAMES, ServiceUsers
@@ -14,7 +15,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _ENDPOINTS: Final = "endpoints"
 _MANAGED: Final = "endpoints.kubernetes.io/managed-by"

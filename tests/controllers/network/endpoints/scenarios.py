@@ -1,15 +1,14 @@
 """Situations in clusters that concern only Endpoints of services."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpoints.reconciler import EDIT_DELAY
 from tests.controllers.network.endpoints.model import offers_of
 from tests.controllers.network.endpoints.workload import endpoints_json, service_json
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _MANAGED: Final = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
 

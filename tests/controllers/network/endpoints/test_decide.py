@@ -8,6 +8,7 @@ import pytest
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpoints.decide import decide
 from tests.controllers.network.endpoints.cases import (
     HTTP,
@@ -22,8 +23,6 @@ from tests.controllers.network.endpoints.cases import (
     service,
     view,
 )
-
-JSON = dict[str, Any]
 
 METRICS = {"name": "metrics", "port": 90, "targetPort": "metrics", "protocol": "TCP"}
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}

@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES, PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.network.endpoints.options import EndpointsOptions
@@ -31,8 +32,6 @@ from tests.controllers.network.backends import (
     refusal,
 )
 from tests.runtime.silence import SilentWatches
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

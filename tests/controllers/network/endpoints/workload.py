@@ -3,8 +3,9 @@
 import asyncio
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.builders import deployment_json
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
@@ -12,7 +13,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 NAMES: Final = ("cart", "shelf", "till")
 """The services are called like the deployments whose pods they select."""

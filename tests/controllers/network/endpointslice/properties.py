@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpointslice.options import (
     EndpointSliceOptions,
 )
@@ -18,7 +19,6 @@ from tests.simulation.state import State
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 LIMIT: Final = 3
 """Endpoints of a slice: so few that a service has several slices."""

@@ -1,13 +1,12 @@
 """Situations of services, each played on purpose."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.network.endpointslice.workload import pod_json, service_json
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 def _create(environment: Environment, plural: str, obj: JSON) -> None:

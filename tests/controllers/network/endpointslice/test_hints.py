@@ -14,6 +14,7 @@ from controller_manager.api.discovery.v1 import (
     ForNode,
     ForZone,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.slices.changes import Changes
 from controller_manager.controllers.network.endpointslice.hints.allocation import (
     Allocation,
@@ -42,7 +43,7 @@ from controller_manager.controllers.network.endpointslice.hints.traffic import (
 from controller_manager.controllers.network.endpointslice.hints.zones import (
     with_zone_hints,
 )
-from tests.control.endpoints.objects import JSON, endpoint, endpoint_slice, service
+from tests.control.endpoints.objects import endpoint, endpoint_slice, service
 
 NONE: frozenset[str] = frozenset()
 

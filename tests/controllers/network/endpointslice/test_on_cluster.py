@@ -16,6 +16,7 @@ from msgspec.structs import replace as replace_struct
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -36,7 +37,6 @@ from tests.controllers.network.endpointslice.user import (
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpointslice.backends import (
     Backend,
     Ports,
@@ -24,7 +25,7 @@ from controller_manager.controllers.network.endpointslice.planning import (
     Usage,
     plan,
 )
-from tests.control.endpoints.objects import JSON, endpoint, endpoint_slice, pod, service
+from tests.control.endpoints.objects import endpoint, endpoint_slice, pod, service
 
 METADATA = SliceMetadata.of(service())
 HTTP = (EndpointPort(name="http", port=8080, protocol="TCP"),)

@@ -4,7 +4,6 @@ import asyncio
 import random
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import AlreadyExists, Conflict, NotFound
 from controller_manager.controllers.network.endpointslice.options import (
@@ -27,7 +27,6 @@ from tests.controllers.network.endpointslice.user import (
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 ZONE = "topology.kubernetes.io/zone"
 LIMIT = 3

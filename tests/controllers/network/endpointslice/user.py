@@ -4,12 +4,11 @@ from typing import Any
 
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import PatchType
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
-
-JSON = dict[str, Any]
 
 PORTS = [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]
 

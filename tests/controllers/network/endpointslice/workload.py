@@ -5,13 +5,13 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 NETWORK: Final = "network"
 """The namespace of the services; quotas and edits of pods are in another one."""

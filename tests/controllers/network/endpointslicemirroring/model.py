@@ -1,8 +1,8 @@
 """What mirrors Endpoints, as a reader of the objects sees it."""
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 Offer = tuple[str, str, str, int, str, bool]
 """Address type, IP, name, number and protocol of a port, and whether it is ready."""

@@ -1,8 +1,9 @@
 """What the mirroring controller promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.network.endpointslicemirroring.model import (
     MANAGER,
     expected_metadata,
@@ -23,7 +24,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _SLICES: Final = "endpointslices"
 _MANAGED: Final = "endpointslice.kubernetes.io/managed-by"

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.network.endpointslicemirroring.model import (
     expected_offers,
     is_mirror_of,
@@ -15,8 +16,6 @@ from tests.controllers.network.endpointslicemirroring.workload import (
 )
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _NAME: Final = "mail"
 

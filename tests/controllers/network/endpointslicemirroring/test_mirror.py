@@ -7,6 +7,7 @@ import pytest
 
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpointslicemirroring.desired import (
     desired_endpoints,
 )
@@ -17,8 +18,6 @@ from controller_manager.controllers.network.endpointslicemirroring.mirror import
     View,
     mirror,
 )
-
-JSON = dict[str, Any]
 
 MANAGED = {
     "endpointslice.kubernetes.io/managed-by": (

@@ -10,6 +10,7 @@ from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import labels_of
 from controller_manager.api.resource import Resource
 from controller_manager.controllers.network.endpointslicemirroring.mirror import MANAGER
@@ -27,8 +28,6 @@ from tests.controllers.network.backends import (
     subset_json,
 )
 from tests.runtime.silence import SilentWatches
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpointslicemirroring.mirror import (
     View,
     mirror,
@@ -21,8 +22,6 @@ from tests.controllers.network.endpointslicemirroring.test_mirror import (
     subset,
 )
 from tests.controllers.nodes.nodelifecycle.calls import counted_calls
-
-JSON = dict[str, Any]
 
 Offer = tuple[str, str]
 """An address and the name of a port."""

@@ -1,7 +1,6 @@
 """Ranges and addresses for tests."""
 
-from typing import Any
-
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.networking.v1 import (
     ADDRESS_FAMILY,
@@ -10,8 +9,6 @@ from controller_manager.api.networking.v1 import (
     ServiceCIDR,
     ServiceCIDRSpec,
 )
-
-JSON = dict[str, Any]
 
 
 def service_cidr(name: str, *ranges: str, deleted: str | None = None) -> ServiceCIDR:

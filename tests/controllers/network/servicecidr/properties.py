@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY
 from tests.controllers.network.servicecidr.workload import RangeUsers
 from tests.simulation.changes import only
@@ -12,7 +13,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _RANGES: Final = "servicecidrs"
 _FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"

@@ -1,12 +1,11 @@
 """Situations in clusters that concern only the ranges of services."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.network.servicecidr.builders import address_json, ranges_json
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 
 def _create(environment: Environment, plural: str, obj: JSON) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.network.servicecidr.builders import address_json, ranges_json
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
@@ -11,7 +12,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 RANGES: Final[dict[str, tuple[str, ...]]] = {
     "sim-small": ("172.29.1.0/24",),

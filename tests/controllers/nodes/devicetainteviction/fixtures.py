@@ -6,13 +6,12 @@ from typing import Any
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting
 from controller_manager.client.client import PatchType
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config
-
-JSON = dict[str, Any]
 
 API = "resource.k8s.io/v1"
 DRIVER = "gpu.example.com"

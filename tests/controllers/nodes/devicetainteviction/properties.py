@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.clock import LoopClock
 from controller_manager.options.config import Config
@@ -18,7 +19,6 @@ from tests.simulation.state import State
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _WHILE: Final = 300.0
 """Seconds after which a pod that does not tolerate a taint has been evicted."""

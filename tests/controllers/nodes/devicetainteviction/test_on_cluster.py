@@ -10,6 +10,7 @@ import pytest_asyncio
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
@@ -17,7 +18,6 @@ from tests.clusters import EPOCH, Cluster
 from tests.controllers.nodes.devicetainteviction.fixtures import (
     CANCELLING,
     DRIVER,
-    JSON,
     MARKING,
     TAINT,
     add_claim,

@@ -3,8 +3,9 @@
 import asyncio
 import random
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.resource.devicetaintrule import KIND as RULE
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
@@ -15,7 +16,6 @@ from tests.simulation.workload import Workload
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 _DRIVER: Final = "gpu.example.com"
 _NODE: Final = "node-0"

@@ -6,6 +6,7 @@ from ipaddress import ip_network
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.options.config import Config, PodRangesConfig
 from tests.controllers.nodes.nodeipam.workload import PassingNodes
 from tests.simulation.changes import Path, only
@@ -14,7 +15,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 CLUSTER: Final = "10.244.0.0/21"
 """Enough for eight nodes."""

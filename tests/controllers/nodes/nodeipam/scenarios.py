@@ -1,12 +1,10 @@
 """Nodes that come and go, and caches that do not show them."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.network import OldReplica
-
-JSON = dict[str, Any]
 
 _ALL: Final = [f"10.244.{part}.0/24" for part in range(8)]
 

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import EVENTS, NODES, PODS, Node
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.client.client import PatchType
@@ -20,8 +21,6 @@ from controller_manager.controllers.nodes.nodelifecycle.options import (
 from controller_manager.controllers.nodes.nodelifecycle.watching import NODE_LEASES
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
-
-JSON = dict[str, Any]
 
 POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """The conditions that a kubelet posts."""

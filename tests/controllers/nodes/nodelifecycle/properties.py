@@ -1,8 +1,9 @@
 """What the node lifecycle controller promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH
@@ -13,7 +14,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _ALIVE: Final = 40.0
 """Seconds for which a lease is fresh: kubelets say so in it. A node may be silent for

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time, format_time
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _LEASES: Final = "kube-node-lease"
 _BOTH: Final = {

@@ -5,13 +5,13 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 _GOOD: Final = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False"}
 """The conditions of a node without troubles."""

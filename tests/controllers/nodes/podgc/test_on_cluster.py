@@ -9,6 +9,7 @@ import pytest
 from controller_manager.api.core.v1 import (
     PODS,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -17,7 +18,6 @@ from controller_manager.controllers.nodes.podgc.reconciler import PodGarbageColl
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import DONE
 from tests.clusters import Cluster, make_config, run_manager
-from tests.controllers.builders import JSON
 from tests.steps import Steps
 
 pytestmark = pytest.mark.looptime

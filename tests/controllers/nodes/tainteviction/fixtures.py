@@ -1,14 +1,11 @@
 """Tainted nodes and tolerant pods, for tests on a cluster in memory."""
 
-from typing import Any
-
 from controller_manager.api.core.v1 import EVENTS, NODES, PODS, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting
 from controller_manager.client.client import PatchType
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
-
-JSON = dict[str, Any]
 
 DEDICATED: JSON = {"key": "dedicated", "value": "x", "effect": "NoExecute"}
 MAINTENANCE: JSON = {"key": "maintenance", "effect": "NoExecute"}

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from controller_manager.api.core.scheduling import Toleration
 from controller_manager.api.core.v1 import Node
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.nodes.tainteviction.decide import (
@@ -25,7 +26,6 @@ from tests.simulation.state import State
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _ON_THE_WAY: Final = 60.0
 """Seconds that a request may need, in which the taints may change."""

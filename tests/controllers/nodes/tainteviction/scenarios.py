@@ -1,13 +1,12 @@
 """Pods on a tainted node, and managers that cannot see that it is well again."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _TAINT: Final[JSON] = {"key": "x", "effect": "NoExecute"}
 

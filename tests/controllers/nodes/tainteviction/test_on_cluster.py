@@ -7,12 +7,12 @@ import pytest
 import pytest_asyncio
 
 from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from tests.clusters import Cluster
 from tests.controllers.nodes.tainteviction.fixtures import (
     CANCELLING,
     DEDICATED,
-    JSON,
     MAINTENANCE,
     MARKING,
     add_pod,

@@ -2,11 +2,10 @@
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 

@@ -8,11 +8,10 @@ from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
     ResourceClaim,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import NotFound
 from tests.clusters import Cluster, Write, make_config
-
-JSON = dict[str, Any]
 
 CONFIG: Final = make_config(
     controllers=("resourceclaim-controller", "ttl"),

@@ -3,9 +3,10 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.dynamicresources.v1 import POD_CLAIM_NAME
+from controller_manager.api.json_objects import JSON
 from tests.controllers.resource.resourceclaim.workload import (
     DEVICES,
     DeviceClaimUsers,
@@ -17,7 +18,6 @@ from tests.simulation.state import State
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _NOTED: Final = ("status", "resourceClaimStatuses")
 _MANAGED: Final = ("metadata", "managedFields")

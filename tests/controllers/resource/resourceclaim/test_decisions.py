@@ -25,6 +25,7 @@ from controller_manager.api.dynamicresources.v1 import (
     ResourceClaimStatus,
     ResourceClaimTemplate,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import PodGroup
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     claim_names,
@@ -50,8 +51,6 @@ from controller_manager.controllers.resource.resourceclaim.reservations import (
     release,
     reserve,
 )
-
-JSON = dict[str, Any]
 
 DELETED: Final = "2026-01-01T00:00:00Z"
 P: Final = ClaimConsumer(resource="pods", name="p", uid="1")

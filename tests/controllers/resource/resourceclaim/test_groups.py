@@ -12,6 +12,7 @@ from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
     ResourceClaim,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
@@ -24,7 +25,6 @@ from tests.clusters import Cluster
 from tests.controllers.resource.resourceclaim.objects import (
     ALLOCATION,
     CONFIG,
-    JSON,
     add_claim,
     add_pod,
     add_template,

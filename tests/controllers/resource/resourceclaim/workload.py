@@ -3,12 +3,13 @@
 import asyncio
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.dynamicresources.v1 import (
     DELETE_PROTECTION,
     POD_CLAIM_NAME,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceclaimtemplate import (
@@ -19,7 +20,6 @@ from tests.simulation.workload import Workload
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 DEVICES: Final = "devices"
 """The namespace of these users; quotas and edits of pods are in another one."""

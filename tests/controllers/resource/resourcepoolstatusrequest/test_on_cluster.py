@@ -12,6 +12,7 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
     RESOURCE_POOL_STATUS_REQUESTS,
     ResourcePoolStatusRequest,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.resource.resourcepoolstatusrequest.metrics import (
@@ -19,7 +20,6 @@ from controller_manager.controllers.resource.resourcepoolstatusrequest.metrics i
 )
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
-from tests.controllers.builders import JSON
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.scheduling.podgroupprotection.reconciler import (
     FINALIZER,
 )
@@ -19,8 +20,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
-
-JSON = dict[str, Any]
 
 
 class GroupProtectionProperties(Properties):

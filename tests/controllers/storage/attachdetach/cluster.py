@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
     csi_name,
@@ -17,8 +18,6 @@ from controller_manager.controllers.storage.attachdetach.options import (
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
-
-JSON = dict[str, Any]
 
 DRIVER: Final = "csi.example.com"
 MANAGED: Final = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
@@ -22,7 +23,6 @@ from tests.simulation.state import State
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _ATTACHMENTS: Final = "volumeattachments"
 _AMOUNTS: Final = (("status", "allocatable"), ("status", "capacity"))

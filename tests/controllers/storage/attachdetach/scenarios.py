@@ -1,7 +1,7 @@
 """Situations in clusters that concern only the attaching of volumes."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.controllers.storage.attachdetach.names import csi_name
 from tests.controllers.storage.attachdetach.workload import (
@@ -12,8 +12,6 @@ from tests.controllers.storage.attachdetach.workload import (
 )
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _VOLUME: Final = "disk-one"
 _FIRST, _SECOND = NODES

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
@@ -29,8 +30,6 @@ from tests.controllers.storage.attachdetach.cluster import (
     config,
 )
 from tests.simulation.runner import run
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.slow
 

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
@@ -17,7 +18,6 @@ from tests.simulation.world import NAMESPACE
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 DRIVER: Final = "disks.example.com"
 HOME: Final = "attached-disks"

@@ -1,8 +1,9 @@
 """What the protection of classes of attributes promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.attributesclassprotection import (
     reconciler,
 )
@@ -17,8 +18,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
-
-JSON = dict[str, Any]
 
 
 class AttributesClassProtectionProperties(Properties):

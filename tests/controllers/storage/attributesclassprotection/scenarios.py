@@ -1,8 +1,9 @@
 """Situations in clusters that concern only the protection of classes of attributes."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.storage.attributesclassprotection.workload import (
     CLAIMS,
     PLURAL,
@@ -13,8 +14,6 @@ from tests.controllers.storage.attributesclassprotection.workload import (
 )
 from tests.simulation.environment import FAR_AHEAD, Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 def _create(environment: Environment, plural: str, obj: JSON) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.client.client import PatchType
 from controller_manager.client.inmemory import InMemoryTransport
@@ -20,8 +21,6 @@ from tests.controllers.storage.attributesclassprotection.workload import (
     class_json,
     volume_json,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

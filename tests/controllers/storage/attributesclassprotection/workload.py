@@ -2,15 +2,15 @@
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 TIERS: Final = "tiers"
 """The namespace of the claims, and the storage class that there is not."""

@@ -1,8 +1,9 @@
 """What the protection of claims promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.claimprotection.reconciler import FINALIZER
 from tests.controllers.storage.claimprotection.workload import STORAGE, ClaimUsers
 from tests.simulation.changes import only
@@ -12,7 +13,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _CLAIMS: Final = "persistentvolumeclaims"
 

@@ -1,16 +1,15 @@
 """Situations in clusters that concern only the protection of claims."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.storage.claimprotection.workload import (
     claim_json,
     pod_json,
 )
 from tests.simulation.environment import FAR_AHEAD, Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 def _create(environment: Environment, plural: str, obj: JSON) -> None:

@@ -2,15 +2,15 @@
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-JSON = dict[str, Any]
 
 STORAGE: Final = "storage"
 """The namespace of the claims; quotas and edits of pods are in another one."""

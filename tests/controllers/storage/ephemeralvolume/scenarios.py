@@ -1,14 +1,13 @@
 """Situations in clusters that concern only ephemeral volumes."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.storage.ephemeralvolume.workload import pod_json
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.objects import controller_of
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _CLAIMS: Final = "persistentvolumeclaims"
 

@@ -1,7 +1,6 @@
 """Pods get claims for their ephemeral volumes, in memory and on virtual time."""
 
 import asyncio
-from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +12,7 @@ from controller_manager.api.core.v1 import (
     NAMESPACES,
     PODS,
 )
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
@@ -22,8 +22,6 @@ from controller_manager.controllers.storage.ephemeralvolume.metrics import (
 )
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.ephemeralvolume.workload import pod_json
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

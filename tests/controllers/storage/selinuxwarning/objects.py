@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster, make_config
-
-JSON = dict[str, Any]
 
 CONFIG: Final = make_config(
     controllers=("selinux-warning-controller",), use_service_account_credentials=True

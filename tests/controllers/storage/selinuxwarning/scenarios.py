@@ -1,13 +1,12 @@
 """Pods that share a volume while the controller cannot see all of it."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from tests.controllers.storage.selinuxwarning.objects import DRIVER, X, Y, pod_spec
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 _MODES: Final = ["ReadWriteMany"]
 _SIZE: Final = {"storage": "1Gi"}

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import Pod, SELinuxOptions
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.selinuxwarning import uses as module
 from controller_manager.controllers.storage.selinuxwarning.conflicts import (
     Conflict,
@@ -24,8 +25,6 @@ from controller_manager.controllers.storage.selinuxwarning.volumes import (
     mounted_labels,
     use_of,
 )
-
-JSON = dict[str, Any]
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ import msgspec
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import StorageClass
 from controller_manager.controllers.storage.volumebinder.annotations import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
 )
 from controller_manager.controllers.storage.volumebinder.matching import VolumeIndex
-
-JSON = dict[str, Any]
 
 COMPLETE: Final = {BIND_COMPLETED: "yes"}
 BY_CONTROLLER: Final = {BOUND_BY_CONTROLLER: "yes"}

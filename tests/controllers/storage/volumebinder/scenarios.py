@@ -1,8 +1,9 @@
 """Situations in clusters that concern only the binding of volumes."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.volumebinder.annotations import (
     BIND_COMPLETED,
 )
@@ -12,8 +13,6 @@ from tests.controllers.storage.volumebinder.workload import (
     volume_json,
 )
 from tests.simulation.environment import Environment, Scenario
-
-JSON = dict[str, Any]
 
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"

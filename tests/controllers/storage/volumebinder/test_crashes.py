@@ -10,10 +10,11 @@ import asyncio
 import itertools
 import re
 from collections import Counter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
@@ -22,8 +23,6 @@ from controller_manager.controllers.storage.volumebinder.options import (
 )
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.volumebinder.properties import double_bindings
-
-JSON = dict[str, Any]
 
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 

@@ -10,6 +10,7 @@ import pytest
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.inmemory import InMemoryTransport
@@ -21,8 +22,6 @@ from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.volumebinder.workload import claim_json, volume_json
 from tests.meddler import Meddler
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

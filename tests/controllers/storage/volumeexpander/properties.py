@@ -1,8 +1,9 @@
 """What the expander of volumes promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.controllers.storage.volumeexpander.decide import (
     PRE_RESIZE_CAPACITY,
@@ -20,7 +21,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _CLAIM_CHANGES: Final = only(
     ("metadata", "annotations"),

@@ -1,8 +1,9 @@
 """Situations in clusters that concern only the expansion of volumes."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.volumeexpander.decide import (
     PRE_RESIZE_CAPACITY,
     RESIZER,
@@ -19,8 +20,6 @@ from tests.controllers.storage.volumeexpander.workload import (
 )
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE
-
-JSON = dict[str, Any]
 
 
 async def _grown(environment: Environment, source: str) -> None:

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.controllers.storage.volumeexpander.decide import (
     NOTHING,
@@ -20,8 +21,6 @@ from controller_manager.controllers.storage.volumeexpander.decide import (
     decide,
 )
 from controller_manager.controllers.storage.volumeexpander.reconciler import has_grown
-
-JSON = dict[str, Any]
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FLEX: JSON = {"flexVolume": {"driver": "example.com/flex"}}

@@ -1,7 +1,6 @@
 """Growing claims are handed to those who expand them, in memory."""
 
 import asyncio
-from typing import Any
 
 import msgspec
 import pytest
@@ -10,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.inmemory import InMemoryTransport
@@ -23,8 +23,6 @@ from tests.controllers.storage.volumeexpander.workload import (
     class_json,
     volume_json,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

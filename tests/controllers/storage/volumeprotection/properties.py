@@ -1,8 +1,9 @@
 """What the protection of volumes promises."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.volumeprotection.reconciler import FINALIZER
 from tests.controllers.storage.volumeprotection.workload import DISKS, VolumeUsers
 from tests.simulation.changes import only
@@ -11,7 +12,6 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
-JSON = dict[str, Any]
 
 _VOLUMES: Final = "persistentvolumes"
 

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.kinds.apiextensions.test_definitions import define, spec, version
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 PATH = "/apis/example.com/v1/namespaces/default/widgets/a"
 APPLY = "application/apply-patch+yaml"

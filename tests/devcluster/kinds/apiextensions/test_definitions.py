@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.definition_validation import (
     validate_definition_spec,
 )
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TEXT: JSON = {"type": "string"}

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import yaml
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Response
 from tests.clusters import Cluster
 from tests.devcluster.kinds.apiextensions.test_definitions import DEFINITIONS
@@ -14,7 +15,6 @@ from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 DIRECTORY = Path(__file__).parents[3] / "data" / "custom_resources"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Response
 from tests.clusters import Cluster
 from tests.devcluster.kinds.apiextensions.test_definitions import (
@@ -19,7 +20,6 @@ from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-JSON = dict[str, Any]
 
 PATH = "/apis/example.com/v1/namespaces/default/widgets"
 MERGE = "application/merge-patch+json"

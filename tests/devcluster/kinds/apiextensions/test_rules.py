@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
     ABSENT,
 )
@@ -20,8 +21,6 @@ from tests.devcluster.kinds.apiextensions.test_definitions import (
     with_field,
 )
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 TEXT: JSON = {"type": "string"}
 INTEGER: JSON = {"type": "integer"}

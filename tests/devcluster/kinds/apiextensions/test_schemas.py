@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.defaulting import (
     defaulted,
 )
@@ -21,8 +22,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pr
 from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
     validate_value,
 )
-
-JSON = dict[str, Any]
 
 INTEGER: JSON = {"type": "integer"}
 TEXT: JSON = {"type": "string"}

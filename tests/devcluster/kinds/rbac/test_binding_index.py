@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.kinds.rbac.binding_index import (
     BindingIndex,
@@ -14,8 +14,6 @@ from controller_manager.devcluster.kinds.rbac.binding_index import (
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.authorization import Attributes, Decision
 from controller_manager.devcluster.server.storage import Storage
-
-JSON = dict[str, Any]
 
 GROUP = "rbac.authorization.k8s.io"
 SUBJECTS: list[JSON] = [

@@ -1,7 +1,5 @@
 """The roles and bindings with which a cluster starts, and their reconciliation."""
 
-from typing import Any
-
 import pytest
 
 from controller_manager.devcluster.bootstrap import bootstrap_objects
@@ -14,8 +12,6 @@ from controller_manager.devcluster.server.storage_state import state_of
 from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import ROLES, ask
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

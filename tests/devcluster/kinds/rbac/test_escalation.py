@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.asking import (
     ROLES,
@@ -13,8 +14,6 @@ from tests.devcluster.kinds.rbac.asking import (
     rule,
     user,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

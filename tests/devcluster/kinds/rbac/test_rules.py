@@ -1,9 +1,8 @@
 """Rules: what they permit, and which part of them others do not cover."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.rules import (
     compact,
     description,
@@ -12,8 +11,6 @@ from controller_manager.devcluster.kinds.rbac.rules import (
 )
 from controller_manager.devcluster.server.authorization import Attributes
 from tests.devcluster.kinds.rbac.asking import rule
-
-JSON = dict[str, Any]
 
 
 def paths(verbs: str, urls: str) -> JSON:

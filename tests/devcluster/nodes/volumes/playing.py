@@ -3,10 +3,9 @@
 import asyncio
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import CLAIMS, CORE, VOLUMES, send
-
-JSON = dict[str, Any]
 
 STORAGE: Final = "/apis/storage.k8s.io/v1"
 ATTACHMENTS: Final = f"{STORAGE}/volumeattachments"

@@ -1,7 +1,6 @@
 """The attacher attaches and detaches volumes, as attachments ask for it."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,6 @@ from tests.devcluster.nodes.volumes.playing import (
     volumes,
 )
 from tests.devcluster.requests import call
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -1,10 +1,10 @@
 """The scheduler looks at the claims of pods, and prepares them to be bound."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     CLAIMS,
@@ -25,8 +25,6 @@ from tests.devcluster.nodes.volumes.playing import (
     create_volume,
     volume_of,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

@@ -17,8 +17,6 @@ from tests.devcluster.nodes.volumes.playing import (
     volumes,
 )
 
-JSON = dict[str, Any]
-
 pytestmark = pytest.mark.looptime
 
 FINALIZERS = [

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import CLAIMS, CORE, create_pod, events, send
 from tests.devcluster.nodes.volumes.playing import (
@@ -19,8 +20,6 @@ from tests.devcluster.nodes.volumes.playing import (
     list_attached,
     volume_of,
 )
-
-JSON = dict[str, Any]
 
 pytestmark = pytest.mark.looptime
 

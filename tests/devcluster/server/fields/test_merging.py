@@ -1,15 +1,12 @@
 """Values are merged, compared and checked by their types."""
 
-from typing import Any
-
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.checking import faults_of
 from controller_manager.devcluster.server.fields.comparison import compare, fields_of
 from controller_manager.devcluster.server.fields.merging import merged, without
 from controller_manager.devcluster.server.fields.model_types import type_of_model
-
-JSON = dict[str, Any]
 
 SPEC = type_of_model("V1PodSpec")
 SERVICE = type_of_model("V1ServiceSpec")

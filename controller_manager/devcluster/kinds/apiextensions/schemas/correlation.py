@@ -2,13 +2,12 @@
 
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     LIST_KEYS,
     LIST_TYPE,
     MAP_TYPE,
 )
-
-JSON = dict[str, Any]
 
 
 class Absent:

@@ -3,13 +3,12 @@
 import copy
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     items_of,
     properties_of,
     schema_of_others,
 )
-
-JSON = dict[str, Any]
 
 
 def has_defaults(schema: Any) -> bool:

@@ -1,8 +1,8 @@
 """Checks the defaults of a schema (schema/defaulting/validation.go)."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
     validate_embedded,
 )
@@ -19,8 +19,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     properties_of,
 )
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-
-JSON = dict[str, Any]
 
 
 def validate_defaults(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     EMBEDDED,
     child,
@@ -17,8 +18,6 @@ from controller_manager.devcluster.server.names import (
 )
 from controller_manager.devcluster.server.schema import Checker, TypeMismatch
 from controller_manager.devcluster.server.statuses import Cause, invalid, required
-
-JSON = dict[str, Any]
 
 
 def coerced_metadata(metadata: Any) -> tuple[JSON, list[str]]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     EMBEDDED,
     INT_OR_STRING,
@@ -24,8 +25,6 @@ from controller_manager.devcluster.server.fields.field_type import (
     Scalar,
 )
 from controller_manager.devcluster.server.fields.model_types import type_of_model
-
-JSON = dict[str, Any]
 
 _TEXT: Final = FieldType("string")
 _SCALARS: Final[Mapping[str, Scalar]] = {

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
     item_key,
 )
@@ -15,8 +16,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     schema_of_others,
 )
 from controller_manager.devcluster.server.statuses import Cause, duplicate, shown
-
-JSON = dict[str, Any]
 
 
 def validate_lists(value: Any, schema: JSON, path: str = "") -> list[Cause]:

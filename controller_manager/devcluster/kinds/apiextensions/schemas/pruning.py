@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     EMBEDDED,
     META,
@@ -12,8 +13,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     properties_of,
     schema_of_others,
 )
-
-JSON = dict[str, Any]
 
 
 def pruned(

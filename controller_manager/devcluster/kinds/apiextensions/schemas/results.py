@@ -4,8 +4,6 @@ from typing import Any, Final
 
 from controller_manager.devcluster.server.statuses import Cause, shown
 
-JSON = dict[str, Any]
-
 _NOWHERE: Final = "<nil>"
 """How Go prints the path of an error that has none."""
 

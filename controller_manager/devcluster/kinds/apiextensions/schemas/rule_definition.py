@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.checker import check
 from controller_manager.control.cel.messages import text_of
 from controller_manager.control.cel.program import Program
@@ -26,8 +27,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _REASONS: Final = (
     "FieldValueDuplicate",

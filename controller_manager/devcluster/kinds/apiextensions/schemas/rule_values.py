@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_day
 from controller_manager.control.cel.library.standard import (
     duration_of,
@@ -36,8 +37,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     properties_of,
     schema_of_others,
 )
-
-JSON = dict[str, Any]
 
 _FORMATS: Final[Mapping[str, Type]] = {
     "byte": BYTES,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.control.cel.program import Program
 from controller_manager.control.cel.values import NOTHING, EvaluationError, Maybe
@@ -33,8 +34,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _MOST_STEPS: Final = 300_000
 """How many steps the rules of one object may take together: a second at most."""

@@ -1,8 +1,9 @@
 """What makes a schema structural (schema/validation.go and schema/complete.go)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.regexp.matching import compiled
 from controller_manager.control.regexp.problems import PatternProblem
 from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
@@ -25,8 +26,6 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
-
-JSON = dict[str, Any]
 
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 """The only schemas in an ``anyOf`` that may have types."""

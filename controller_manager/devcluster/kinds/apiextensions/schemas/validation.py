@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.control.regexp.matching import compiled
 from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
     ABSENT,
@@ -40,8 +41,6 @@ from controller_manager.devcluster.server.statuses import (
     too_long,
     too_many,
 )
-
-JSON = dict[str, Any]
 
 _TYPES: Final = {str: "string", bool: "boolean", list: "array", dict: "object"}
 

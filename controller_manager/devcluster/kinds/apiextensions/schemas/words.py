@@ -1,8 +1,8 @@
 """The words of schemas, and the paths of the fields that they describe."""
 
-from typing import Any, Final
+from typing import Final
 
-JSON = dict[str, Any]
+from controller_manager.api.json_objects import JSON
 
 EMBEDDED: Final = "x-kubernetes-embedded-resource"
 INT_OR_STRING: Final = "x-kubernetes-int-or-string"

@@ -1,8 +1,8 @@
 """Roles of controllers that only cloud providers run (controller_policy.go)."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     READ,
     RECORD_EVENTS,
@@ -11,8 +11,6 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     cluster_role,
     rule,
 )
-
-JSON = dict[str, Any]
 
 
 def roles_of_absent_controllers() -> Iterator[JSON]:

@@ -1,8 +1,9 @@
 """Cluster roles for components other than controllers (clusterRoles of policy.go)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     READ,
     READ_WRITE,
@@ -15,8 +16,6 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     rule,
     user,
 )
-
-JSON = dict[str, Any]
 
 MANAGER: Final = "system:kube-controller-manager"
 """The user that kubeadm's controller-manager.conf names, and the name of its role."""

@@ -1,8 +1,9 @@
 """Roles in the namespaces of the system (namespace_policy.go)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap.components import MANAGER
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     READ,
@@ -12,8 +13,6 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     rule,
     user,
 )
-
-JSON = dict[str, Any]
 
 _SYSTEM: Final = "kube-system"
 _READER: Final = "extension-apiserver-authentication-reader"

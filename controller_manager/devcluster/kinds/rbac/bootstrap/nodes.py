@@ -1,8 +1,9 @@
 """Cluster roles for nodes (NodeRules of policy.go)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     READ,
     RECORD_EVENTS,
@@ -11,8 +12,6 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     rule,
     user,
 )
-
-JSON = dict[str, Any]
 
 _REQUESTS: Final = rule(
     f"create {READ}", "certificates.k8s.io", "certificatesigningrequests"

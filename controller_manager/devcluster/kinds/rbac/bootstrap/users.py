@@ -1,8 +1,9 @@
 """Cluster roles for people, and for everybody (clusterRoles of policy.go)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     READ,
     READ_WRITE,
@@ -19,8 +20,6 @@ from controller_manager.devcluster.server.authentication import (
     UNAUTHENTICATED,
 )
 from controller_manager.devcluster.server.authorization import MASTERS
-
-JSON = dict[str, Any]
 
 _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _TO_ADMIN: Final = f"{_AGGREGATE}admin"
