@@ -88,7 +88,7 @@ class Decision(Struct, Generic[ActionT, StatusT], frozen=True):
     The actions are carried out one after the other; the first that fails ends the
     sync. Then `status` is written as the object's new status; `None` leaves the
     status as it is. `reasons` say what the object still waits for; there are none
-    if it is as its spec wants it. `next_look`, in seconds, asks for another sync
+    if it is as its spec wants it. `requeue_after`, in seconds, asks for another sync
     that no change of an object would cause. `retry` says that the sync is not
     finished: a `Requeue` becomes the outcome; an exception is raised, and the key is
     retried with a backoff.
@@ -97,7 +97,7 @@ class Decision(Struct, Generic[ActionT, StatusT], frozen=True):
     actions: tuple[ActionT, ...] = ()
     status: StatusT | None = None
     reasons: tuple[Reason, ...] = ()
-    next_look: float | None = None
+    requeue_after: float | None = None
     retry: Requeue | Exception | None = None
 
 
@@ -193,7 +193,7 @@ def _log(reasons: tuple[Reason, ...], logger: Logger) -> None:
 def _outcome(decision: Decision[Any, Any]) -> Outcome:
     match decision.retry:
         case None:
-            return Done(decision.next_look)
+            return Done(decision.requeue_after)
         case Requeue() as requeue:
             return requeue
         case error:

@@ -1,4 +1,4 @@
-"""The outcome of a reconcile: what the worker loop does with the key next."""
+"""The outcome of a reconcile, which tells the worker loop how to go on with the key."""
 
 from typing import Final
 
@@ -15,20 +15,20 @@ class SyncError(Exception):
 class Done(Struct, frozen=True):
     """The key needs nothing more until it is added again.
 
-    `requeue_after`, in seconds, asks for another sync at a known time.
+    `requeue_after`, in seconds, adds it again at a known time.
     """
 
     requeue_after: float | None = None
 
 
 class Requeue(Struct, frozen=True):
-    """The key cannot be synced yet; it is added again in `seconds`.
+    """The key cannot be synced yet; it is added again after `requeue_after` seconds.
 
     Unlike `Done` it leaves the key's failures as they are, so that waiting for
     a cache does not reset a backoff. `reason` appears in the log at ``-v=4``.
     """
 
-    seconds: float
+    requeue_after: float
     reason: str
 
 

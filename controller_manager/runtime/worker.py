@@ -208,7 +208,7 @@ class Workers:
                     self._queue.add_after(key, after)
                 self._metrics.observe("success", seconds)
                 self._logger.v(4).info("Finished syncing", duration=seconds)
-            case Requeue(seconds=delay, reason=reason):
+            case Requeue(requeue_after=delay, reason=reason):
                 self._queue.add_after(key, delay)
                 self._metrics.observe("requeue", seconds)
                 self._logger.v(4).info("Sync requeued", reason=reason)

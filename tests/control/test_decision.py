@@ -77,7 +77,7 @@ async def test_each_step_is_decided_with_the_results_of_the_last_one() -> None:
         seen.append((view, now))
         if view < 10:
             return Step((Add(2), Add(view + 3)))
-        return Decision((Add(1),), status="done", next_look=7.0)
+        return Decision((Add(1),), status="done", requeue_after=7.0)
 
     adder = Adder()
     assert await run(decide, adder) == Done(7.0)

@@ -175,9 +175,9 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             raise failure
         min_ready_seconds = owner.spec.min_ready_seconds
         available_in = next_availability(active, min_ready_seconds, now)
-        return Done(self._next_look(key, available_in))
+        return Done(self._requeue_after(key, available_in))
 
-    def _next_look(self, key: str, available_in: float | None) -> float | None:
+    def _requeue_after(self, key: str, available_in: float | None) -> float | None:
         """Return the seconds until the next sync, `None` for no such sync.
 
         The watch may never show a write of this sync: a pod can be created and

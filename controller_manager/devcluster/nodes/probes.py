@@ -74,14 +74,14 @@ class Probe(Struct, frozen=True):
         needed = self.successes if found else self.failures
         passes = found if streak >= needed else self.passes
         made = replace(self, last=found, streak=streak, passes=passes)
-        return replace(made, due=made.next_look(began, now))
+        return replace(made, due=made.requeue_after(began, now))
 
     def resumed(self, began: float, now: float, *, passes: bool) -> "Probe":
         """Return it for a container that runs already, with the result that counts."""
         if not passes:
             return replace(self, passes=False, due=max(began + self.delay, now))
         resumed = replace(self, passes=True, last=True, streak=self.successes)
-        return replace(resumed, due=resumed.next_look(began, now))
+        return replace(resumed, due=resumed.requeue_after(began, now))
 
     def anew(self) -> "Probe":
         """Return it as it is before the first look at a container."""
@@ -100,7 +100,7 @@ class Probe(Struct, frozen=True):
         """What the event ``Unhealthy`` says."""
         return f"{self.kind} probe failed: {self.output}"
 
-    def next_look(self, began: float, now: float) -> float | None:
+    def requeue_after(self, began: float, now: float) -> float | None:
         """Return when the next look may find something new."""
         if not self.last or not self.passes:
             return now + self.period

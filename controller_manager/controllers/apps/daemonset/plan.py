@@ -26,12 +26,12 @@ class Deletion(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """The nodes to create a pod for, and the pods to delete.
 
-    `next_look`, in seconds, asks for another sync that no event would cause.
+    `requeue_after`, in seconds, asks for another sync that no event would cause.
     """
 
     nodes: tuple[str, ...] = ()
     deletions: tuple[Deletion, ...] = ()
-    next_look: float | None = None
+    requeue_after: float | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -42,12 +42,12 @@ class Plan(Struct, frozen=True):
 def in_burst(
     nodes: Sequence[str],
     deletions: Sequence[Deletion],
-    next_look: float | None = None,
+    requeue_after: float | None = None,
 ) -> Plan:
     """Return a plan of at most `BURST_REPLICAS` creations and as many deletions.
 
     The events of these pods cause the next sync, which continues.
     """
     return Plan(
-        tuple(nodes[:BURST_REPLICAS]), tuple(deletions[:BURST_REPLICAS]), next_look
+        tuple(nodes[:BURST_REPLICAS]), tuple(deletions[:BURST_REPLICAS]), requeue_after
     )

@@ -189,14 +189,14 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             return await self._read_api_server(daemon_set, selector)
         if state is State.PENDING:
             await self._report(view, is_processed=False)
-            return Done(self._next_look(view, None))
+            return Done(self._requeue_after(view, None))
         progress = await self._updates.carry_out(view)
         if progress.failure is None:
             progress.failure = await self._clean_up(daemon_set, revisions, pods)
         await self._report(progress.view, is_processed=True)
         if progress.failure is not None:
             raise progress.failure
-        return Done(self._next_look(progress.view, progress.next_look))
+        return Done(self._requeue_after(progress.view, progress.requeue_after))
 
     def _usable_selector(self, daemon_set: DaemonSet) -> Selector | None:
         """Return the selector; warn, and return `None`, if it selects all pods.
@@ -241,14 +241,14 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             return error
         return None
 
-    def _next_look(self, view: View, next_look: float | None) -> float | None:
+    def _requeue_after(self, view: View, requeue_after: float | None) -> float | None:
         """Return the seconds until the next sync, `None` for no such sync.
 
         The watch may never show a write of this sync: a pod can be created and
         deleted while the watch is broken. So a sync must come without an event.
         """
         daemon_set = view.daemon_set
-        seconds = [] if next_look is None else [next_look]
+        seconds = [] if requeue_after is None else [requeue_after]
         pods = (pod for each in view.pods.values() for pod in each)
         minimum = daemon_set.spec.min_ready_seconds
         available_in = next_availability(pods, minimum, self.clock.now())

@@ -16,11 +16,11 @@ from controller_manager.observability.logs import Logger
 
 
 class Progress(Struct):
-    """How far a sync has come; `next_look` is in seconds."""
+    """How far a sync has come; `requeue_after` is in seconds."""
 
     view: View
     failure: Exception | None = None
-    next_look: float | None = None
+    requeue_after: float | None = None
 
 
 class GivesWay(Protocol):
@@ -62,8 +62,8 @@ class PodUpdates:
         for plan_of in (self._manage, self._update):
             await self._give_way()
             plan = plan_of(progress.view)
-            if plan.next_look is not None:
-                progress.next_look = plan.next_look
+            if plan.requeue_after is not None:
+                progress.requeue_after = plan.requeue_after
             if plan.is_empty:
                 continue
             await self._change(progress, plan)

@@ -80,12 +80,12 @@ def decide(view: View, now: datetime) -> Spread[StatefulSetStep | StatefulSetDec
     return Decision(
         status=(yield from calculate_status(view, now)),
         reasons=plan.reasons,
-        next_look=(yield from _next_look(view, slots, now)),
+        requeue_after=(yield from _requeue_after(view, slots, now)),
         retry=view.failure,
     )
 
 
-def _next_look(
+def _requeue_after(
     view: View, slots: Sequence[Slot], now: datetime
 ) -> Spread[float | None]:
     """Return the seconds until time alone changes the decision."""

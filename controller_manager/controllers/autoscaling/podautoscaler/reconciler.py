@@ -57,7 +57,7 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
-_LOOK_AGAIN: Final = 2.0
+_REQUEUE_AFTER: Final = 2.0
 """Seconds after which an autoscaler is synced again whose metrics API is stuck."""
 
 
@@ -125,7 +125,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         """Scale the target of an autoscaler to what its metrics ask for."""
         metrics = autoscaler.spec.metrics or ()
         if (api := self._tools.sources.busy(metrics)) is not None:
-            return Requeue(_LOOK_AGAIN, str(reading.APIStuck(api.group)))
+            return Requeue(_REQUEUE_AFTER, str(reading.APIStuck(api.group)))
         self._metrics.count(len(self.objects))
         writer = Writer(self.client, self.recorder, self._tools.scales, autoscaler)
         history = self._histories.get(key_of(autoscaler), History())
@@ -137,7 +137,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
             error = SPEC if failure.is_spec else INTERNAL
             self.logger.error("Sync failed", err=str(failure))
         except reading.APIStuck as stuck:
-            return Requeue(_LOOK_AGAIN, str(stuck))
+            return Requeue(_REQUEUE_AFTER, str(stuck))
         finally:
             self._remember(autoscaler, sync.history)
         self._metrics.synced(sync.action, error, self.clock.monotonic() - began)

@@ -144,7 +144,7 @@ def _following(view: View, now: datetime, last_run: datetime | None = None) -> P
     if last_run is not None:
         status = replace(cron_job.status, last_schedule_time=format_time(last_run))
         cron_job = replace(cron_job, status=status)
-    return Plan(next_look=seconds_until_next(cron_job, view.local, now))
+    return Plan(requeue_after=seconds_until_next(cron_job, view.local, now))
 
 
 def _wait(
@@ -156,7 +156,7 @@ def _wait(
 ) -> CronJobDecision:
     """Return the decision to write the status, and to look again for the next run."""
     decision = ended(view, seen, *plan.events, *events, last_run=last_run)
-    return replace(decision, next_look=plan.next_look)
+    return replace(decision, requeue_after=plan.requeue_after)
 
 
 def ended(

@@ -38,13 +38,13 @@ _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class Plan(Struct, frozen=True):
     """The schedule of a cron job at one time.
 
-    `due` is the latest run that has not started, `None` for none; `next_look` has the
-    seconds until the next run, `None` if there is none. Without a usable schedule
-    there is neither, and `events` say why.
+    `due` is the latest run that has not started, `None` for none. `requeue_after` has
+    the seconds until the next run, `None` if there is none. Without a usable schedule
+    both are `None`, and `events` say why.
     """
 
     due: datetime | None = None
-    next_look: float | None = None
+    requeue_after: float | None = None
     events: tuple[CronJobEvent, ...] = ()
 
 

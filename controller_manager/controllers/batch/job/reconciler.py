@@ -253,7 +253,7 @@ class JobReconciler(Reconciler[Job]):
         await self._track(assessment, activity, target)
         if activity.failure is not None:
             raise activity.failure
-        return Done(self._next_look(job, decision))
+        return Done(self._requeue_after(job, decision))
 
     async def _track(
         self, assessment: Assessment, activity: Activity, target: Target | None
@@ -276,7 +276,7 @@ class JobReconciler(Reconciler[Job]):
         if failure is not None:
             raise failure
 
-    def _next_look(self, job: Job, decision: JobDecision) -> float | None:
+    def _requeue_after(self, job: Job, decision: JobDecision) -> float | None:
         """Return the seconds until the next sync, `None` for no such sync.
 
         The watch may never show a write of this sync, so a sync must come without an

@@ -76,7 +76,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         if problems := findings.problems:
             raise SyncError("; ".join(problems))
         if findings.remaining:
-            return Requeue(self._next_look(findings.estimate), "content remains")
+            return Requeue(self._requeue_after(findings.estimate), "content remains")
         if namespace.status.phase != TERMINATING:
             # Objects may still be created in it, which would stand without it.
             msg = f"the phase of the namespace {name} could not be written"
@@ -86,7 +86,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         # may be created in it: sync it again.
         return Done(self._sync_period) if self._sync_period else DONE
 
-    def _next_look(self, estimate: int) -> float:
+    def _requeue_after(self, estimate: int) -> float:
         """Return the seconds until content that remains is looked at again.
 
         Half the estimate, as upstream: most pods end long before they must. Upstream

@@ -165,7 +165,7 @@ class NodeMonitor:
             self._forget(record)
         self._tainter.add_zone(zone)
         if self._writer.is_stale(record.node):
-            self._watch.look_again(record.node.metadata.name)
+            self._watch.requeue(record.node.metadata.name)
             return False
         status = ready_status(record.node)
         if status == UNKNOWN and record.ready != UNKNOWN:
@@ -190,7 +190,7 @@ class NodeMonitor:
         if record.ready == READY:
             self._event(node)
         self._records.judged(record, UNKNOWN)
-        self._watch.look_again(name)
+        self._watch.requeue(name)
         self.on_unreachable(name)
         self._metrics.node_seconds.observe(self._clock.monotonic() - began)
 
@@ -303,7 +303,7 @@ class NodeMonitor:
             )
             if not all(answered):
                 for name in names[start + _AT_ONCE :]:
-                    self._watch.look_again(name)
+                    self._watch.requeue(name)
                 return
 
     async def _try(self, name: str, action: _Action) -> bool:
@@ -320,10 +320,10 @@ class NodeMonitor:
             return True  # the watch will say that it is gone
         except Conflict as error:
             self._logger.v(2).info("Node has changed", node=name, err=str(error))
-            self._watch.look_again(name)
+            self._watch.requeue(name)
         except (APIError, TransportError, ProtocolError) as error:
             self._logger.error("Node not updated", node=name, err=str(error))
-            self._watch.look_again(name)
+            self._watch.requeue(name)
             return not isinstance(error, TransportError)
         return True
 

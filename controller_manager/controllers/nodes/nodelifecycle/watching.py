@@ -56,7 +56,7 @@ class NodeWatch:
         self._is_started = True
         self._changed = dict.fromkeys(self._nodes.keys())
 
-    def look_again(self, name: str) -> None:
+    def requeue(self, name: str) -> None:
         """Count a node as changed: it could not be handled completely."""
         self._changed[name] = None
 

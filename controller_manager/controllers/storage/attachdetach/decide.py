@@ -69,7 +69,7 @@ class Step(Struct, frozen=True, kw_only=True):
     - `forced`: why the node is not asked whether it uses the volume.
     - `failure`: why the attempt to attach it has failed.
     - `is_refused`: users are to be told that another node has it.
-    - `look_again`: when to decide again, if nothing changes.
+    - `requeue_at`: when to decide again, if nothing changes.
     """
 
     memory: Memory = NOTHING
@@ -79,7 +79,7 @@ class Step(Struct, frozen=True, kw_only=True):
     forced: Reason | None = None
     failure: str = ""
     is_refused: bool = False
-    look_again: float | None = None
+    requeue_at: float | None = None
 
 
 def decide(
@@ -142,7 +142,7 @@ def _trust(memory: Memory, now: float, rules: Rules) -> Step:
     return Step(
         memory=replace(memory, lost_since=since),
         lists=True,
-        look_again=None if after is None else since + after,
+        requeue_at=None if after is None else since + after,
     )
 
 
@@ -152,7 +152,7 @@ def _join(memory: Memory, now: float) -> Step:
     return Step(
         memory=replace(memory, attached_since=since, lost_since=None),
         joins_at=since + GATHERING,
-        look_again=since + GATHERING,
+        requeue_at=since + GATHERING,
     )
 
 
@@ -176,7 +176,7 @@ def _attach(place: Place, memory: Memory, now: float) -> Step:
         if memory.deleted:
             memory = replace(memory, deleted="", not_before=0.0)
         if now < memory.not_before:
-            return Step(memory=memory, look_again=memory.not_before)
+            return Step(memory=memory, requeue_at=memory.not_before)
         if place.block is not None:
             return _refuse(place, memory)
         return Step(memory=replace(memory, trying_since=now), do=Do.CREATE)
@@ -203,9 +203,9 @@ def _wait(memory: Memory, now: float, patience: float, failure: str) -> Step:
     since = now if memory.trying_since is None else memory.trying_since
     if now < since + patience:
         waiting = replace(memory, trying_since=since)
-        return Step(memory=waiting, look_again=since + patience)
+        return Step(memory=waiting, requeue_at=since + patience)
     after = failed(memory, now)
-    return Step(memory=after, failure=failure, look_again=after.not_before + patience)
+    return Step(memory=after, failure=failure, requeue_at=after.not_before + patience)
 
 
 def _refuse(place: Place, memory: Memory) -> Step:
@@ -230,7 +230,7 @@ def _detach(
     if place.in_use and not may_force:
         waits = rules.forces and not has_expired
         again = since + MAX_WAIT_FOR_UNMOUNT if waits else None
-        return Step(memory=memory, lists=place.is_listed, look_again=again)
+        return Step(memory=memory, lists=place.is_listed, requeue_at=again)
     forced: Reason | None = None
     if has_expired and not view.is_ready:
         forced = Reason.TIMEOUT

@@ -42,12 +42,12 @@ class Plan(Struct, frozen=True):
             if step.do is do:
                 yield view.places[key], step
 
-    def look_again(self, now: float) -> float | None:
+    def requeue_after(self, now: float) -> float | None:
         """Return in how many seconds to decide again, `None` for not at all."""
         times = [
-            each.look_again
+            each.requeue_at
             for each in self.steps.values()
-            if each.look_again is not None
+            if each.requeue_at is not None
         ]
         return max(min(times) - now, SOON) if times else None
 

@@ -174,7 +174,7 @@ class AttachDetachReconciler(Reconciler[Node]):
         for waiting in self._waits.to_wake(view):
             self.queue.add(waiting)
         await self._applier.apply(view, decided)
-        return Done(self._look_again(decided, name))
+        return Done(self._requeue_after(decided, name))
 
     def _hold(self, view: NodeView, decided: Plan) -> None:
         """Take and end holds, before anything is awaited."""
@@ -190,10 +190,10 @@ class AttachDetachReconciler(Reconciler[Node]):
             if volume is not None and volume.exclusive and place.attachment is None:
                 self._holds.take(key, view.name)
 
-    def _look_again(self, decided: Plan, name: str) -> float | None:
+    def _requeue_after(self, decided: Plan, name: str) -> float | None:
         """Return in how many seconds to sync the node again, if nothing changes."""
         now = self.clock.monotonic()
-        times = [decided.look_again(now)]
+        times = [decided.requeue_after(now)]
         times += [
             max(each.not_before - now, SOON)
             for each in self._memories.of(name).values()

@@ -77,7 +77,7 @@ def test_pods_that_have_ended_are_deleted() -> None:
 def test_a_failed_pod_stays_while_there_is_a_delay() -> None:
     """Another sync comes when it ends; a succeeded pod never waits."""
     plan = manage_pods(view(*ALL[:2], FAILED, SUCCEEDED), {"n3": 4.0, "n1": 1.0}, NOW)
-    assert (summary(plan), plan.next_look) == (([], ["succeeded"]), 4.0)
+    assert (summary(plan), plan.requeue_after) == (([], ["succeeded"]), 4.0)
 
 
 def test_failed_pods_of_one_node_are_deleted_one_by_one() -> None:

@@ -226,7 +226,7 @@ def test_a_waiting_rollout_has_reasons_and_is_synced_again_at_the_deadline() -> 
         of_replica_set("newest", "1 new pod to be available", NOW),
         of_replica_set("o", "3 old pods to be gone", NOW),
     )
-    assert decision.next_look == 61.0
+    assert decision.requeue_after == 61.0
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_wait_counts_from_the_last_progress() -> None:
     assert decision.reasons == (
         of_replica_set("newest", "4 new pods to be available", since),
     )
-    assert decision.next_look == 31.0
+    assert decision.requeue_after == 31.0
 
 
 def test_a_refused_creation_of_pods_is_the_first_reason() -> None:

@@ -302,7 +302,7 @@ def test_the_next_look_is_when_the_next_pod_becomes_available() -> None:
     seen = view(stateful_set(2, minReadySeconds=9), pod(0, since=RECENT))
     decided = finish(decide(seen, NOW))
     assert isinstance(decided, Decision)
-    assert decided.next_look == 7
+    assert decided.requeue_after == 7
 
 
 def test_a_name_of_somebody_else_is_refused() -> None:

@@ -122,7 +122,7 @@ def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ag
         evidence = {"web-0": NOW - timedelta(seconds=seconds)}
         found = view(subject, crashed, revisions=UPDATING, evidence=evidence)
         step = finish(decide(found, NOW))
-        return steps(found), step.next_look if isinstance(step, Decision) else None
+        return steps(found), step.requeue_after if isinstance(step, Decision) else None
 
     assert decided(5) == ([], 595)
     assert decided(599) == ([], 1)
@@ -139,10 +139,10 @@ def test_the_set_is_looked_at_again_when_the_evidence_is_old_enough() -> None:
     """No event tells that ten minutes have passed."""
     decided = finish(decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW))
     assert isinstance(decided, Decision)
-    assert decided.next_look == 570
+    assert decided.requeue_after == 570
     decided = finish(decide(seen(pod(0, **PULL)), NOW))
     assert isinstance(decided, Decision)
-    assert decided.next_look is None
+    assert decided.requeue_after is None
 
 
 def test_a_pod_that_is_ready_but_not_yet_available_is_waited_for() -> None:

@@ -89,7 +89,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "nothing is due right after a run": (
         view(cron_job(active=(listed(RUN),), last=0), job(RUN)),
-        Decision((), status(RUN, last=0), next_look=TO_NEXT),
+        Decision((), status(RUN, last=0), requeue_after=TO_NEXT),
     ),
     "more than a hundred missed runs are worth a warning": (
         view(cron_job(last=-1010)),
@@ -105,7 +105,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "a run before the deadline is not due": (
         view(cron_job(starting_deadline_seconds=299)),
-        Decision((), status(), next_look=TO_NEXT),
+        Decision((), status(), requeue_after=TO_NEXT),
     ),
     "a time zone shifts the runs": (
         view(cron_job(schedule="30 17 * * *", time_zone="Asia/Kolkata")),
@@ -178,12 +178,12 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
         Decision(
             (saw("a", "Complete"), saw("b", "Failed")),
             status("c", last=0, succeeded=-15),
-            next_look=TO_NEXT,
+            requeue_after=TO_NEXT,
         ),
     ),
     "an earlier success than the last changes nothing": (
         view(cron_job(last=0, succeeded=-1), job("a", "Complete", started=-20)),
-        Decision((), status(last=0, succeeded=-1), next_look=TO_NEXT),
+        Decision((), status(last=0, succeeded=-1), requeue_after=TO_NEXT),
     ),
     "a running job that is not listed makes the cron job be read": (
         view(cron_job(last=0), job("a", by_hand=True)),
@@ -191,7 +191,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "one made by hand is reported": (
         view(cron_job(last=0), job("a", by_hand=True), is_fresh=True),
-        Decision((unexpected("a"),), status(last=0), next_look=TO_NEXT),
+        Decision((unexpected("a"),), status(last=0), requeue_after=TO_NEXT),
     ),
     "one of a run is looked up first": (
         view(cron_job(last=0), job("a"), is_fresh=True),
@@ -199,15 +199,15 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "and then listed": (
         view(cron_job(last=0), job("a"), is_fresh=True, still_there={"a": True}),
-        Decision((unexpected("a"),), status("a", last=0), next_look=TO_NEXT),
+        Decision((unexpected("a"),), status("a", last=0), requeue_after=TO_NEXT),
     ),
     "or not, if it is gone": (
         view(cron_job(last=0), job("a"), is_fresh=True, still_there={"a": False}),
-        Decision((), status(last=0), next_look=TO_NEXT),
+        Decision((), status(last=0), requeue_after=TO_NEXT),
     ),
     "one that is being deleted is not listed": (
         view(cron_job(last=0), job("a", deleting=True)),
-        Decision((), status(last=0), next_look=TO_NEXT),
+        Decision((), status(last=0), requeue_after=TO_NEXT),
     ),
     "an active job that the cache lacks is looked up": (
         view(cron_job(active=(listed("a"),), last=0)),
@@ -215,11 +215,11 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "and stays while it exists": (
         view(cron_job(active=(listed("a"),), last=0), still_there={"a": True}),
-        Decision((), status("a", last=0), next_look=TO_NEXT),
+        Decision((), status("a", last=0), requeue_after=TO_NEXT),
     ),
     "or leaves the list": (
         view(cron_job(active=(listed("a"),), last=0), still_there={"a": False}),
-        Decision((missing("a"),), status(last=0), next_look=TO_NEXT),
+        Decision((missing("a"),), status(last=0), requeue_after=TO_NEXT),
     ),
     "a cron job that is gone needs nothing": (
         view(cron_job(), is_gone=True),
@@ -232,7 +232,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "Forbid waits for active jobs": (
         view(cron_job(active=(listed("a"),), concurrency_policy="Forbid"), job("a")),
-        Decision((ALREADY_ACTIVE,), status("a"), next_look=TO_NEXT),
+        Decision((ALREADY_ACTIVE,), status("a"), requeue_after=TO_NEXT),
     ),
     "Forbid waits for a job that was forgotten": (
         view(
@@ -241,7 +241,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
             is_fresh=True,
             still_there={"a": True},
         ),
-        Decision((unexpected("a"), ALREADY_ACTIVE), status("a"), next_look=TO_NEXT),
+        Decision((unexpected("a"), ALREADY_ACTIVE), status("a"), requeue_after=TO_NEXT),
     ),
     "Forbid starts in the sync that sees the active job's end": (
         view(
@@ -282,15 +282,15 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     # Jobs that exist already.
     "the listed job of the due run is that run": (
         view(cron_job(active=(listed(RUN),), last=-10), job(RUN)),
-        Decision((), status(RUN, last=-10), next_look=TO_NEXT),
+        Decision((), status(RUN, last=-10), requeue_after=TO_NEXT),
     ),
     "the forgotten job of the due run is that run": (
         view(cron_job(last=-10), job(RUN), is_fresh=True, still_there={RUN: True}),
-        Decision((unexpected(RUN),), status(RUN, last=0), next_look=TO_NEXT),
+        Decision((unexpected(RUN),), status(RUN, last=0), requeue_after=TO_NEXT),
     ),
     "so is one that has ended": (
         view(cron_job(last=-10), job(RUN, "Failed")),
-        Decision((), status(last=0), next_look=TO_NEXT),
+        Decision((), status(last=0), requeue_after=TO_NEXT),
     ),
     # History.
     "surplus finished jobs are deleted, the oldest first": (
@@ -324,7 +324,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
             ),
             *(job(f"j{number}", "Failed") for number in range(5)),
         ),
-        Decision((), status(last=0), next_look=TO_NEXT),
+        Decision((), status(last=0), requeue_after=TO_NEXT),
     ),
     "a deleted job was no completed one, but its success counts": (
         view(
@@ -332,7 +332,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
             job("a", "Complete", started=-10),
             deletions={"a": None},
         ),
-        Decision((), status(last=0, succeeded=-5), next_look=TO_NEXT),
+        Decision((), status(last=0, succeeded=-5), requeue_after=TO_NEXT),
     ),
     "a deletion that failed is tried again": (
         view(
@@ -340,7 +340,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
             job("a", "Failed"),
             deletions={"a": ERROR},
         ),
-        Decision((), status(last=0), next_look=TO_NEXT, retry=ERROR),
+        Decision((), status(last=0), requeue_after=TO_NEXT, retry=ERROR),
     ),
     # A new leader.
     "a new leader reads the cron job before a run": (
@@ -366,7 +366,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "if nothing is due it reads nothing": (
         view(cron_job(last=0), may_be_behind=True),
-        Decision((), status(last=0), next_look=TO_NEXT),
+        Decision((), status(last=0), requeue_after=TO_NEXT),
     ),
     # After a creation.
     "a created job is listed": (
@@ -375,15 +375,15 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
             job("a"),
             creation=Created(job(RUN), DUE),
         ),
-        Decision((), status("a", RUN, last=0), next_look=TO_NEXT),
+        Decision((), status("a", RUN, last=0), requeue_after=TO_NEXT),
     ),
     "one of the cron job's with that name is taken": (
         view(cron_job(last=-10), creation=NameTaken(job(RUN), DUE)),
-        Decision((), status(RUN, last=0), next_look=TO_NEXT),
+        Decision((), status(RUN, last=0), requeue_after=TO_NEXT),
     ),
     "if it has ended, only the run's time is written": (
         view(cron_job(last=-10), creation=NameTaken(job(RUN, "Failed"), DUE)),
-        Decision((), status(last=0), next_look=TO_NEXT),
+        Decision((), status(last=0), requeue_after=TO_NEXT),
     ),
     "a failed creation is reported and tried again": (
         view(cron_job(last=-10), creation=CreationFailed(ERROR)),
@@ -395,7 +395,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
     ),
     "in a terminating namespace there is nothing to report": (
         view(cron_job(last=-10), creation=NamespaceTerminating()),
-        Decision((), status(last=-10), next_look=TO_NEXT),
+        Decision((), status(last=-10), requeue_after=TO_NEXT),
     ),
 }
 

@@ -85,7 +85,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             place(),
             Memory(not_before=NOW + 5, failures=3),
-            Step(memory=Memory(not_before=NOW + 5, failures=3), look_again=NOW + 5),
+            Step(memory=Memory(not_before=NOW + 5, failures=3), requeue_at=NOW + 5),
             id="the last attempt has just failed",
         ),
         pytest.param(
@@ -109,7 +109,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             place(attachment=attachment()),
             Memory(trying_since=NOW - 100),
-            Step(memory=Memory(trying_since=NOW - 100), look_again=NOW + 20),
+            Step(memory=Memory(trying_since=NOW - 100), requeue_at=NOW + 20),
             id="the driver is at work",
         ),
         pytest.param(
@@ -118,7 +118,7 @@ _TIMED_OUT: Final = (
             Step(
                 memory=Memory(failures=1, not_before=NOW + 0.5, trying_since=NOW + 0.5),
                 failure=_TIMED_OUT,
-                look_again=NOW + 120.5,
+                requeue_at=NOW + 120.5,
             ),
             id="the driver says nothing",
         ),
@@ -128,7 +128,7 @@ _TIMED_OUT: Final = (
             Step(
                 memory=Memory(failures=4, not_before=NOW + 4, trying_since=NOW + 4),
                 failure="no",
-                look_again=NOW + 4,
+                requeue_at=NOW + 4,
             ),
             id="the driver has failed",
         ),
@@ -143,7 +143,7 @@ _TIMED_OUT: Final = (
                     deleted="uid",
                 ),
                 failure="volume attachment is being deleted",
-                look_again=NOW + 120.5,
+                requeue_at=NOW + 120.5,
             ),
             id="it does not go away",
         ),
@@ -158,7 +158,7 @@ _TIMED_OUT: Final = (
                     deleted="uid",
                 ),
                 failure="volume attachment is being deleted",
-                look_again=NOW + 0.5,
+                requeue_at=NOW + 0.5,
             ),
             id="somebody else has deleted it",
         ),
@@ -171,7 +171,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             place(attachment=attachment(ok=True)),
             Memory(deleted="uid"),
-            Step(memory=Memory(deleted="uid", trying_since=NOW), look_again=NOW + 120),
+            Step(memory=Memory(deleted="uid", trying_since=NOW), requeue_at=NOW + 120),
             id="it was deleted, and the cache does not show it",
         ),
         pytest.param(
@@ -180,7 +180,7 @@ _TIMED_OUT: Final = (
             Step(
                 memory=Memory(trying_since=NOW - 3, failures=2, attached_since=NOW),
                 joins_at=NOW + 0.1,
-                look_again=NOW + 0.1,
+                requeue_at=NOW + 0.1,
             ),
             id="it is attached",
         ),
@@ -193,7 +193,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             place(is_listed=True),
             NOTHING,
-            Step(memory=Memory(lost_since=NOW), lists=True, look_again=NOW + 60),
+            Step(memory=Memory(lost_since=NOW), lists=True, requeue_at=NOW + 60),
             id="it is listed, and its attachment is lost",
         ),
         pytest.param(
@@ -201,14 +201,14 @@ _TIMED_OUT: Final = (
             Memory(lost_since=NOW - 60),
             Step(
                 memory=Memory(lost_since=NOW - 60, trying_since=NOW),
-                look_again=NOW + 120,
+                requeue_at=NOW + 120,
             ),
             id="it has been lost for a minute",
         ),
         pytest.param(
             place(is_listed=True),
             Memory(detaching_since=3),
-            Step(memory=Memory(lost_since=NOW), lists=True, look_again=NOW + 60),
+            Step(memory=Memory(lost_since=NOW), lists=True, requeue_at=NOW + 60),
             id="it is wanted again",
         ),
         pytest.param(
@@ -217,7 +217,7 @@ _TIMED_OUT: Final = (
             Step(
                 memory=Memory(attached_since=NOW),
                 joins_at=NOW + 0.1,
-                look_again=NOW + 0.1,
+                requeue_at=NOW + 0.1,
             ),
             id="no driver attaches it",
         ),
@@ -260,7 +260,7 @@ _SINCE: Final = Memory(detaching_since=NOW)
             {**_ATTACHED, "in_use": True},
             NOTHING,
             UNREADY,
-            Step(memory=_SINCE, lists=True, look_again=NOW + 360),
+            Step(memory=_SINCE, lists=True, requeue_at=NOW + 360),
             id="in use",
         ),
         pytest.param(
@@ -370,7 +370,7 @@ def test_volumes_that_are_attached_shortly_after_each_other_join_together() -> N
     view = _view(["flex"], _wanted("a"), _wanted("b"))
     early = plan(view, {"a": Memory(attached_since=NOW - 0.05)}, NOW, Rules())
     assert early.listed is None
-    assert early.look_again(NOW) == pytest.approx(0.05)
+    assert early.requeue_after(NOW) == pytest.approx(0.05)
     due = plan(view, {"a": Memory(attached_since=NOW - 0.1)}, NOW, Rules())
     flex = AttachedVolume(name="flex", device_path="x")
     joined = (AttachedVolume(name="a"), AttachedVolume(name="b"))
