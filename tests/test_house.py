@@ -1,5 +1,6 @@
 """The project's metadata, directories and CI are consistent."""
 
+import ast
 import os
 import re
 import tomllib
@@ -23,6 +24,19 @@ def test_every_directory_with_code_is_a_package() -> None:
         if not (path.parent / "__init__.py").exists()
     }
     assert without == set()
+
+
+def test_the_docstring_of_a_package_names_all_its_modules() -> None:
+    """A reader finds each module by the docstring, as ``module``."""
+    missing = {}
+    for package in (ROOT / "controller_manager").rglob("__init__.py"):
+        modules = {each.stem for each in package.parent.glob("*.py")}
+        modules |= {each.parent.name for each in package.parent.glob("*/__init__.py")}
+        docstring = ast.get_docstring(ast.parse(package.read_text())) or ""
+        named = set(re.findall(r"``(\w+)``", docstring))
+        if unnamed := modules - named - {"__init__", "__main__"}:
+            missing[str(package.parent.relative_to(ROOT))] = sorted(unnamed)
+    assert missing == {}
 
 
 def test_the_distribution_has_a_name_of_its_own() -> None:
