@@ -1,4 +1,4 @@
-"""What the manager costs: time, CPU, memory, requests; compared with another manager.
+"""Benchmarks of the manager: time, CPU, memory, requests, beside another manager.
 
 - `server`: a development cluster in a process of its own.
 - `machine`: CPU and memory of processes.

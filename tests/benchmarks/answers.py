@@ -1,4 +1,4 @@
-"""How late an endpoint answers, at a steady rate of requests."""
+"""Measure the latency of an endpoint at a steady rate of requests."""
 
 import asyncio
 import time

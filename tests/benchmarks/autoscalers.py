@@ -13,7 +13,7 @@ _EACH: Final = 2
 """Pods of each deployment."""
 
 _SECONDS: Final = 30.0
-"""How long is measured: each autoscaler is looked at twice."""
+"""The seconds of a measurement: each autoscaler is synced twice."""
 
 
 async def autoscalers(contender: Contender, options: Options) -> Figures:
@@ -41,7 +41,7 @@ async def autoscalers(contender: Contender, options: Options) -> Figures:
 
 
 async def _until_measured(cluster: BenchCluster) -> None:
-    """Wait until all autoscalers have said what they think of their metrics."""
+    """Wait until all autoscalers have a condition about their metrics."""
     while True:
         listed = await cluster.driver.call("GET", AUTOSCALERS.path)
         if all(map(AUTOSCALERS.is_complete, listed["items"])):

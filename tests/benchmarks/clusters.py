@@ -27,7 +27,7 @@ class BenchCluster:
         return await self._order({"do": "counts"}) if self.server else None
 
     async def storm(self, rate: int, seconds: float) -> JSON:
-        """Change the status of pods `rate` times a second; return what was done."""
+        """Change the status of pods `rate` times a second; count the changes."""
         if self.server is None:
             msg = "watch-storm needs the cluster of its own; leave out --kubeconfig"
             raise DriverError(msg)

@@ -15,7 +15,7 @@ from typing import Final
 from tests.benchmarks.machine import Usage, children_of, usage_of
 
 _CONTROLLERS: Final = "deployment-controller,replicaset-controller"
-"""What a benchmark of other controllers replaces in a command."""
+"""The replacements in a command for a benchmark of other controllers."""
 
 OURS: Final = (
     f"{sys.executable} -m controller_manager --kubeconfig={{kubeconfig}} "

@@ -9,7 +9,7 @@ from tests.benchmarks.driver import DriverError
 from tests.benchmarks.measuring import SETTLE, Figures, Options, until_calm
 
 _SECONDS: Final = 30.0
-"""How long is measured: each node renews its lease three times."""
+"""The seconds of a measurement: each node renews its lease three times."""
 
 _WARM_UP: Final = 10.0
 """Seconds in which each node renews its lease once before that."""

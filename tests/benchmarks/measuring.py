@@ -1,4 +1,4 @@
-"""What all benchmarks share: a cluster with a manager at work, steps, probes."""
+"""The parts of all benchmarks: a cluster with a manager at work, steps, probes."""
 
 import asyncio
 import time

@@ -41,7 +41,7 @@ class Idle:
 
     pods: int = 0
     apps: int = APPS
-    """How many names their label ``app`` has."""
+    """The number of values that their label ``app`` has."""
 
 
 class BenchServer:

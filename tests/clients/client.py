@@ -1,4 +1,4 @@
-"""What all Python clients can do, in the words of the scenarios."""
+"""The operations that all Python clients have, in the words of the scenarios."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -1,7 +1,7 @@
-"""What every client does: scenarios, and what must come of them.
+"""The scenarios that every client plays, with their expected results.
 
-A scenario is a function from client to JSON. Its docstring says what it shows, the
-decorator what it returns with every client.
+A scenario is a function from client to JSON. Its docstring gives its subject, the
+decorator its result, which is the same for every client.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ Play = Callable[[Client], Any]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What to do, and what must come of it."""
+    """The steps of a scenario, and the expected result."""
 
     play: Play
     expected: Any

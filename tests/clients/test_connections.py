@@ -1,4 +1,4 @@
-"""What a client sees of HTTP itself: headers, limits, connections."""
+"""HTTP as a client sees it: headers, limits, connections."""
 
 import gzip
 import http.client
@@ -69,7 +69,7 @@ def test_requests_over_the_network_are_counted(
 def test_a_body_of_more_than_three_megabytes_is_refused(
     connection: http.client.HTTPSConnection, headers: dict[str, str]
 ) -> None:
-    """Whether its length is said before, or not."""
+    """It is refused with a header of its length and without one."""
     pieces = (b"x" * LIMIT, b"x")
     for body in (b"".join(pieces), iter(pieces)):
         connection.request(
@@ -159,7 +159,7 @@ def test_a_selector_may_be_long(
     ],
     ids=["binary", "version", "length", "chunks", "path", "header"],
 )
-def test_garbage_hurts_nobody_else(
+def test_garbage_hurts_no_other_connection(
     garbage: bytes, clients_cluster: DevelopmentCluster
 ) -> None:
     """It gets an error or nothing, and the server answers others."""

@@ -67,7 +67,7 @@ class Helm:
     home: Path
 
     def __call__(self, *arguments: str) -> str:
-        """Run it; return what it prints."""
+        """Run it; return its output."""
         done = subprocess.run(
             [self.path, *arguments, "--namespace", self.namespace],
             capture_output=True,

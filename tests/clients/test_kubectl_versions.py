@@ -131,16 +131,16 @@ COMMANDS = (
     ("delete widgets --all -o name", "widget.example.com/small"),
     ("get widgets,secrets -o name", ""),
 )
-"""Commands, and what they print."""
+"""Commands, and their output."""
 
 
 def test_kubectl_does_what_people_do_with_it(kubectl: Kubectl) -> None:
-    """Each command prints what it prints on a real cluster."""
+    """Each command prints the same as on a real cluster."""
     printed = [(line, kubectl(line)) for line, _ in COMMANDS]
     assert printed == list(COMMANDS)
 
 
-def test_kubectl_explains_what_it_knows_from_openapi(kubectl: Kubectl) -> None:
+def test_kubectl_explains_the_types_of_openapi(kubectl: Kubectl) -> None:
     """Of built-in kinds and of custom resources."""
     deployment = kubectl("explain deployment.spec.replicas")
     assert "FIELD: replicas <integer>" in deployment

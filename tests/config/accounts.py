@@ -1,4 +1,4 @@
-"""Whose token a request has."""
+"""Find the account whose token a request has."""
 
 import base64
 import json

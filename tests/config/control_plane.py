@@ -35,7 +35,7 @@ def write_control_plane(
     """Write the files below `root`, as kubeadm writes them below ``/``.
 
     `flags` are extra arguments of kube-controller-manager in that cluster. Its probes
-    begin at once. The owner is whoever runs the test: kubeadm's is root.
+    begin at once. The owner is the user who runs the test: kubeadm's is root.
     """
     kubernetes = root / KUBERNETES
     (kubernetes / "pki" / "etcd").mkdir(parents=True, mode=0o755)

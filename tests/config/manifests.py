@@ -1,4 +1,4 @@
-"""What config/ holds, as tests read it: files, what kustomize builds, arguments."""
+"""Read config/ for tests: files, the objects that kustomize builds, arguments."""
 
 from collections.abc import Iterator
 from pathlib import Path

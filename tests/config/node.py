@@ -1,4 +1,4 @@
-"""What the kubelet of a control plane node does about controller managers.
+"""Act as the kubelet of a control plane node that runs controller managers.
 
 Each pod with a controller manager is played by a manager in this process, with the
 arguments, the identity and the rights that the pod has. The other pods are left to the
@@ -130,7 +130,7 @@ class Node:
         self._static: tuple[str, Container] | None = None
         self._pods: dict[str, Container] = {}
         self.writers: dict[str, list[str]] = {}
-        """Who has acted as each account of a controller, in the order of the writes."""
+        """The managers that acted as each controller's account, in order of writes."""
         self.failures: list[str] = []
 
     async def sync(self) -> None:

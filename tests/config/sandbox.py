@@ -20,7 +20,7 @@ from controller_manager.api.json_objects import JSON
 
 _REPOSITORY: Final = Path(__file__).parents[2]
 _OF_THE_IMAGE: Final = ("hosts", "nsswitch.conf", "passwd", "group", "ssl", "localtime")
-"""What of ``/etc`` an image has."""
+"""The files of ``/etc`` that an image has."""
 
 _TOOLS: Final = ("unshare", "mount", "chroot", "setpriv")
 

@@ -1,4 +1,4 @@
-"""Which test runs which commands of the pages for operators.
+"""The commands of the pages for operators, each with the test that runs it.
 
 ``python -m tests.config.sections`` shows each command and its test.
 """

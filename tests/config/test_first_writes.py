@@ -1,4 +1,4 @@
-"""Whoever replaces kube-controller-manager may write all that its controllers write.
+"""A manager in the place of upstream's may make all writes of its controllers.
 
 The role is the one that every API server gives kubeadm's user, and the flags are those
 of the static pod, with keys.
@@ -99,7 +99,7 @@ def _objects() -> Iterator[dict[str, object]]:
 
 
 @pytest.mark.looptime
-async def test_every_controller_may_write_what_it_writes_first(tmp_path: Path) -> None:
+async def test_every_controller_may_make_its_first_writes(tmp_path: Path) -> None:
     """None is refused anything, and the manager signs and deletes tokens itself."""
     config = _config(tmp_path)
     cluster = Cluster(rbac=True)

@@ -1,4 +1,4 @@
-"""What the image is made of: locked packages that satisfy pyproject.toml."""
+"""The image consists of locked packages that satisfy pyproject.toml."""
 
 import re
 import tomllib

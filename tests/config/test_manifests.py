@@ -1,4 +1,4 @@
-"""What config/ holds can be applied, and does what it says."""
+"""The manifests of config/ can be applied, and do as their comments promise."""
 
 import json
 import shutil
@@ -137,7 +137,7 @@ def _namespace(document: JSON) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_daemon_takes_the_arguments_without_a_warning(way: str) -> None:
-    """What it is told, and that it leads before it acts."""
+    """It gets its flags, and it leads before it acts."""
     config = config_of(arguments_of(WAYS[way]()))
     useless = ("--cluster-name",) if way == "static-pod" else ()
     assert [each for each in config.warnings if not each.startswith(useless)] == []
@@ -173,7 +173,7 @@ def test_the_second_stage_differs_from_the_first_in_its_controllers_only() -> No
 
 
 def test_pods_beside_kube_controller_manager_are_those_of_the_trial() -> None:
-    """But for what they run, where, and how much memory that takes."""
+    """Only program, place and memory differ."""
     one, other = pod_of(trial()), pod_of(standing_by())
     assert one.pop("affinity")
     assert "affinity" not in other

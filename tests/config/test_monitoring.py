@@ -1,4 +1,4 @@
-"""Monitoring: what is scraped and how, and each alert with its runbook."""
+"""Monitoring: the scraped endpoints, and each alert with its runbook."""
 
 import json
 import re
@@ -145,12 +145,12 @@ def test_every_alert_has_a_page_and_every_page_an_alert() -> None:
 
 
 @pytest.mark.parametrize("alert", alerts())
-def test_a_runbook_says_what_it_means_how_to_look_and_how_to_mend(alert: str) -> None:
+def test_a_runbook_says_the_meaning_how_to_look_and_how_to_mend(alert: str) -> None:
     """With the severity of the alert, and with commands of kubectl that exist."""
     page = Page.at(RUNBOOKS / f"{alert}.md")
     (rule,) = (each for each in rules() if each["alert"] == alert)
     titles = re.findall(r"^#+ (.+)$", page.prose, re.MULTILINE)
-    assert titles == [alert, "What it means", "How to look", "How to mend"]
+    assert titles == [alert, "Meaning", "How to look", "How to mend"]
     assert f"Severity: {rule['labels']['severity']}." in page.text
     assert all(page.section(title).strip() for title in titles[1:])
     used = {
@@ -179,7 +179,7 @@ def test_the_log_lines_that_runbooks_look_for_are_those_of_the_program() -> None
     assert {text for text in searched if text not in source} == set()
 
 
-# What is scraped
+# A scraped endpoint
 
 
 def test_only_what_stands_in_its_place_is_scraped_as_kube_controller_manager() -> None:

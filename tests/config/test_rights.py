@@ -56,7 +56,7 @@ class Way:
 
     @property
     def config(self) -> Config:
-        """What the arguments say, without limits and endpoints."""
+        """The settings of the arguments, without limits and endpoints."""
         config = config_of(arguments_of(self.document))
         unlimited = replace(config.client, limit=RateLimit(qps=0))
         return replace(config, serving=ServingConfig(port=0), client=unlimited)
@@ -224,7 +224,7 @@ async def _installed(way: Way) -> tuple[Cluster, str]:
 @pytest.mark.looptime
 @every_way
 async def test_a_manager_works_with_this_account(way: Way) -> None:
-    """Nothing is refused, and it reads what it may read, all of it."""
+    """No request is refused, and it reads all objects that it may read."""
     cluster, token = await _installed(way)
     manager = Reads(RecordingTransport(InMemoryTransport(cluster.server, token)))
     controllers = Reads(RecordingTransport(InMemoryTransport(cluster.server)))
@@ -317,7 +317,7 @@ async def test_the_account_may_not(way: Way, what: str) -> None:
 @pytest.mark.looptime
 @every_way
 async def test_tokens_are_granted_for_the_accounts_of_its_controllers(way: Way) -> None:
-    """It creates the accounts if nobody has, and these may not read secrets either."""
+    """It creates missing accounts, and these may not read secrets either."""
     cluster, token = await _installed(way)
     own = InMemoryTransport(cluster.server, token)
     names = {each.account for each in _selected(way)}

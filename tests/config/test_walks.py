@@ -1,4 +1,4 @@
-"""Whoever follows the pages to the letter swaps managers, forwards and back."""
+"""A reader who follows the pages to the letter swaps managers, forwards and back."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ IN_KUBE_SYSTEM: Final = (EVERYWHERE - {"serviceaccounts  [list watch]"}) | {
     "serviceaccounts/token  []  [ttl-after-finished-controller]  [create]",
     "configmaps  []  [extension-apiserver-authentication]  [get list watch]",
 }
-"""What the account of the trial may do, besides what everybody may."""
+"""The rights of the trial's account, without those of every account."""
 
 
 @asynccontextmanager
@@ -148,7 +148,7 @@ async def test_kube_controller_manager_is_replaced_and_comes_back(
 
 
 async def test_a_saved_manifest_brings_the_controllers_back(tmp_path: Path) -> None:
-    """Both managers are gone, and nobody recreates the pods of the daemon set."""
+    """Both managers are gone; no controller recreates the daemon set's pods."""
     test = "test_a_saved_manifest_brings_the_controllers_back"
     async with walking(test, tmp_path) as plane:
         await plane.follow(OPERATIONS, "Build the image")

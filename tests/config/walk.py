@@ -27,7 +27,7 @@ _LIMIT: Final = 60.0
 _PORT: Final = "https://127.0.0.1:10257"
 
 _IN_VAIN: Final = ("--timeout=30s", "--timeout=1s")
-"""How long pages wait for what does not come, and how long tests do."""
+"""The time-outs of waits that fail: those of the pages, and those of the tests."""
 
 _FAST_LEASE: Final = (
     "--leader-elect-lease-duration=2s",
@@ -53,7 +53,7 @@ _IF_MISSING: Final = {
     "curl": f"exec {sys.executable} -c '{_FETCH}' \"$@\"",
     "kustomize": f'exec {sys.executable} -m tests.config.kustomize "$@"',
 }
-"""What stands for programs where they are not installed."""
+"""Stand-ins for programs that are not installed."""
 
 
 def lines_of(page: Page, title: str) -> list[str]:
@@ -101,7 +101,7 @@ class Walk:
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     async def run(self, line: str, *, fails: bool = False) -> str:
-        """Run a command of a page; return what it prints on standard output."""
+        """Run a command of a page; return its standard output."""
         process = await self.start(line)
         async with asyncio.timeout(_LIMIT):
             output, errors = await process.communicate()
@@ -134,7 +134,7 @@ class Walk:
         }
 
     def images(self) -> list[str]:
-        """Return what was asked of programs that handle images."""
+        """Return the recorded arguments of programs that handle images."""
         return (self._directory / "images").read_text().splitlines()
 
 
@@ -151,7 +151,7 @@ class ControlPlane:
     async def follow(
         self, page: Page, title: str, fails: Collection[str] = ()
     ) -> list[str]:
-        """Run each command of a section; return what they print.
+        """Run each command of a section; return their output.
 
         Those that begin with one of `fails` end with an error.
         """

@@ -18,7 +18,7 @@ NOT_FOUND: Final = (404,)
 _NAMED: Final = "{named:"
 _AUTHENTICATED: Final = "system:authenticated"
 GONE_OR_CHANGED: Final = (404, 409)
-"""What a node is told about a pod that was deleted, or changed, in the meantime."""
+"""A node's errors about a pod that was deleted or changed in the meantime."""
 
 
 class Other(NamedTuple):
@@ -31,7 +31,7 @@ class Other(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What a checkpoint calls them."""
+        """The name of these errors in a checkpoint."""
         return f"{self.kind}@{self.namespace}"
 
     def fits(self, name: str) -> bool:

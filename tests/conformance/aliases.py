@@ -2,7 +2,7 @@
 
 Generated names read ``PREFIX*``, hashes ``HASH1``, ``HASH2`` … in the order in which
 they are learned, uids ``UID:Kind/name``, a cron job's jobs ``NAME-MINUTE``, times
-``TIME``, and whatever a recording masks ``ANY``.
+``TIME``, and every value that a recording masks ``ANY``.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What sets a played scenario apart from its recording, in lines for a reader."""
+"""The differences of a played scenario from its recording, in lines for a reader."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from controller_manager.api.json_objects import JSON
 
 
 class Amendment(NamedTuple):
-    """What a recording would show without the fault."""
+    """The content of a recording without the fault."""
 
     difference: str
     """Words of the row of docs/differences.md."""

@@ -16,7 +16,7 @@ class Form(Protocol):
     """The objects of other namespaces that checkpoints show."""
 
     cluster_events: bool
-    """Whether checkpoints show the events about cluster-scoped objects."""
+    """True if checkpoints show the events about cluster-scoped objects."""
 
     settled: tuple[str, ...]
     """The kinds that must not change for a while before a checkpoint is taken."""

@@ -1,4 +1,4 @@
-"""What the metrics APIs answer for the namespace of a scenario.
+"""The answers of the metrics APIs for the namespace of a scenario.
 
 The development cluster serves these APIs, and answers what an object in the namespace
 says. The steps of the recordings have its form.

@@ -1,4 +1,4 @@
-"""What stands in a step for a value that is known only when the step is played."""
+"""Placeholders in a step for values that are known only when the step is played."""
 
 import json
 import re

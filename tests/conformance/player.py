@@ -60,8 +60,8 @@ class Player:
     """Plays one scenario in a namespace of its own.
 
     A checkpoint has the recording's form. It is taken when nothing has changed for
-    `quiet` seconds; state and nodes are polled every `poll` seconds. What a scenario
-    waits for may come `patience` seconds later than it says. The first step is played
+    `quiet` seconds; state and nodes are polled every `poll` seconds. An awaited
+    state may come `patience` seconds too late. The first step is played
     after `delay` seconds. `require_metrics` makes sure that the cluster has metrics
     APIs.
     """
@@ -139,7 +139,7 @@ class Player:
 
     def checkpoints(self) -> list[JSON]:
         """Return what `play` returns, of the steps that were played."""
-        # What was created and deleted between two checkpoints is named in events.
+        # Events name the objects that were created and deleted between two checkpoints.
         self._form.learn(self._manager.created())
         return [
             {what: value, "state": self._form.state(lists)}

@@ -10,7 +10,7 @@ from tests.conformance.access import GONE_OR_CHANGED, MERGE, Access
 from tests.conformance.selection import select, wanted_node
 
 Auto = str | bool | dict[str, float] | None
-"""How pods become ready by themselves."""
+"""Make pods ready without a kubelet."""
 
 _REFUSED = (404, 429, 500)
 """The answers to an eviction: there is no such pod, its budget forbids it, it has

@@ -1,6 +1,6 @@
 """Secrets and certificates in the second form of recordings.
 
-What they say can be compared; keys, signatures, serial numbers and times cannot.
+Their texts can be compared; keys, signatures, serial numbers and times cannot.
 """
 
 import base64

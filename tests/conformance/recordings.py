@@ -145,7 +145,7 @@ class Recording:
 
     @property
     def goes_by_minutes(self) -> bool:
-        """Whether something happens in each minute, so that nothing is ever at rest."""
+        """True if something happens each minute: the cluster is never at rest."""
         return any("second" in each for each in self.steps)
 
     @cached_property
@@ -200,13 +200,13 @@ class Recording:
 
     @property
     def _names_controllers(self) -> bool:
-        """Whether the family names its controllers; otherwise all were running."""
+        """True if the family names its controllers; otherwise all were running."""
         return "*" not in self.config().generic.controllers
 
     def compared(self, writes: Sequence[JSON]) -> Sequence[JSON]:
         """Return those of normalised writes that are compared word by word.
 
-        Where chance decides what is in which object, none are.
+        No objects are compared if chance decides about their content.
         """
         if self._names_controllers:
             return writes
@@ -340,8 +340,8 @@ ALL_RECORDINGS: Final = find_recordings()
 FAULTS: Final[Mapping[str, str]] = {
     "cron-forgotten": "tests/controllers/batch/cronjob/test_forgotten.py"
 }
-"""Recordings that show only a fault of upstream, which this build does not have; for
-each the tests that play what it is about."""
+"""Recordings that show only a fault of upstream, which this build does not have;
+for each the tests that play its subject."""
 
 RECORDINGS: Final = {
     name: each

@@ -1,4 +1,4 @@
-"""Which pods a step is about, and what a field of an object holds."""
+"""Select the pods of a step, and read a field of an object."""
 
 from typing import Any, Final
 

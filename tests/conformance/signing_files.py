@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 FILE: Final = "FILE"
-"""What stands in ``ARGS`` for the path of a file."""
+"""The placeholder in ``ARGS`` for the path of a file."""
 
 _PEM: Final = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 _BEGINS: Final = datetime(2020, 1, 1, tzinfo=UTC)

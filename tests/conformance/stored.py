@@ -1,7 +1,7 @@
-"""Changes of what is stored, behind the back of the API server.
+"""Changes of stored objects, behind the back of the API server.
 
-A recording may have an object as an older API server has left it. The API server lets
-nobody write such an object if its kind allows no change. So the object is deleted and
+A recording may have an object as an older API server has left it. The API server
+refuses such a write if the kind allows no change. So the object is deleted and
 made anew while the manager is stopped. Only its uid and its age differ then, and
 checkpoints do not show those.
 """

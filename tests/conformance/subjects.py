@@ -1,4 +1,4 @@
-"""What recordings are about, if all controllers ran when they were made."""
+"""The controllers that recordings show, if all controllers ran when they were made."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""What a server generates has the same name in every run."""
+"""A generated value has the same name in every run."""
 
 from typing import Any
 

@@ -228,7 +228,7 @@ async def test_what_never_comes_is_not_waited_for_without_end(
 
 
 async def test_the_manager_is_stopped_and_started(cluster: Cluster) -> None:
-    """What happens in between, it does when it is back."""
+    """It catches up with the changes of the meantime when it is back."""
     spec = {
         "replicas": 2,
         "selector": {"matchLabels": {"app": "web"}},
@@ -267,7 +267,7 @@ async def test_the_manager_is_stopped_and_started(cluster: Cluster) -> None:
     assert len(deletions) == 1
 
 
-async def test_what_is_stored_is_changed_where_the_api_server_allows_no_change(
+async def test_stored_objects_are_changed_where_the_api_server_allows_no_change(
     cluster: Cluster,
 ) -> None:
     """As an older API server may have left it; the name is the same."""

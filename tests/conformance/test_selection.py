@@ -80,6 +80,6 @@ def test_a_step_is_about_pods(step: JSON, names: list[str]) -> None:
     ],
 )
 def test_a_field_of_a_list_is_that_of_each_entry(path: str, value: Any) -> None:
-    """What is not there is nothing."""
+    """An absent field has no value."""
     obj = {"a": [{"b": 1}, {"b": 2}, {}], "c": {"d": {"e": 0}}}
     assert field(obj, path) == value

@@ -22,7 +22,7 @@ def pod(suffix: str) -> JSON:
     }
 
 
-def test_what_is_generated_has_aliases_and_what_is_equal_stands_once() -> None:
+def test_generated_values_have_aliases_and_equal_values_stand_once() -> None:
     """Names, hashes, uids and times."""
     made = "Pod web-7d9f-abcde made"
     event = {

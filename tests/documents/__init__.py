@@ -1,1 +1,1 @@
-"""What the documents are checked for, and the pages of the controllers."""
+"""Checks of the documents, and of the pages of the controllers."""

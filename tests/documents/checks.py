@@ -1,4 +1,4 @@
-"""What may be wrong with a page: each check returns its problems."""
+"""Checks of a page: each check returns its problems."""
 
 import ast
 import importlib
@@ -194,7 +194,7 @@ def _is_module(name: str) -> bool:
 
 
 def command_problems(page: Page) -> list[str]:
-    """Return what is wrong with commands of shell blocks and between backticks.
+    """Return the problems of commands in shell blocks and between backticks.
 
     Those that print a configuration are carried out, where files may be written.
     """

@@ -1,4 +1,4 @@
-"""What the program says of itself: flags, texts of its source, metrics."""
+"""Facts about the program: flags, texts of its source, metrics."""
 
 import ast
 import re

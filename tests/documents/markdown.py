@@ -38,7 +38,7 @@ class Page:
 
     @property
     def spans(self) -> list[str]:
-        """What stands between backticks in the prose."""
+        """The texts between backticks in the prose."""
         return _SPAN.findall(self.prose)
 
     @property
@@ -57,7 +57,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """What a link may name after the sign #."""
+        """The anchors that a link may name after the sign #."""
         seen: Counter[str] = Counter()
         anchors = set()
         for _, title in _HEADING.findall(self.prose):

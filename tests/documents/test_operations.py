@@ -18,7 +18,7 @@ def test_the_readme_names_every_controller_once() -> None:
 
 
 def test_every_feature_gate_is_explained_with_its_default() -> None:
-    """Locked ones are not in the table: nobody can set them."""
+    """Locked gates are not in the table: no flag can set them."""
     page = Page.at(ROOT / "docs" / "operations.md")
     shown = {
         cells[0].strip("`"): cells[1]

@@ -1,4 +1,4 @@
-"""Whoever follows docs/writing-a-controller.md to the letter gets a controller."""
+"""A reader who follows docs/writing-a-controller.md to the letter gets a controller."""
 
 import os
 import re
@@ -22,7 +22,7 @@ NO_SOURCE = shutil.ignore_patterns("__pycache__", ".*_cache")
 
 
 def run(script: str, root: Path) -> str:
-    """Run a script in a copy of the tree; return what it prints.
+    """Run a script in a copy of the tree; return its output.
 
     Its programs are those of the environment in which this test runs.
     """

@@ -47,7 +47,7 @@ class Checks:
     trace: list[str] = field(default_factory=list)
     rules: WriteRules = field(init=False)
     fights: Fights | None = None
-    """What goes back and forth, from the moment when no more faults happen."""
+    """The fields that go back and forth, from the moment when no more faults happen."""
 
     _syncs_of_turn: tuple[int, int, int] = (0, 0, 0)
     """A process, a turn of its loop, and the number of keys synced in that turn."""

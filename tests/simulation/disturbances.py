@@ -226,8 +226,8 @@ def _remove_owner(world: World, obj: JSON, _: Fault) -> None:
 
 def _replace_owner(world: World, obj: JSON, _: Fault) -> None:
     if obj["metadata"].get("finalizers") and obj["metadata"]["namespace"] != NAMESPACE:
-        # Nobody removes the finalizer of a job from a pod of a stranger, as with
-        # upstream. So the namespace would never go.
+        # As with upstream, no controller removes the finalizer of a job from a
+        # pod of another owner. So the namespace would never go.
         return
 
     def edit(obj: JSON) -> None:

@@ -174,7 +174,7 @@ def _attributes(owner: object) -> Iterator[tuple[str, Any]]:
 
 
 def tasks_by_work() -> Counter[str]:
-    """Count the running tasks by what they run, without the current task."""
+    """Count the running tasks by their coroutine, without the current task."""
     current = asyncio.current_task()
     works = [
         getattr(task.get_coro(), "__qualname__", "?")

@@ -19,7 +19,7 @@ WEEK_OF_CHURN: Final = 10_000
 """Deployments that are created and deleted in a week."""
 
 FAR_AHEAD: Final = 1_000_000
-"""How far the versions of one etcd are ahead of those of another."""
+"""The lead of the versions of one etcd over those of another."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Environment:
     world: World
     checks: Checks
     churn: int = WEEK_OF_CHURN
-    """How many deployments come and go, about one in a minute."""
+    """The number of deployments that come and go, about one a minute."""
 
     @property
     def manager(self) -> Manager:

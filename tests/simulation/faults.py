@@ -1,4 +1,4 @@
-"""Which faults happen, and how often: drawn from a seed, counted, reducible."""
+"""The faults of a run and their frequency: drawn from a seed, counted, reducible."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Which fields go back and forth while the state does not become final."""
+"""Find the fields that go back and forth while the state does not become final."""
 
 import json
 from collections import defaultdict

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 PROCESS: contextvars.ContextVar[int] = contextvars.ContextVar("process", default=0)
-"""Which simulated process a callback belongs to; 0 is the simulator itself."""
+"""The number of a callback's simulated process; 0 is the simulator."""
 
 
 class Deadlock(Exception):  # noqa: N818 - names what happened

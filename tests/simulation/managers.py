@@ -119,13 +119,13 @@ class Manager:
 
     @property
     def leads(self) -> bool:
-        """Whether it holds the lease, by its own knowledge."""
+        """Tell whether it holds the lease, by its own knowledge."""
         elector = self.manager.elector if self.manager is not None else None
         return elector is not None and elector.seconds_left() > 0
 
     @property
     def is_paused(self) -> bool:
-        """Whether its process is stopped."""
+        """Tell whether its process is stopped."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         return loop.is_stopped(self.number + 1)

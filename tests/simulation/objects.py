@@ -11,7 +11,7 @@ _OF_NAMESPACES: Final = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the path of a request names; parts that it does not name are empty."""
+    """The parts that the path of a request names; absent parts are empty."""
 
     namespace: str = ""
     plural: str = ""

@@ -1,4 +1,4 @@
-"""The properties of a controller: what it promises to the simulation.
+"""The properties that a controller promises to the simulation.
 
 A controller has a module ``properties`` beside its tests, which names a subclass of
 `Properties` as ``PROPERTIES``. The simulation finds it: in this tree
@@ -110,7 +110,7 @@ class Properties:
     attributes of their path: deleted objects may stay there for a while."""
 
     workload: "ClassVar[type[Workload] | None]" = None
-    """What users do with its objects, if they do anything."""
+    """The actions of users on its objects, if there are any."""
 
     def __init__(self, state: State) -> None:
         """Take the state of the API server."""
@@ -130,7 +130,7 @@ class Properties:
         """Look at the state before a write of any client."""
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Yield violations of a write that was carried out, whoever sent it."""
+        """Yield violations of a write that was carried out, by any sender."""
         del write
         yield from ()
 

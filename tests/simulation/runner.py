@@ -66,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """What is the same in a run with faults and in one without."""
+    """The part of the state that is the same with faults and without."""
 
     seed: int
     more_properties: tuple[str, ...] = ()

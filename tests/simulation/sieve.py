@@ -115,7 +115,7 @@ class SieveResult:
     writes: list[str]
     violations: list[str]
     patterns: tuple[str, ...] = tuple(PATTERNS)
-    """How the writes of this recording may be broken."""
+    """The ways in which the writes of this recording may be broken."""
 
 
 @dataclass

@@ -51,7 +51,7 @@ def test_two_controllers_that_disagree_are_named() -> None:
 
 
 def test_a_kubelet_is_named_as_the_object_names_it() -> None:
-    """What a controller sees before its write was written by somebody else."""
+    """Another writer made the state that a controller sees before its write."""
     kubelet = {"manager": "kubelet", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     fights = Fights()
     for _ in range(2):

@@ -38,7 +38,7 @@ def test_a_write_that_was_named_is_no_problem() -> None:
     assert problems("DELETE", "/apis/apps/v1/namespaces/n/deployments") == []
 
 
-def test_a_write_that_nobody_named_is_one() -> None:
+def test_a_write_that_no_property_names_is_a_violation() -> None:
     """Another verb, another resource, another controller."""
     assert [
         *problems("DELETE", f"{PODS}/p"),
@@ -62,7 +62,7 @@ def test_a_write_that_changes_something_else_is_one() -> None:
     ]
 
 
-def test_a_path_tells_what_it_is_about() -> None:
+def test_a_path_tells_its_resource_and_object() -> None:
     """Also the path of a namespace, and a path that names no object."""
     paths = {
         "/api/v1/namespaces/n/pods": Target("n", "pods"),

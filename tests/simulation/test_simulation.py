@@ -1,4 +1,4 @@
-"""No write is lost, whatever goes wrong; and the simulator would find it."""
+"""No write is lost under any fault; and the simulator would find a lost write."""
 
 from collections import Counter
 from typing import Any
@@ -40,7 +40,7 @@ create of a replica set and the write of the status."""
 
 @pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
 @pytest.mark.slow
-def test_nothing_is_lost_whatever_goes_wrong(seed: int) -> None:
+def test_nothing_is_lost_under_any_fault(seed: int) -> None:
     """Each seed is a cluster, its users, and about two hundred faults."""
     outcome = play(seed)
     assert outcome.violations == (), f"python -m tests.simulation --seed {seed}"
@@ -95,7 +95,9 @@ def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 @pytest.mark.slow
-def test_in_every_recording_each_controller_writes_what_it_may(name: str) -> None:
+def test_in_every_recording_each_controller_makes_allowed_writes_only(
+    name: str,
+) -> None:
     """And no invariant is broken at any moment."""
     played = sieve.play_scenario(name)
     assert (played.violations, len(played.writes) > 0) == ([], True)

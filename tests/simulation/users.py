@@ -1,4 +1,4 @@
-"""Which users act in a seed.
+"""Choose the users that act in a seed.
 
 All controllers run in every seed. If the users of all of them acted, a seed would take
 longer with every controller that is added.

@@ -1,4 +1,4 @@
-"""What users do with the objects of a controller."""
+"""The actions of users on the objects of a controller."""
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 READY_AFTER: Final[tuple[JSON, ...]] = ({}, {}, {"minReadySeconds": 3})
-"""What users choose from. An API server stores no `minReadySeconds` of 0."""
+"""The options of users. An API server stores no `minReadySeconds` of 0."""
 
 
 class Workload:
     """Users of one controller's objects; they act the same for every plan of faults."""
 
     acts_always: ClassVar[bool] = False
-    """Whether they act in every seed; of others, the seed chooses some."""
+    """True if they act in every seed; of others, the seed chooses some."""
 
     def __init__(self, world: "World") -> None:
         """Take the world; its seed decides what the users do."""

@@ -271,7 +271,7 @@ class World:
         """Delete, wait, and create, as ``kubectl replace --force`` does.
 
         With the policy Orphan, the objects of the plurals `dependents` are noted as
-        orphaned. They must stay, whatever happens to their lists and watches.
+        orphaned. They must stay under any fault of lists and watches.
         """
         if policy == "Orphan":
             self._note_orphans(obj, dependents)

@@ -1,4 +1,4 @@
-"""Which controller sends a request."""
+"""Find the controller that sends a request."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -20,7 +20,7 @@ ROLE = Path(__file__).parents[1] / "role.yaml"
 
 
 class Teams:
-    """What a user does with one namespace, and sees in it."""
+    """The user of one namespace."""
 
     def __init__(self, api: client.ApiClient, namespace: str) -> None:
         self._core = client.CoreV1Api(api)
@@ -131,7 +131,7 @@ async def test_the_operator_waits_as_long_as_the_server_says(
 async def test_changes_are_seen_after_a_watch_has_ended(
     teams: Teams, faults: "Faults", how: str
 ) -> None:
-    """Whether the connection is cut, the history is gone, or the server restarts."""
+    """It does so after a cut connection, a lost history and a restart of the server."""
     for team in ("blue", "green"):  # the second one comes by the watch, which is open
         await teams.label(team)
         await teams.wait_for(team)

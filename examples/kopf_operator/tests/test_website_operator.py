@@ -61,7 +61,7 @@ def websites(_operator: None, api: ApiClient, namespace: str) -> "Websites":
 
 
 class Websites:
-    """What a user does in one namespace, and sees there."""
+    """The user of one namespace."""
 
     def __init__(self, api: ApiClient, namespace: str) -> None:
         self._objects = client.CustomObjectsApi(api)
@@ -132,7 +132,7 @@ async def test_a_request_that_is_refused_is_repeated(
 async def test_changes_are_seen_after_a_watch_has_ended(
     websites: Websites, faults: "Faults", how: str
 ) -> None:
-    """Whether the connection is cut, the history is gone, or the server restarts."""
+    """It does so after a cut connection, a lost history and a restart of the server."""
     await websites.create("first", image="nginx")
     await until(lambda: websites.ready("first"), 1)
     getattr(faults, how)()

@@ -1,4 +1,4 @@
-"""What the controller measures."""
+"""The metrics of the controller."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ _VERBS: Final = ("create", "update")
 
 
 class SharedConfigMetrics:
-    """How many copies were written."""
+    """The number of copies that were written."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the counter, with every verb at zero."""

@@ -10,7 +10,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def _namespace(value: str) -> str:
-    """Return what is wrong with the name of a namespace, empty for nothing."""
+    """Return the faults of the name of a namespace, empty for none."""
     if _NAMESPACE.fullmatch(value):
         return ""
     return f"must be the name of a namespace, it is {value!r}"

@@ -65,7 +65,7 @@ class Cluster:
             await self.client.create_json(NAMESPACES, "", body)
 
     async def end_namespace(self, name: str) -> None:
-        """Ask for a namespace's deletion; nobody here carries it out."""
+        """Ask for a namespace's deletion; no controller carries it out here."""
         await self.client.delete(NAMESPACES, "", name)
 
     async def create(self, namespace: str, **data: str) -> None:
@@ -87,7 +87,7 @@ class Cluster:
         }
 
     async def data(self) -> dict[str, Any]:
-        """Return what is in them."""
+        """Return their data."""
         return {name: each.data for name, each in (await self.maps()).items()}
 
     @asynccontextmanager

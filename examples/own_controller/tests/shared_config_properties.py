@@ -1,4 +1,4 @@
-"""What the controller promises to the simulation of controller-manager's source tree.
+"""The properties that the controller promises to controller-manager's simulation.
 
 ``python -m tests.simulation --properties shared_config_properties`` runs it among all
 others while everything breaks. The path must have the tree, this package, installed,

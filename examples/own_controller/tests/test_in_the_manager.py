@@ -1,4 +1,4 @@
-"""What the manager makes of a controller that it did not know."""
+"""The manager runs a controller of another package."""
 
 import asyncio
 import tomllib
@@ -69,7 +69,7 @@ def test_the_entry_point_leads_to_the_controller() -> None:
 
 @pytest.mark.usefixtures("_installed")
 def test_a_value_that_the_flag_does_not_take_is_one_line() -> None:
-    """Which names the flag."""
+    """The message names the flag."""
     refused = CliRunner().invoke(make_command(), ["--shared-config-namespace=No/where"])
     assert refused.exit_code == 1
     assert refused.output == (
@@ -140,7 +140,7 @@ async def test_a_controller_that_is_switched_off_writes_nothing(
 async def test_the_permissions_suffice_and_are_needed(
     make_cluster: "MakeCluster", request: pytest.FixtureRequest, is_installed: bool
 ) -> None:
-    """On a cluster with RBAC, which makes roles of what is installed."""
+    """A development cluster with RBAC makes the roles of installed controllers."""
     if is_installed:
         request.getfixturevalue("_installed")
     cluster = await make_cluster(rbac=True)
@@ -155,7 +155,7 @@ async def test_the_permissions_suffice_and_are_needed(
 
 
 def test_the_manifest_gives_what_the_descriptor_permits() -> None:
-    """For real clusters, to which nobody else gives the role."""
+    """On real clusters an administrator creates the role."""
     name = controller_role_name(CONTROLLER.account)
     assert list(yaml.safe_load_all((ROOT / "rbac.yaml").read_text())) == [
         cluster_role(name, map(rule, CONTROLLER.permissions)),

@@ -1,4 +1,4 @@
-"""What the controller does, on a cluster in memory and on virtual time."""
+"""The controller on a cluster in memory and on virtual time."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ async def test_every_namespace_gets_a_copy(cluster: "Cluster") -> None:
 async def test_a_copy_that_differs_is_repaired_and_keeps_its_labels(
     cluster: "Cluster",
 ) -> None:
-    """Whether the source or the copy was changed."""
+    """It does so when the source has changed and when the copy has."""
     await cluster.create("kube-system", a="1")
     async with cluster.manager():
         await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""What the development cluster itself can carry.
+"""Benchmarks of the development cluster itself.
 
 - `requests`: pods and requests a second over HTTPS, also of another cluster;
 - `held`: memory, lists, pages and watches of many objects;

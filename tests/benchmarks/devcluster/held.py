@@ -26,13 +26,13 @@ _WHOLE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 async def measure_held(number: int) -> Figures:
-    """Return what it costs to hold, list, page and watch so many pods."""
+    """Return the costs of holding, listing, paging and watching so many pods."""
     server = APIServer(
         clock=SystemClock(), rng=random.SystemRandom(), users={_TOKEN: ADMIN}
     )
     add_system_namespaces(server.objects)
     held = _Held(server)
-    await held.create("first")  # what is loaded on demand is loaded now
+    await held.create("first")  # modules that are imported on demand are imported now
     gc.collect()
     before, began = usage_of(os.getpid()).resident, time.process_time()
     for each in range(number):

@@ -29,7 +29,7 @@ _PATIENCE: Final = 300.0
 
 
 async def measure_requests(kubeconfig: Path, pods: int, clients: int) -> Figures:
-    """Return pods and requests a second; what was created is deleted again."""
+    """Return pods and requests a second; delete the created pods again."""
     credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
     transport = HTTPTransport(credentials, "controller-manager-benchmarks")
     try:

@@ -1,4 +1,4 @@
-"""How long a cluster takes to start."""
+"""Measure the time that a cluster takes to start."""
 
 import subprocess
 import sys

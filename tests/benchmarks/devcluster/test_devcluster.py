@@ -39,7 +39,7 @@ def test_files_with_state_are_measured(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_requests_are_measured(tmp_path: Path) -> None:
-    """By clients in another process; what they create is gone at the end."""
+    """Clients in another process create objects and delete them again."""
     path = tmp_path / "figures.json"
     outcome = CliRunner().invoke(
         main, ["requests", "--data", "--pods=20", "--clients=4", f"--json={path}"]
