@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -143,6 +144,31 @@ def _leads_somewhere(page: Page, link: str) -> bool:
     return not anchor or anchor in Page(target, target.read_text()).anchors
 
 
+def definition_problems(page: Page) -> list[str]:
+    """Return the names of links to Python files that do not define them."""
+    return [
+        f"{name} of {file}"
+        for name, file in page.definitions
+        if name not in _defined((page.path.parent / file).resolve())
+    ]
+
+
+@cache
+def _defined(path: Path) -> set[str]:
+    """Return the classes and functions of a module, methods as ``Class.method``."""
+    kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    names = set()
+    for node in ast.parse(path.read_text() if path.exists() else "").body:
+        if isinstance(node, kinds):
+            names.add(node.name)
+            names |= {
+                f"{node.name}.{each.name}"
+                for each in node.body
+                if isinstance(each, kinds)
+            }
+    return names
+
+
 def path_problems(page: Page) -> list[str]:
     words = [word for span in page.spans for word in span.split()]
     return [word for word in words if LOCAL.fullmatch(word) and not _exists(page, word)]
@@ -275,6 +301,7 @@ def configuration_problems(page: Page) -> list[str]:
 CHECKS = (
     flag_problems,
     link_problems,
+    definition_problems,
     path_problems,
     python_problems,
     command_problems,

@@ -15,6 +15,7 @@ _FILE: Final = re.compile(
 )
 _SPAN: Final = re.compile(r"`([^`\n]+)`")
 _LINK: Final = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_DEFINITION: Final = re.compile(r"\[`((?!\w+\.py`)[\w.]+)`\]\(([^)\s]+\.py)\)")
 _HEADING: Final = re.compile(r"^(#+) +(.+?)$", re.MULTILINE)
 _SEPARATORS: Final = frozenset(("&&", "||", ";", "|", "&", "(", ")"))
 
@@ -45,6 +46,11 @@ class Page:
     def links(self) -> list[str]:
         """The targets of all links."""
         return _LINK.findall(_SPAN.sub("", self.prose))
+
+    @property
+    def definitions(self) -> list[tuple[str, str]]:
+        """The links to Python files whose text is a name: the name, and the file."""
+        return _DEFINITION.findall(self.prose)
 
     def blocks(self, language: str) -> list[str]:
         """Return the code blocks in a language."""
