@@ -1,1 +1,1 @@
-"""The discovery.k8s.io group."""
+"""The discovery.k8s.io group: ``v1`` has endpoint slices."""

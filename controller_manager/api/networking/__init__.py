@@ -1,1 +1,1 @@
-"""The group networking.k8s.io."""
+"""The group networking.k8s.io: ``v1`` has the ranges and addresses of services."""

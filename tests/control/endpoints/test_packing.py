@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
 from controller_manager.api.meta import OwnerReference
-from controller_manager.control.endpoints.slices.changes import combined, recycled
+from controller_manager.control.endpoints.slices.actions import combined, recycled
 from controller_manager.control.endpoints.slices.identity import key_of_endpoint
 from controller_manager.control.endpoints.slices.packing import Packing, pack
 from controller_manager.control.endpoints.slices.template import (

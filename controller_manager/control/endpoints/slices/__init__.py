@@ -1,8 +1,8 @@
-"""Endpoint slices: what is in which slice, and writing them.
+"""Endpoint slices: the endpoints in each slice, and the writes of slices.
 
-``index`` finds the slices of a service; ``identity`` tells which endpoints are the
-same; ``template`` is what the slices of an owner have in common; ``packing`` puts
-endpoints into slices (pure); ``changes`` are the writes of a sync (pure); ``tracker``
-knows which changes of slices are this controller's own; ``writer`` sends them.
-Upstream: k8s.io/endpointslice.
+``indexes`` finds the slices of a service; ``identity`` compares endpoints; ``template``
+has the metadata of the slices of an owner. ``packing`` puts endpoints into slices, and
+``actions`` are the writes of a sync (both pure). ``tracker`` knows the controller's own
+writes; ``apply`` sends the writes; ``metrics`` has the metrics that the slice
+controllers share. Upstream: k8s.io/endpointslice.
 """

@@ -19,6 +19,13 @@ from controller_manager.control.endpoints.slices.identity import (
 from controller_manager.control.endpoints.slices.template import SliceTemplate
 
 
+class SliceUsage(Struct, frozen=True):
+    """The number of endpoints with the same ports, and the number of their slices."""
+
+    endpoints: int
+    slices: int
+
+
 class Packing(Struct, frozen=True):
     """What happens to the slices, and how many endpoints come and go."""
 

@@ -1,8 +1,8 @@
 """endpoints-controller: writes the addresses of a service's pods into its Endpoints.
 
-``reconciler`` has the handlers and the sync. All other parts are pure: ``backends``
-tells what pods offer, ``decide`` which Endpoints a service is to have, and ``capacity``
-leaves out addresses beyond 1,000.
+``reconciler`` has the handlers, the sync and the writes. ``desired`` makes the
+addresses of the pods, ``decide`` makes the Endpoints (both pure). ``options`` has the
+flags.
 """
 
 from controller_manager.api.core.endpoints import ENDPOINTS

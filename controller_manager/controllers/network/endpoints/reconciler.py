@@ -29,7 +29,7 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.endpoints.live import live
-from controller_manager.control.endpoints.membership import (
+from controller_manager.control.endpoints.selectors import (
     POD_INDEXES,
     SERVICE_INDEXES,
     pod_handler,
@@ -38,8 +38,8 @@ from controller_manager.control.endpoints.membership import (
 )
 from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
-from controller_manager.controllers.network.endpoints.backends import gather
 from controller_manager.controllers.network.endpoints.decide import View, decide
+from controller_manager.controllers.network.endpoints.desired import gather
 from controller_manager.controllers.network.endpoints.options import EndpointsOptions
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext

@@ -1,12 +1,15 @@
-"""endpointslice-controller: the endpoint slices of each service that selects pods.
+"""endpointslice-controller: writes the endpoint slices of services that select pods.
 
-``reconciler`` has the handlers and caches, ``sync`` one sync of one service; ``nodes``
-and ``slice_changes`` tell which changes need one. ``memory`` and ``placement`` remember
-which slices are right, so that a sync looks only at what has changed.
+``reconciler`` has the queue and the caches, ``handlers`` finds the services that a
+change concerns, ``sync`` syncs one service. ``tracker`` keeps the slices that are
+right, so that a sync looks only at changed pods. ``options`` has the flags, ``metrics``
+the metrics.
 
-Pure parts: ``gathering`` and ``backends`` (what a pod adds), ``metadata`` (labels and
-owner), ``planning`` (which slices change) and ``hints`` (which clients should use which
-endpoint). Selection, packing and writing are in `control.endpoints`.
+These parts are pure: ``desired`` makes the endpoints of pods; ``decide`` makes the
+slices; ``hints`` replaces the hints of slices; ``traffic_distribution`` gives the hints
+of ``spec.trafficDistribution``; ``topology`` gives each zone its share of the
+endpoints. ``topology_cache`` keeps the shares of the zones and the services with such
+hints. Selection, packing and writes are in `control.endpoints`.
 """
 
 from controller_manager.api.core.services import SERVICES

@@ -14,7 +14,7 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.events import WARNING
 from controller_manager.control.endpoints.addresses import address_types_of
-from controller_manager.control.endpoints.membership import (
+from controller_manager.control.endpoints.selectors import (
     POD_INDEXES,
     SERVICE_INDEXES,
     is_selected,
@@ -23,31 +23,31 @@ from controller_manager.control.endpoints.membership import (
     pods_of,
     selects_pods,
 )
-from controller_manager.control.endpoints.slices.index import BY_SERVICE
+from controller_manager.control.endpoints.slices.apply import SliceWriter
+from controller_manager.control.endpoints.slices.indexes import BY_SERVICE
 from controller_manager.control.endpoints.slices.tracker import SliceTracker
-from controller_manager.control.endpoints.slices.writer import SliceWriter
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
-from controller_manager.controllers.network.endpointslice.hints.topology import (
-    TopologyHints,
+from controller_manager.controllers.network.endpointslice.handlers import (
+    NodeHandlers,
+    is_managed,
+    slice_handler,
 )
-from controller_manager.controllers.network.endpointslice.memory import Memory
 from controller_manager.controllers.network.endpointslice.metrics import (
     EndpointSliceMetrics,
 )
-from controller_manager.controllers.network.endpointslice.nodes import NodeChanges
 from controller_manager.controllers.network.endpointslice.options import (
     EndpointSliceOptions,
-)
-from controller_manager.controllers.network.endpointslice.slice_changes import (
-    is_managed,
-    slice_handler,
 )
 from controller_manager.controllers.network.endpointslice.sync import (
     PodsSkipped,
     ServiceSync,
     SyncFailed,
-    Tools,
+    SyncTools,
 )
+from controller_manager.controllers.network.endpointslice.topology_cache import (
+    TopologyHints,
+)
+from controller_manager.controllers.network.endpointslice.tracker import ServiceTracker
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -88,17 +88,17 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self._services = context.lister(SERVICES, *SERVICE_INDEXES)
         self._pods = context.lister(PODS, *POD_INDEXES)
         self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
-        self._memory = Memory(context.clock)
+        self._services_tracker = ServiceTracker(context.clock)
         self._times = TriggerTimes()
         self._metrics = context.metrics.of(EndpointSliceMetrics)
         self._tracker = SliceTracker(self._slices)
         self._leads = False
         self._capacity = context.queue("endpoint_slice_topology")
-        nodes = NodeChanges(
+        nodes = NodeHandlers(
             context, self._pods_changed, self._pods_lost_node, self._capacity_changed
         )
         self._topology = TopologyHints(nodes.nodes.all)
-        self._tools = Tools(
+        self._tools = SyncTools(
             pods=self._pods,
             nodes=nodes.nodes,
             writer=SliceWriter(context.client, self._tracker, self._metrics.wrote),
@@ -134,7 +134,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self._leads = True
 
     def _pod_changed(self, key: str, pod: Pod) -> None:
-        self._memory.pod_changed(key, pod.metadata.name)
+        self._services_tracker.pod_changed(key, pod.metadata.name)
         self.queue.add_after(key, self._batch_period)
 
     def _pods_changed(self, pods: Iterable[Pod]) -> None:
@@ -147,7 +147,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         """Have the next sync look at pods; none comes now, they will be deleted."""
         for pod in pods if self._leads else ():
             for key in keys_of_services(self._services, pod):
-                self._memory.pod_changed(key, pod.metadata.name)
+                self._services_tracker.pod_changed(key, pod.metadata.name)
 
     def _slice_changed(self, key: str) -> None:
         if self._leads:
@@ -164,7 +164,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
 
     def forget(self, key: str) -> None:
         """Drop the state of a service that is gone; its slices are collected."""
-        self._memory.forget(key)
+        self._services_tracker.forget(key)
         self._times.forget(key)
         self._topology.forget(key)
         self._metrics.forget(key)
@@ -179,7 +179,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         """Write the slices that do not show the pods of the service as they are."""
         key = key_of(service)
         if not selects_pods(service):
-            self._memory.forget(key)
+            self._services_tracker.forget(key)
             self._metrics.synced("success")
             return DONE
         try:
@@ -194,9 +194,11 @@ class EndpointSliceReconciler(Reconciler[Service]):
         return DONE
 
     async def _sync_slices(self, key: str, service: Service) -> None:
-        known, pods = self._memory.of(key, service), None
+        known, pods = self._services_tracker.of(key, service), None
         if known is None:
-            known = self._memory.start(key, service, address_types_of(service))
+            known = self._services_tracker.start(
+                key, service, address_types_of(service)
+            )
             pods = pods_of(self._pods, service)
             known.changed.update(dict.fromkeys(each.metadata.name for each in pods))
         sync = ServiceSync(self._tools, service, known)
@@ -210,7 +212,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         except PodsSkipped:
             raise
         except BaseException:
-            self._memory.forget(key)
+            self._services_tracker.forget(key)
             raise
 
     def _observe_some(self, service: Service, names: Iterable[str]) -> str:

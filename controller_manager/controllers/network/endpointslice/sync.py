@@ -10,41 +10,41 @@ from controller_manager.api.core.v1 import Node, Pod
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.client.events import EventRecorder
-from controller_manager.control.endpoints.slices.changes import Changes, recycled
-from controller_manager.control.endpoints.slices.writer import (
+from controller_manager.control.endpoints.slices.actions import SliceActions, recycled
+from controller_manager.control.endpoints.slices.apply import (
     SliceWriteError,
     SliceWriter,
 )
-from controller_manager.controllers.network.endpointslice.backends import Backend
-from controller_manager.controllers.network.endpointslice.gathering import (
-    Gatherer,
-    Skipped,
+from controller_manager.controllers.network.endpointslice.decide import (
+    AddressTypePlan,
+    AddressTypeView,
+    SliceMetadata,
+    decide,
+    only_of,
 )
-from controller_manager.controllers.network.endpointslice.hints.mode import (
-    distribution_of,
-    is_by_topology,
+from controller_manager.controllers.network.endpointslice.desired import (
+    Backend,
+    DesiredEndpoints,
+    SkippedPods,
 )
-from controller_manager.controllers.network.endpointslice.hints.slices import (
+from controller_manager.controllers.network.endpointslice.hints import (
     without_hints,
 )
-from controller_manager.controllers.network.endpointslice.hints.topology import (
-    HintEvent,
-    TopologyHints,
-)
-from controller_manager.controllers.network.endpointslice.hints.traffic import (
-    with_traffic_hints,
-)
-from controller_manager.controllers.network.endpointslice.memory import ServiceMemory
-from controller_manager.controllers.network.endpointslice.metadata import SliceMetadata
 from controller_manager.controllers.network.endpointslice.metrics import (
     EndpointSliceMetrics,
 )
-from controller_manager.controllers.network.endpointslice.placement import Placement
-from controller_manager.controllers.network.endpointslice.planning import (
-    FamilyPlan,
-    FamilyView,
-    only_of,
-    plan,
+from controller_manager.controllers.network.endpointslice.topology_cache import (
+    HintEvent,
+    TopologyHints,
+)
+from controller_manager.controllers.network.endpointslice.tracker import (
+    SettledSlices,
+    TrackedService,
+)
+from controller_manager.controllers.network.endpointslice.traffic_distribution import (
+    distribution_of,
+    is_by_topology,
+    with_traffic_hints,
 )
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.outcome import SyncError
@@ -67,7 +67,7 @@ class PodsSkipped(SyncFailed):
     """Pods have no endpoints since their nodes are not known; all else is right."""
 
 
-class Tools(Struct, frozen=True):
+class SyncTools(Struct, frozen=True):
     """What the syncs of all services need."""
 
     pods: Lister[Pod]
@@ -83,7 +83,9 @@ class Tools(Struct, frozen=True):
 class ServiceSync:
     """The sync of one service, one address type after the other."""
 
-    def __init__(self, tools: Tools, service: Service, known: ServiceMemory) -> None:
+    def __init__(
+        self, tools: SyncTools, service: Service, known: TrackedService
+    ) -> None:
         """Take the tools, the service, and what is remembered of it."""
         self._tools = tools
         self._service = service
@@ -91,9 +93,11 @@ class ServiceSync:
         self._about = f"Service {self._key}"
         self._known = known
         self._metadata = SliceMetadata.of(service)
-        self._skipped = Skipped()
+        self._skipped = SkippedPods()
         self._failures: list[SliceWriteError] = []
-        self._gatherer = Gatherer(service, tools.pods, tools.nodes, self._skipped)
+        self._desired = DesiredEndpoints(
+            service, tools.pods, tools.nodes, self._skipped
+        )
 
     async def run(self, slices: Sequence[EndpointSlice], time: str) -> None:
         """Bring these slices, all that the service has, closer to its pods.
@@ -105,8 +109,8 @@ class ServiceSync:
         changed = (*self._known.changed, *self._known.skipped)
         self._known.changed = {}
         plans = [
-            await self._sync_type(address_type, placement, slices, changed, time)
-            for address_type, placement in self._known.placements.items()
+            await self._sync_type(address_type, settled_slices, slices, changed, time)
+            for address_type, settled_slices in self._known.settled_slices.items()
         ]
         await self._delete_others(slices)
         tools = self._tools
@@ -126,24 +130,24 @@ class ServiceSync:
     async def _sync_type(
         self,
         address_type: str,
-        placement: Placement,
+        settled_slices: SettledSlices,
         slices: Sequence[EndpointSlice],
         changed: Iterable[str],
         time: str,
-    ) -> FamilyPlan:
+    ) -> AddressTypePlan:
         """Write the slices of one address type; note a write that fails."""
         cached = only_of(slices, address_type)
-        settled, names = placement.open(cached, changed)
+        settled, names = settled_slices.start_sync(cached, changed)
         backends = await self._gather(names, address_type)
         known = frozenset(each.metadata.name for each in settled)
         others = tuple(each for each in cached if each.metadata.name not in known)
-        view = FamilyView(address_type, others, settled, tuple(backends))
-        planned = plan(view, self._metadata, self._tools.limit)
+        view = AddressTypeView(address_type, others, settled, tuple(backends))
+        planned = decide(view, self._metadata, self._tools.limit)
         await self._tools.give_way()
         hinted, event = self._with_hints(address_type, planned.changes, known)
         changes = recycled(hinted, self._metadata.owner)
         await self._write(changes, time)
-        placement.close(changes)
+        settled_slices.finish_sync(changes)
         self._report(planned, changes, event)
         return planned
 
@@ -152,13 +156,13 @@ class ServiceSync:
         for start in range(0, len(names), _PODS_AT_ONCE):
             if start:
                 await self._tools.give_way()
-            pods = self._gatherer.pods(names[start : start + _PODS_AT_ONCE])
-            found += self._gatherer.backends(pods, address_type)
+            pods = self._desired.pods(names[start : start + _PODS_AT_ONCE])
+            found += self._desired.backends(pods, address_type)
         return found
 
     def _with_hints(
-        self, address_type: str, changes: Changes, checked: frozenset[str]
-    ) -> tuple[Changes, HintEvent | None]:
+        self, address_type: str, changes: SliceActions, checked: frozenset[str]
+    ) -> tuple[SliceActions, HintEvent | None]:
         """Return changes with the hints that the service asks for."""
         if is_by_topology(self._service):
             return self._tools.topology.add(self._key, address_type, changes)
@@ -167,7 +171,7 @@ class ServiceSync:
             return with_traffic_hints(changes, distribution, checked), event
         return without_hints(changes, checked), event
 
-    async def _write(self, changes: Changes, time: str) -> None:
+    async def _write(self, changes: SliceActions, time: str) -> None:
         may_create = not is_deleting(self._service)
         try:
             await self._tools.writer.write(
@@ -177,7 +181,7 @@ class ServiceSync:
             self._failures.append(error)
 
     def _report(
-        self, planned: FamilyPlan, changes: Changes, event: HintEvent | None
+        self, planned: AddressTypePlan, changes: SliceActions, event: HintEvent | None
     ) -> None:
         """Observe what was done in metrics; record an event about hints."""
         metrics, service = self._tools.metrics, self._service
@@ -195,7 +199,7 @@ class ServiceSync:
     async def _delete_others(self, slices: Sequence[EndpointSlice]) -> None:
         """Delete the slices of address types that the service does not have."""
         for each in slices:
-            if each.address_type in self._known.placements:
+            if each.address_type in self._known.settled_slices:
                 continue
             self._tools.topology.drop(self._key, each.address_type)
             try:

@@ -1,8 +1,9 @@
 """endpointslice-mirroring-controller: copies hand-made Endpoints into slices.
 
-``reconciler`` has the handlers and the sync, ``desired`` turns Endpoints into the
-endpoints of slices, ``mirror`` compares them with the slices that there are, and
-``recycling`` uses slices again (these are pure). ``metrics`` has the metrics.
+``reconciler`` has the handlers, the sync and the events. These parts are pure:
+``desired`` makes the endpoints of slices from Endpoints; ``decide`` makes the changes
+of the slices; ``recycling`` uses a slice again instead of deleting it. ``metrics`` has
+the metrics, ``options`` the flags.
 """
 
 from controller_manager.api.core.endpoints import ENDPOINTS

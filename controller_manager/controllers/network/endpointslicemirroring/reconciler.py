@@ -27,23 +27,23 @@ from controller_manager.api.meta import (
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.endpoints.live import live
-from controller_manager.control.endpoints.slices.index import (
+from controller_manager.control.endpoints.slices.apply import (
+    SliceWriteError,
+    SliceWriter,
+)
+from controller_manager.control.endpoints.slices.indexes import (
     BY_SERVICE,
     service_key_of,
 )
 from controller_manager.control.endpoints.slices.tracker import SliceTracker
-from controller_manager.control.endpoints.slices.writer import (
-    SliceWriteError,
-    SliceWriter,
+from controller_manager.controllers.network.endpointslicemirroring.decide import (
+    MANAGER,
+    Decision,
+    View,
+    decide,
 )
 from controller_manager.controllers.network.endpointslicemirroring.metrics import (
     MirroringMetrics,
-)
-from controller_manager.controllers.network.endpointslicemirroring.mirror import (
-    MANAGER,
-    Mirror,
-    View,
-    mirror,
 )
 from controller_manager.controllers.network.endpointslicemirroring.options import (
     MirroringOptions,
@@ -149,7 +149,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     async def _mirror(self, endpoints: Endpoints) -> Outcome:
         key = key_of(endpoints)
-        found = mirror(View(endpoints, tuple(self._slices_of(key)), self._limit))
+        found = decide(View(endpoints, tuple(self._slices_of(key)), self._limit))
         self._metrics.mirrored(key, found, self._limit)
         self._report(endpoints, found)
         try:
@@ -203,7 +203,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
             if is_mirrored(each) and not is_going:
                 yield each
 
-    def _report(self, endpoints: Endpoints, found: Mirror) -> None:
+    def _report(self, endpoints: Endpoints, found: Decision) -> None:
         """Report addresses that are left out."""
         invalid, skipped = len(found.desired.invalid), found.desired.skipped
         if invalid:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointPort, EndpointSlice
 from controller_manager.api.meta import OwnerReference
-from controller_manager.control.endpoints.slices.changes import Changes, recycled
+from controller_manager.control.endpoints.slices.actions import SliceActions, recycled
 from controller_manager.control.endpoints.slices.identity import (
     EndpointKey,
     key_of_endpoint,
@@ -19,8 +19,8 @@ _Offer = tuple[str, EndpointKey, EndpointPort]
 
 
 def recycled_without_gaps(
-    changes: Changes, existing: Sequence[EndpointSlice], owner: OwnerReference
-) -> Changes:
+    changes: SliceActions, existing: Sequence[EndpointSlice], owner: OwnerReference
+) -> SliceActions:
     """Return changes that update a slice where one would be deleted and one created.
 
     The updates are in an order in which no endpoint is missing between two of them that
@@ -35,7 +35,7 @@ def recycled_without_gaps(
 
 
 def _order_without_gaps(
-    changes: Changes, existing: Sequence[EndpointSlice]
+    changes: SliceActions, existing: Sequence[EndpointSlice]
 ) -> tuple[EndpointSlice, ...] | None:
     """Return the updates in such an order, `None` if there is none.
 
@@ -64,7 +64,9 @@ def _order_without_gaps(
 class _Gaps:
     """How many slices have each offer, while one after the other is updated."""
 
-    def __init__(self, changes: Changes, existing: Sequence[EndpointSlice]) -> None:
+    def __init__(
+        self, changes: SliceActions, existing: Sequence[EndpointSlice]
+    ) -> None:
         """Take the changes, whose creations come first, and the slices before them."""
         gone = {each.metadata.name for each in changes.delete}
         self._stored = {each.metadata.name: _offers(each) for each in existing}

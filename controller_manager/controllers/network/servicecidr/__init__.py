@@ -1,8 +1,8 @@
 """service-cidr-controller: keeps ranges of addresses while services use them.
 
-``ranges`` compares ranges and addresses, ``coverage`` decides which address a deleted
-range still holds (pure functions); ``indexes`` finds addresses of a range and deleted
-ranges; ``reconciler`` writes the finalizer and the condition.
+``reconciler`` writes the finalizer and the condition; ``cidrs`` decides which address
+still needs a deleted range (pure); ``indexes`` finds the addresses of a range, and the
+deleted ranges.
 """
 
 from controller_manager.api.networking.v1 import IP_ADDRESS_METADATA, SERVICE_CIDRS

@@ -16,9 +16,13 @@ from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.client.events import WARNING
-from controller_manager.controllers.network.servicecidr.coverage import (
+from controller_manager.controllers.network.servicecidr.cidrs import (
+    Address,
     held_only_here,
+    holds,
     is_covered,
+    overlap,
+    ranges_of,
     successors,
 )
 from controller_manager.controllers.network.servicecidr.indexes import (
@@ -27,12 +31,6 @@ from controller_manager.controllers.network.servicecidr.indexes import (
     DELETED,
     allocated_address,
     entries_of,
-)
-from controller_manager.controllers.network.servicecidr.ranges import (
-    Address,
-    holds,
-    overlap,
-    ranges_of,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.network.endpoints import capacity, decide
+from controller_manager.controllers.network.endpoints import decide
 from controller_manager.controllers.network.endpoints.reconciler import (
     EndpointsReconciler,
 )
@@ -54,6 +54,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         _leave_leftovers,
         "endpoints-are-left-over",
     ),
-    "truncate Endpoints too early": Bug(1, capacity, "CAPACITY", 2),
+    "truncate Endpoints too early": Bug(1, decide, "CAPACITY", 2),
     "write Endpoints once": Bug(1, decide, "_is_same", _are_all_the_same),
 }

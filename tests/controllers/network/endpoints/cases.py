@@ -9,8 +9,8 @@ from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.subsets import Offers
-from controller_manager.controllers.network.endpoints.backends import gather
 from controller_manager.controllers.network.endpoints.decide import View
+from controller_manager.controllers.network.endpoints.desired import gather
 from controller_manager.runtime.spread import finish
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}

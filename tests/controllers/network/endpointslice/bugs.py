@@ -4,33 +4,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints import membership
-from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.control.endpoints import selectors
+from controller_manager.control.endpoints.slices.actions import SliceActions
 from controller_manager.control.endpoints.slices.packing import pack
 from controller_manager.controllers.network.endpointslice import (
-    backends,
-    gathering,
-    planning,
-    slice_changes,
+    decide,
+    desired,
+    handlers,
 )
-from controller_manager.controllers.network.endpointslice.placement import Placement
+from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
 from tests.simulation.planted import Bug
 
-_open = Placement.open
-_close = Placement.close
+_start_sync = SettledSlices.start_sync
+_finish_sync = SettledSlices.finish_sync
 
 
 def _look_at_no_change(
-    placement: Placement, cached: Sequence[EndpointSlice], _: Iterable[str]
+    settled_slices: SettledSlices, cached: Sequence[EndpointSlice], _: Iterable[str]
 ) -> tuple[tuple[EndpointSlice, ...], tuple[str, ...]]:
     """Look only at pods whose slices have changed."""
-    return _open(placement, cached, ())
+    return _start_sync(settled_slices, cached, ())
 
 
-def _trust_writes(placement: Placement, changes: Changes) -> None:
+def _trust_writes(settled_slices: SettledSlices, changes: SliceActions) -> None:
     """Forget the pods in slices that were written."""
-    _close(placement, changes)
-    placement._unsettled.clear()
+    _finish_sync(settled_slices, changes)
+    settled_slices._unsettled.clear()
 
 
 def _fill_without_limit(*arguments: object) -> object:
@@ -40,19 +39,23 @@ def _fill_without_limit(*arguments: object) -> object:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "miss changes of pods": Bug(1, Placement, "open", _look_at_no_change),
+    "miss changes of pods": Bug(1, SettledSlices, "start_sync", _look_at_no_change),
     "trust that slices stay as written": Bug(
-        0, Placement, "close", _trust_writes, "slice-deleted-before-it-is-seen"
+        0,
+        SettledSlices,
+        "finish_sync",
+        _trust_writes,
+        "slice-deleted-before-it-is-seen",
     ),
-    "fill slices without a limit": Bug(1, planning, "pack", _fill_without_limit),
+    "fill slices without a limit": Bug(1, decide, "pack", _fill_without_limit),
     "send traffic to pods that end": Bug(
-        0, backends, "is_deleting", lambda _: False, "pod-that-ends-for-long"
+        0, desired, "is_deleting", lambda _: False, "pod-that-ends-for-long"
     ),
     "leave edited slices as they are": Bug(
-        0, slice_changes, "_differ", lambda _, __: False, "slice-that-a-user-empties"
+        0, handlers, "_differ", lambda _, __: False, "slice-that-a-user-empties"
     ),
     "select pods by one label": Bug(
-        0, gathering, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"
+        0, desired, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"
     ),
-    "miss that a pod is ready": Bug(1, membership, "has_changed", lambda _, __: False),
+    "miss that a pod is ready": Bug(1, selectors, "has_changed", lambda _, __: False),
 }

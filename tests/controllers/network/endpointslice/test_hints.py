@@ -15,33 +15,27 @@ from controller_manager.api.discovery.v1 import (
     ForZone,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.endpoints.slices.changes import Changes
-from controller_manager.controllers.network.endpointslice.hints.allocation import (
+from controller_manager.control.endpoints.slices.actions import SliceActions
+from controller_manager.controllers.network.endpointslice.hints import (
+    without_hints,
+)
+from controller_manager.controllers.network.endpointslice.topology import (
     Allocation,
     TooFewEndpoints,
     allocations,
     is_overloaded,
     transfers,
+    with_zone_hints,
 )
-from controller_manager.controllers.network.endpointslice.hints.capacity import (
-    zone_shares,
-)
-from controller_manager.controllers.network.endpointslice.hints.mode import (
-    distribution_of,
-    is_by_topology,
-)
-from controller_manager.controllers.network.endpointslice.hints.slices import (
-    without_hints,
-)
-from controller_manager.controllers.network.endpointslice.hints.topology import (
+from controller_manager.controllers.network.endpointslice.topology_cache import (
     HintEvent,
     TopologyHints,
+    zone_shares,
 )
-from controller_manager.controllers.network.endpointslice.hints.traffic import (
+from controller_manager.controllers.network.endpointslice.traffic_distribution import (
+    distribution_of,
+    is_by_topology,
     with_traffic_hints,
-)
-from controller_manager.controllers.network.endpointslice.hints.zones import (
-    with_zone_hints,
 )
 from tests.control.endpoints.objects import endpoint, endpoint_slice, service
 
@@ -108,7 +102,7 @@ def test_an_annotation_wins_over_the_traffic_distribution(
 def test_a_traffic_distribution_hints_at_the_zone_of_each_ready_endpoint() -> None:
     """And at its node with PreferSameNode; the others have no hint."""
     new = endpoint_slice("", zoned(1, "a"), zoned(2, ""), zoned(3, "b", ready=False))
-    changes = Changes(create=(new,))
+    changes = SliceActions(create=(new,))
     close = with_traffic_hints(changes, "PreferClose", NONE)
     assert hints_of(close.create) == ["a", "", ""]
     zone = with_traffic_hints(changes, "PreferSameZone", NONE)
@@ -122,7 +116,7 @@ def test_slices_with_wrong_hints_are_written_though_their_endpoints_stay() -> No
     right = endpoint_slice("right", zoned(1, "a", "a"), zoned(2, "a", "z", ready=False))
     wrong = endpoint_slice("wrong", zoned(3, "a", "z"))
     missing = endpoint_slice("missing", zoned(4, "a"))
-    changes = Changes(unchanged=(right, wrong, missing))
+    changes = SliceActions(unchanged=(right, wrong, missing))
     hinted = with_traffic_hints(changes, "PreferClose", NONE)
     assert hinted.unchanged == (right,)
     assert hints_of(hinted.update) == ["a", "a"]
@@ -136,7 +130,7 @@ def test_node_hints_are_taken_away_with_the_preference() -> None:
         for_zones=(ForZone(name="a"),), for_nodes=(ForNode(name="n1"),)
     )
     old = endpoint_slice("s", replace(zoned(1, "a"), hints=hints))
-    changes = with_traffic_hints(Changes(unchanged=(old,)), "PreferClose", NONE)
+    changes = with_traffic_hints(SliceActions(unchanged=(old,)), "PreferClose", NONE)
     assert hints_of(changes.update) == ["a"]
 
 
@@ -144,7 +138,7 @@ def test_hints_are_taken_from_all_slices_if_none_are_asked_for() -> None:
     """Slices without a hint are not written for it."""
     old = endpoint_slice("old", zoned(1, "a", "a"))
     plain = endpoint_slice("plain", zoned(2, "a"))
-    changes = without_hints(Changes(update=(old,), unchanged=(old, plain)), NONE)
+    changes = without_hints(SliceActions(update=(old,), unchanged=(old, plain)), NONE)
     assert hints_of(changes.update) == ["", ""]
     assert changes.unchanged == (plain,)
 
@@ -287,7 +281,7 @@ def test_endpoints_change_zones_as_in_upstreams_own_cases(
 
 def test_three_zones_share_new_and_changed_slices_as_upstreams_do() -> None:
     """One endpoint of zone a is for zone b (TestAddHints of topologycache)."""
-    changes = Changes(
+    changes = SliceActions(
         create=(
             endpoint_slice("", zoned(1, "a"), zoned(2, "b")),
             endpoint_slice("", zoned(3, "c"), zoned(4, "c"), zoned(5, "a")),
@@ -328,7 +322,7 @@ def test_endpoints_are_for_their_own_zone_if_the_shares_fit() -> None:
         *(zoned(each, "ab"[each % 2]) for each in range(4)),
         zoned(9, "", ready=False),
     )
-    result = with_zone_hints(Changes(create=(new,)), HALVES)
+    result = with_zone_hints(SliceActions(create=(new,)), HALVES)
     assert hints_of(result.changes.create) == ["a", "b", "a", "b", ""]
     assert (result.allocated, result.problem) == ({"a": 2, "b": 2}, "")
 
@@ -336,7 +330,7 @@ def test_endpoints_are_for_their_own_zone_if_the_shares_fit() -> None:
 def test_endpoints_are_for_another_zone_if_that_has_too_few() -> None:
     """The first ones of a zone that has too many."""
     new = endpoint_slice("", *(zoned(each, "a") for each in range(4)))
-    result = with_zone_hints(Changes(create=(new,)), HALVES)
+    result = with_zone_hints(SliceActions(create=(new,)), HALVES)
     assert hints_of(result.changes.create) == ["b", "b", "a", "a"]
     assert result.allocated == {"a": 2, "b": 2}
 
@@ -346,7 +340,7 @@ def test_slices_keep_hints_that_fit_and_get_others_if_they_do_not() -> None:
     fit = endpoint_slice("fit", zoned(1, "a", "a"), zoned(2, "b", "b"))
     without = endpoint_slice("without", zoned(3, "a", "a"), zoned(4, "b"))
     strange = endpoint_slice("strange", zoned(5, "a", "z"), zoned(6, "b", "b"))
-    result = with_zone_hints(Changes(unchanged=(fit, without, strange)), HALVES)
+    result = with_zone_hints(SliceActions(unchanged=(fit, without, strange)), HALVES)
     assert result.changes.unchanged == (fit,)
     assert hints_of(result.changes.update) == ["a", "b", "a", "b"]
     assert result.allocated == {"a": 3, "b": 3}
@@ -356,7 +350,7 @@ def test_an_endpoint_without_a_zone_takes_all_hints_away() -> None:
     """Clients of its zone could not be told apart."""
     old = endpoint_slice("old", zoned(1, "a", "a"), zoned(2, "b", "b"))
     new = endpoint_slice("", zoned(3, ""), zoned(4, "b"))
-    result = with_zone_hints(Changes(create=(new,), unchanged=(old,)), HALVES)
+    result = with_zone_hints(SliceActions(create=(new,), unchanged=(old,)), HALVES)
     assert hints_of((*result.changes.create, *result.changes.update)) == [""] * 4
     assert result.problem == "One or more endpoints do not have a zone specified"
 
@@ -365,7 +359,7 @@ def test_hints_by_topology_tell_when_they_begin_and_end() -> None:
     """An event for the first hints, and when they cannot be given or are not wanted."""
     nodes = [node("a"), node("b")]
     hints = TopologyHints(lambda: nodes)
-    fits = Changes(create=(endpoint_slice("", zoned(1, "a"), zoned(2, "b")),))
+    fits = SliceActions(create=(endpoint_slice("", zoned(1, "a"), zoned(2, "b")),))
     enabled = "Topology Aware Hints has been enabled, addressType: IPv4"
     disabled = "Topology Aware Hints has been disabled, addressType: IPv4"
     too_few = (
@@ -375,7 +369,7 @@ def test_hints_by_topology_tell_when_they_begin_and_end() -> None:
     assert hints.add("ns/web", "IPv4", fits)[1] == begun
     assert hints.add("ns/web", "IPv4", fits)[1] is None
     refused = HintEvent("Warning", "TopologyAwareHintsDisabled", too_few)
-    assert hints.add("ns/web", "IPv4", Changes())[1] == refused
+    assert hints.add("ns/web", "IPv4", SliceActions())[1] == refused
     assert hints.remove("ns/web", "IPv4") is None
     assert hints.add("ns/web", "IPv4", fits)[1] == begun
     ended = HintEvent("Warning", "TopologyAwareHintsDisabled", disabled)
@@ -387,7 +381,7 @@ def test_services_are_overloaded_once_the_nodes_have_changed() -> None:
     """The shares are computed again when somebody asks for them."""
     nodes = [node("a"), node("b")]
     hints = TopologyHints(lambda: nodes)
-    fits = Changes(create=(endpoint_slice("", zoned(1, "a"), zoned(2, "b")),))
+    fits = SliceActions(create=(endpoint_slice("", zoned(1, "a"), zoned(2, "b")),))
     hints.add("ns/web", "IPv4", fits)
     assert hints.overloaded() == []
     nodes.append(node("c"))

@@ -12,9 +12,11 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
 from controller_manager.control.endpoints.slices import packing
 from controller_manager.control.endpoints.slices.identity import key_of_endpoint
-from controller_manager.controllers.network.endpointslice.backends import Backend
-from controller_manager.controllers.network.endpointslice.gathering import Gatherer
-from controller_manager.controllers.network.endpointslice.placement import Placement
+from controller_manager.controllers.network.endpointslice.desired import (
+    Backend,
+    DesiredEndpoints,
+)
+from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
 from tests.clusters import Cluster
 from tests.controllers.network.endpointslice.user import ServiceUser, slice_config
 
@@ -31,11 +33,11 @@ def address(number: int) -> str:
 def counting() -> Iterator[Counter[str]]:
     """Count the pods, the endpoints and the slices that syncs look at."""
     counted: Counter[str] = Counter()
-    backends, open_ = Gatherer.backends, Placement.open
+    backends, start_sync = DesiredEndpoints.backends, SettledSlices.start_sync
     key_of = key_of_endpoint
 
     def count_pods(
-        self: Gatherer, pods: Iterable[Pod], address_type: str
+        self: DesiredEndpoints, pods: Iterable[Pod], address_type: str
     ) -> list[Backend]:
         found = list(pods)
         counted["pods"] += len(found)
@@ -46,16 +48,16 @@ def counting() -> Iterator[Counter[str]]:
         return key_of(endpoint)
 
     def count_slices(
-        self: Placement, cached: list[EndpointSlice], changed: Iterable[str]
+        self: SettledSlices, cached: list[EndpointSlice], changed: Iterable[str]
     ) -> object:
         counted["syncs"] += 1
         counted["slices"] += len(cached)
-        return open_(self, cached, changed)
+        return start_sync(self, cached, changed)
 
     with (
-        mock.patch.object(Gatherer, "backends", count_pods),
+        mock.patch.object(DesiredEndpoints, "backends", count_pods),
         mock.patch.object(packing, "key_of_endpoint", count_endpoints),
-        mock.patch.object(Placement, "open", count_slices),
+        mock.patch.object(SettledSlices, "start_sync", count_slices),
     ):
         yield counted
 

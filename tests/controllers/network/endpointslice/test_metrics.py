@@ -2,10 +2,10 @@
 
 from prometheus_client import CollectorRegistry
 
+from controller_manager.control.endpoints.slices.packing import SliceUsage
 from controller_manager.controllers.network.endpointslice.metrics import (
     EndpointSliceMetrics,
 )
-from controller_manager.controllers.network.endpointslice.planning import Usage
 from controller_manager.observability.exposition import expose
 
 PREFIX = "endpoint_slice_controller_"
@@ -30,14 +30,18 @@ def test_the_gauges_are_those_of_all_services() -> None:
     registry = CollectorRegistry()
     metrics = EndpointSliceMetrics(registry)
     names = ("endpoints_desired", "num_endpoint_slices", "desired_endpoint_slices")
-    metrics.uses("ns/web", [[Usage(250, 4), Usage(10, 1)], [Usage(0, 1)]], limit=100)
-    metrics.uses("ns/other", [[Usage(5, 1)]], limit=100)
+    metrics.uses(
+        "ns/web",
+        [[SliceUsage(250, 4), SliceUsage(10, 1)], [SliceUsage(0, 1)]],
+        limit=100,
+    )
+    metrics.uses("ns/other", [[SliceUsage(5, 1)]], limit=100)
     assert shown(registry, *names) == {
         "endpoints_desired": 265,
         "num_endpoint_slices": 7,
         "desired_endpoint_slices": 6,
     }
-    metrics.uses("ns/web", [[Usage(0, 1)]], limit=100)
+    metrics.uses("ns/web", [[SliceUsage(0, 1)]], limit=100)
     metrics.forget("ns/other")
     metrics.forget("ns/other")
     assert shown(registry, *names) == {

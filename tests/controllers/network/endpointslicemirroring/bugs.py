@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.control.endpoints.slices.actions import SliceActions
 from controller_manager.controllers.network.endpointslicemirroring import (
-    mirror,
+    decide,
     reconciler,
 )
 from controller_manager.controllers.network.endpointslicemirroring.reconciler import (
@@ -29,7 +29,7 @@ def _skip_nothing(_: Endpoints) -> bool:
     return True
 
 
-def _delete_nothing(*given: Any) -> Changes:
+def _delete_nothing(*given: Any) -> SliceActions:
     """Leave slices that are not wanted any more."""
     return replace(recycled_without_gaps(*given), delete=())
 
@@ -43,5 +43,5 @@ BUGS: Final[Mapping[str, Bug]] = {
         "mirrored-slice-is-taken-away",
     ),
     "mirror what is skipped": Bug(2, reconciler, "may_be_mirrored", _skip_nothing),
-    "leave mirrored slices": Bug(4, mirror, "recycled_without_gaps", _delete_nothing),
+    "leave mirrored slices": Bug(4, decide, "recycled_without_gaps", _delete_nothing),
 }

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.controllers.network.endpointslicemirroring.metrics import (
     MirroringMetrics,
 )
-from tests.controllers.network.endpointslicemirroring.test_mirror import (
+from tests.controllers.network.endpointslicemirroring.test_decide import (
     WEB,
     endpoint,
     endpoints,

@@ -13,7 +13,7 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import labels_of
 from controller_manager.api.resource import Resource
-from controller_manager.controllers.network.endpointslicemirroring.mirror import MANAGER
+from controller_manager.controllers.network.endpointslicemirroring.decide import MANAGER
 from controller_manager.controllers.network.endpointslicemirroring.options import (
     MirroringOptions,
 )

@@ -5,7 +5,7 @@ from typing import Final
 
 from controller_manager.api.networking.v1 import ServiceCIDR
 from controller_manager.controllers.network.servicecidr import reconciler
-from controller_manager.controllers.network.servicecidr.ranges import Address
+from controller_manager.controllers.network.servicecidr.cidrs import Address
 from controller_manager.controllers.network.servicecidr.reconciler import (
     ServiceCIDRReconciler,
 )

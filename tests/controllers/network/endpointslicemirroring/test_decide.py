@@ -8,15 +8,15 @@ import pytest
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpointslicemirroring.desired import (
-    desired_endpoints,
-)
-from controller_manager.controllers.network.endpointslicemirroring.mirror import (
-    Efficiency,
-    Mirror,
+from controller_manager.control.endpoints.slices.packing import SliceUsage
+from controller_manager.controllers.network.endpointslicemirroring.decide import (
+    Decision,
     Totals,
     View,
-    mirror,
+    decide,
+)
+from controller_manager.controllers.network.endpointslicemirroring.desired import (
+    desired_endpoints,
 )
 
 MANAGED = {
@@ -80,13 +80,13 @@ def slice_json(
     }
 
 
-def mirrored(given: Endpoints, *slices: JSON, limit: int = 1000) -> Mirror:
+def mirrored(given: Endpoints, *slices: JSON, limit: int = 1000) -> Decision:
     """Return what a sync would do."""
     existing = tuple(msgspec.convert(each, EndpointSlice) for each in slices)
-    return mirror(View(given, existing, limit))
+    return decide(View(given, existing, limit))
 
 
-def written(found: Mirror) -> JSON:
+def written(found: Decision) -> JSON:
     """Return the writes: name (none for new slices) and what is in the slice."""
 
     def content(each: EndpointSlice) -> JSON:
@@ -357,9 +357,9 @@ def test_endpoints_are_counted() -> None:
         slice_json("db-1", endpoint(A, ready=False), endpoint("10.0.0.9")),
     )
     assert found.totals == Totals(added=3 + 1, updated=1, removed=1)
-    assert sorted(found.efficiency, key=repr) == [
-        Efficiency(endpoints=0, slices=0),
-        Efficiency(endpoints=1, slices=1),
-        Efficiency(endpoints=1, slices=1),
-        Efficiency(endpoints=3, slices=1),
+    assert sorted(found.usage, key=repr) == [
+        SliceUsage(endpoints=0, slices=0),
+        SliceUsage(endpoints=1, slices=1),
+        SliceUsage(endpoints=1, slices=1),
+        SliceUsage(endpoints=3, slices=1),
     ]

@@ -6,8 +6,9 @@ import pytest
 
 from controller_manager.api.meta import PartialMetadata, PartialObject
 from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY, ServiceCIDR
-from controller_manager.controllers.network.servicecidr.coverage import (
+from controller_manager.controllers.network.servicecidr.cidrs import (
     held_only_here,
+    holds,
     is_covered,
     successors,
 )
@@ -15,7 +16,6 @@ from controller_manager.controllers.network.servicecidr.indexes import (
     BY_ADDRESS,
     entries_of,
 )
-from controller_manager.controllers.network.servicecidr.ranges import holds
 from tests.controllers.network.servicecidr.builders import service_cidr
 
 BOTH = ("192.168.0.0/24", "2001:db2::/64")

@@ -1,5 +1,8 @@
-"""The hints of ``spec.trafficDistribution`` (trafficdist.go)."""
+"""Which hints a service asks for (hintsEnabled, validTrafficDistribution)."""
 
+from typing import Final
+
+from controller_manager.api.core.services import Service
 from controller_manager.api.discovery.v1 import (
     Endpoint,
     EndpointHints,
@@ -7,20 +10,47 @@ from controller_manager.api.discovery.v1 import (
     ForNode,
     ForZone,
 )
-from controller_manager.control.endpoints.slices.changes import Changes
-from controller_manager.controllers.network.endpointslice.hints.mode import (
-    PREFER_SAME_NODE,
-)
-from controller_manager.controllers.network.endpointslice.hints.slices import (
+from controller_manager.control.endpoints.slices.actions import SliceActions
+from controller_manager.controllers.network.endpointslice.hints import (
     Hint,
     is_ready,
     rehinted,
 )
 
+PREFER_CLOSE: Final = "PreferClose"
+PREFER_SAME_ZONE: Final = "PreferSameZone"
+PREFER_SAME_NODE: Final = "PreferSameNode"
+
+DISTRIBUTIONS: Final = (PREFER_CLOSE, PREFER_SAME_ZONE, PREFER_SAME_NODE)
+"""The values that are known."""
+_AUTO: Final = ("Auto", "auto")
+
+
+def is_by_topology(service: Service) -> bool:
+    """Tell whether an annotation asks for a share of the endpoints for each zone.
+
+    It wins over ``spec.trafficDistribution``. The deprecated annotation wins over the
+    other one.
+    """
+    annotations = service.metadata.annotations
+    if annotations is None:
+        return False
+    deprecated = annotations.topology_aware_hints
+    mode = annotations.topology_mode if deprecated is None else deprecated
+    return mode in _AUTO
+
+
+def distribution_of(service: Service) -> str:
+    """Return the traffic distribution that applies, empty for none."""
+    distribution = service.spec.traffic_distribution
+    if distribution not in DISTRIBUTIONS or is_by_topology(service):
+        return ""
+    return distribution
+
 
 def with_traffic_hints(
-    changes: Changes, distribution: str, checked: frozenset[str]
-) -> Changes:
+    changes: SliceActions, distribution: str, checked: frozenset[str]
+) -> SliceActions:
     """Return changes with the hints of a traffic distribution.
 
     Every ready endpoint is for the clients of its zone; with PreferSameNode for those

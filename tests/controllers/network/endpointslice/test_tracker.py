@@ -2,14 +2,14 @@
 
 from datetime import datetime, timedelta
 
-from controller_manager.controllers.network.endpointslice.memory import Memory
+from controller_manager.controllers.network.endpointslice.tracker import ServiceTracker
 from tests.clusters import EPOCH
 from tests.control.endpoints.objects import service
 
 
 def test_a_service_that_has_changed_is_not_known() -> None:
     """Not even if it is equal: another version may have other pods."""
-    memory, web = Memory(_Stopped()), service()
+    memory, web = ServiceTracker(_Stopped()), service()
     assert memory.of("default/web", web) is None
     known = memory.start("default/web", web, ("IPv4",))
     assert memory.of("default/web", web) is known
@@ -19,7 +19,7 @@ def test_a_service_that_has_changed_is_not_known() -> None:
 def test_after_an_hour_a_service_is_looked_at_anew() -> None:
     """As upstream does at every sync."""
     clock = _Stopped()
-    memory, web = Memory(clock), service()
+    memory, web = ServiceTracker(clock), service()
     memory.start("default/web", web, ("IPv4",))
     clock.passed = 3599.0
     assert memory.of("default/web", web) is not None
@@ -29,7 +29,7 @@ def test_after_an_hour_a_service_is_looked_at_anew() -> None:
 
 def test_changes_are_kept_in_order_for_known_services() -> None:
     """Of the others the next sync looks at all pods."""
-    memory, web = Memory(_Stopped()), service()
+    memory, web = ServiceTracker(_Stopped()), service()
     memory.pod_changed("default/web", "early")
     known = memory.start("default/web", web, ("IPv4",))
     for name in ("b", "a", "b"):

@@ -9,7 +9,7 @@ from controller_manager.api.discovery.v1 import (
     EndpointHints,
     EndpointSlice,
 )
-from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.control.endpoints.slices.actions import SliceActions
 
 Hint = Callable[[Endpoint], EndpointHints | None]
 
@@ -29,8 +29,8 @@ def hinted(existing: EndpointSlice, hint: Hint) -> EndpointSlice:
 
 
 def rehinted(
-    changes: Changes, hint: Hint, must_change: Callable[[EndpointSlice], bool]
-) -> Changes:
+    changes: SliceActions, hint: Hint, must_change: Callable[[EndpointSlice], bool]
+) -> SliceActions:
     """Return changes with other hints in all slices that are written.
 
     Of the slices that would not change, those are written for which `must_change`
@@ -48,7 +48,9 @@ def rehinted(
     )
 
 
-def without_hints(changes: Changes, checked: frozenset[str] = frozenset()) -> Changes:
+def without_hints(
+    changes: SliceActions, checked: frozenset[str] = frozenset()
+) -> SliceActions:
     """Return changes that leave no hint (RemoveHintsFromSlices).
 
     The slices called `checked` are known to have none.

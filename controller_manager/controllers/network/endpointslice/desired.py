@@ -1,9 +1,10 @@
-"""What a pod adds to the slices of its service (podToEndpoint, getEndpointPorts)."""
+"""Makes the endpoints of the pods of a service (podToEndpoint, getEndpointPorts)."""
 
+from collections.abc import Iterable
 from itertools import product
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import PODS, Node, ObjectReference, Pod
@@ -12,13 +13,16 @@ from controller_manager.api.discovery.v1 import (
     EndpointConditions,
     EndpointPort,
 )
-from controller_manager.api.meta import is_deleting, labels_of
+from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.pods import is_ready
 from controller_manager.control.endpoints.addresses import (
     addresses_of,
+    belongs_in_endpoints,
     has_hostname,
 )
 from controller_manager.control.endpoints.ports import depends_on_pod, endpoint_ports
+from controller_manager.control.endpoints.selectors import is_selected
+from controller_manager.informers.lister import Lister
 
 ZONE: Final = "topology.kubernetes.io/zone"
 """The label of a node that names its zone."""
@@ -107,3 +111,55 @@ def endpoint_of(
 def zone_of(node: Node | None) -> str:
     """Return the zone of a node, empty if it is not known."""
     return "" if node is None else labels_of(node).get(ZONE, "")
+
+
+class SkippedPods(Struct):
+    """Pods without endpoints since their nodes are not known, each with a message."""
+
+    messages: dict[str, str] = field(default_factory=dict)
+
+
+class DesiredEndpoints:
+    """Makes backends of pods of one service, as the caches show them now."""
+
+    def __init__(
+        self,
+        service: Service,
+        pods: Lister[Pod],
+        nodes: Lister[Node],
+        skipped: SkippedPods,
+    ) -> None:
+        """Take the service and the caches; pods are noted in `skipped`."""
+        self._service = service
+        self._pods = pods
+        self._nodes = nodes
+        self._ports = ServicePorts(service)
+        self._skipped = skipped
+
+    def pods(self, names: Iterable[str]) -> list[Pod]:
+        """Return those of these pods that the service selects."""
+        namespace = self._service.metadata.namespace
+        found = (self._pods.get(namespace, name) for name in names)
+        return [
+            each
+            for each in found
+            if each is not None and is_selected(each, self._service)
+        ]
+
+    def backends(self, pods: Iterable[Pod], address_type: str) -> list[Backend]:
+        """Return the backends of pods, for one type of address."""
+        found = (self._backend(pod, address_type) for pod in pods)
+        return [each for each in found if each is not None]
+
+    def _backend(self, pod: Pod, address_type: str) -> Backend | None:
+        if not belongs_in_endpoints(pod, include_terminating=True):
+            return None
+        node = self._nodes.get("", pod.spec.node_name)
+        if node is None and not self._service.spec.publish_not_ready_addresses:
+            self._skipped.messages[pod.metadata.name] = (
+                f"skipping Pod {pod.metadata.name} for Service "
+                f"{key_of(self._service)}: Node {pod.spec.node_name} Not Found"
+            )
+            return None
+        endpoint = endpoint_of(self._service, pod, node, address_type)
+        return None if endpoint is None else Backend(self._ports.of(pod), endpoint)

@@ -13,7 +13,7 @@ from controller_manager.client.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.control.endpoints.slices.actions import SliceActions
 from controller_manager.control.endpoints.slices.template import with_trigger_time
 from controller_manager.control.endpoints.slices.tracker import SliceTracker
 
@@ -47,7 +47,7 @@ class SliceWriter:
         self._written = written
 
     async def write(
-        self, about: str, changes: Changes, trigger_time: str, *, may_create: bool
+        self, about: str, changes: SliceActions, trigger_time: str, *, may_create: bool
     ) -> None:
         """Create first, then update, then delete.
 

@@ -1,18 +1,23 @@
-"""Finds the services that a changed node concerns."""
+"""Finds the services that a changed node or a changed slice concerns."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
+from controller_manager.api.discovery.v1 import MANAGED_BY, EndpointSlice
+from controller_manager.api.meta import is_deleting, labels_of
+from controller_manager.control.endpoints.slices.indexes import service_key_of
+from controller_manager.control.endpoints.slices.tracker import SliceTracker
 from controller_manager.control.pods_by_node import PODS_BY_NODE
-from controller_manager.controllers.network.endpointslice.backends import zone_of
-from controller_manager.controllers.network.endpointslice.hints.capacity import (
+from controller_manager.controllers.network.endpointslice.decide import MANAGER
+from controller_manager.controllers.network.endpointslice.desired import zone_of
+from controller_manager.controllers.network.endpointslice.topology_cache import (
     is_ready_node,
 )
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 
 
-class NodeChanges:
+class NodeHandlers:
     """Tells which pods have other endpoints since their node has changed.
 
     Only the presence and the zone of a node count for that, and its readiness for
@@ -60,3 +65,49 @@ class NodeChanges:
 
     def _pods_of(self, node: Node) -> Sequence[Pod]:
         return self._pods.by_index(PODS_BY_NODE, node.metadata.name)
+
+
+def is_managed(each: EndpointSlice) -> bool:
+    """Tell whether this controller manages a slice."""
+    return labels_of(each).get(MANAGED_BY) == MANAGER
+
+
+def slice_handler(
+    tracker: SliceTracker, changed: Callable[[str], None]
+) -> Handler[EndpointSlice]:
+    """Return a handler that calls `changed` with the key of a service.
+
+    It does so for changes that somebody else has made to slices that this controller
+    manages, or managed.
+    """
+
+    def report(*slices: EndpointSlice) -> None:
+        for key in dict.fromkeys(map(service_key_of, slices)):
+            if key:
+                changed(key)
+
+    def added(new: EndpointSlice) -> None:
+        if is_managed(new) and not tracker.is_own_write(new):
+            report(new)
+
+    def updated(old: EndpointSlice, new: EndpointSlice) -> None:
+        if not is_managed(old) and not is_managed(new):
+            return
+        if not tracker.is_own_write(new) and _differ(old, new):
+            report(old, new)
+
+    def deleted(last: EndpointSlice) -> None:
+        if not tracker.gone(last) and is_managed(last):
+            report(last)
+
+    return Handler(on_add=added, on_update=updated, on_delete=deleted)
+
+
+def _differ(old: EndpointSlice, new: EndpointSlice) -> bool:
+    """Tell whether more than annotations and owners has changed."""
+    return (
+        old.metadata.labels != new.metadata.labels
+        or old.endpoints != new.endpoints
+        or old.ports != new.ports
+        or is_deleting(old) != is_deleting(new)
+    )

@@ -5,12 +5,17 @@ over 5,000 pods and 5,000 endpoints.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
+from msgspec import Struct, field
+
+from controller_manager.api.core.services import Service
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.clock import Clock
+from controller_manager.control.endpoints.slices.actions import SliceActions
 
 
-class Placement:
+class SettledSlices:
     """The slices of one address type of a service, and the pods in them.
 
     A slice is settled once a sync has found it right: exactly this version has only
@@ -26,7 +31,7 @@ class Placement:
         self._unsettled: dict[str, None] = {}
         """Pods in the order in which they are put into slices."""
 
-    def open(
+    def start_sync(
         self, cached: Sequence[EndpointSlice], changed: Iterable[str]
     ) -> tuple[tuple[EndpointSlice, ...], tuple[str, ...]]:
         """Return the cached slices that are settled, and the pods to look at.
@@ -44,7 +49,7 @@ class Placement:
                 self._unsettle(name_of_slice)
         return tuple(self._settled.values()), tuple(self._unsettled)
 
-    def close(self, changes: Changes) -> None:
+    def finish_sync(self, changes: SliceActions) -> None:
         """Take what the sync has decided, once it is written.
 
         A written slice is settled when a later sync finds it right: until the cache
@@ -78,3 +83,70 @@ def _pods_in(each: EndpointSlice) -> Iterator[str]:
     for endpoint in each.endpoints or ():
         if endpoint.target_ref is not None:
             yield endpoint.target_ref.name
+
+
+_LONGEST: Final = 3600.0
+"""Seconds after which a sync looks at everything again.
+
+No event is ever lost that the caches get. If one were all the same, the resync of the
+services would put their slices right, as upstream.
+"""
+
+
+class TrackedService(Struct):
+    """One service: its slices that are right, and its pods that have changed.
+
+    `changed` has their names in the order in which they changed. `skipped` are pods
+    that have no endpoint since their node is not known.
+    """
+
+    service: Service
+    since: float
+    settled_slices: dict[str, SettledSlices]
+    changed: dict[str, None] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+
+
+class ServiceTracker:
+    """All services that were synced completely.
+
+    What is remembered of a service only saves work. If it is dropped, the next sync
+    looks at all its pods and slices.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Take the clock; start empty."""
+        self._clock = clock
+        self._services: dict[str, TrackedService] = {}
+
+    def __len__(self) -> int:
+        """Return the number of services that are remembered."""
+        return len(self._services)
+
+    def of(self, key: str, service: Service) -> TrackedService | None:
+        """Return what is known of a service; `None` if that is not enough to go on.
+
+        Nothing is known any more once the service has changed, and after an hour.
+        """
+        known = self._services.get(key)
+        if known is None or known.service is not service:
+            return None
+        return known if self._clock.monotonic() - known.since < _LONGEST else None
+
+    def start(
+        self, key: str, service: Service, address_types: tuple[str, ...]
+    ) -> TrackedService:
+        """Remember a service from now on; the first sync looks at all its slices."""
+        settled_slices = {each: SettledSlices() for each in address_types}
+        made = TrackedService(service, self._clock.monotonic(), settled_slices)
+        self._services[key] = made
+        return made
+
+    def pod_changed(self, key: str, pod: str) -> None:
+        """Note that a pod of a service has changed, or is gone."""
+        if (known := self._services.get(key)) is not None:
+            known.changed[pod] = None
+
+    def forget(self, key: str) -> None:
+        """Drop a service: it is gone, has changed, or its sync has failed."""
+        self._services.pop(key, None)

@@ -7,14 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.slices.changes import Changes, recycled
-from controller_manager.controllers.network.endpointslice.backends import Backend
-from controller_manager.controllers.network.endpointslice.placement import Placement
-from controller_manager.controllers.network.endpointslice.planning import (
-    FamilyView,
-    plan,
+from controller_manager.control.endpoints.slices.actions import SliceActions, recycled
+from controller_manager.controllers.network.endpointslice.decide import (
+    AddressTypeView,
+    decide,
 )
-from tests.controllers.network.endpointslice.test_planning import (
+from controller_manager.controllers.network.endpointslice.desired import Backend
+from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
+from tests.controllers.network.endpointslice.test_decide import (
     HTTP,
     METADATA,
     METRICS,
@@ -32,7 +32,7 @@ class World:
         self.pods: dict[str, Backend] = {}
         self.changed: set[str] = set()
         self.stored: dict[str, EndpointSlice] = {}
-        self.placement = Placement()
+        self.settled_slices = SettledSlices()
         self.looked_at = 0
         self._names = iter(range(10**6))
 
@@ -71,21 +71,21 @@ class World:
         metadata = replace(each.metadata, name=name, uid=name)
         self.stored[name] = replace(each, metadata=metadata)
 
-    def sync(self) -> Changes:
+    def sync(self) -> SliceActions:
         cached = tuple(self.stored.values())
-        settled, names = self.placement.open(cached, self.changed)
+        settled, names = self.settled_slices.start_sync(cached, self.changed)
         self.changed = set()
         self.looked_at += len(names)
         known = {each.metadata.name for each in settled}
         others = tuple(each for each in cached if each.metadata.name not in known)
         backends = tuple(self.pods[name] for name in sorted(names) if name in self.pods)
-        view = FamilyView("IPv4", others, settled, backends)
-        changes = recycled(plan(view, METADATA, LIMIT).changes, METADATA.owner)
+        view = AddressTypeView("IPv4", others, settled, backends)
+        changes = recycled(decide(view, METADATA, LIMIT).changes, METADATA.owner)
         self.write(changes)
-        self.placement.close(changes)
+        self.settled_slices.finish_sync(changes)
         return changes
 
-    def write(self, changes: Changes) -> None:
+    def write(self, changes: SliceActions) -> None:
         """Carry out the writes in the order of the writer.
 
         An endpoint that was there, and is wanted, is there after each of them: with the

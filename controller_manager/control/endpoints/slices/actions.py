@@ -11,7 +11,7 @@ from controller_manager.control.endpoints.slices.packing import Packing
 from controller_manager.control.endpoints.slices.template import is_owned
 
 
-class Changes(Struct, frozen=True):
+class SliceActions(Struct, frozen=True):
     """Slices to create, to update and to delete, and those that stay as they are."""
 
     create: tuple[EndpointSlice, ...] = ()
@@ -27,10 +27,10 @@ class Changes(Struct, frozen=True):
 
 def combined(
     packings: Iterable[Packing], unwanted: Sequence[EndpointSlice] = ()
-) -> Changes:
+) -> SliceActions:
     """Return the changes of several packings; slices that are unwanted are deleted."""
     found = list(packings)
-    return Changes(
+    return SliceActions(
         create=tuple(one for each in found for one in each.create),
         update=tuple(one for each in found for one in each.update),
         delete=(*(one for each in found for one in each.delete), *unwanted),
@@ -38,7 +38,7 @@ def combined(
     )
 
 
-def recycled(changes: Changes, owner: OwnerReference) -> Changes:
+def recycled(changes: SliceActions, owner: OwnerReference) -> SliceActions:
     """Return changes that update a slice where one would be deleted and one created.
 
     Only slices of this owner are used again, and only for the same address type, which

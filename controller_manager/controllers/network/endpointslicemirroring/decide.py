@@ -22,12 +22,13 @@ from controller_manager.api.discovery.v1 import (
 )
 from controller_manager.api.meta import OwnerReference, annotations_of, labels_of
 from controller_manager.api.owners import controller_reference
-from controller_manager.control.endpoints.slices.changes import Changes
+from controller_manager.control.endpoints.slices.actions import SliceActions
 from controller_manager.control.endpoints.slices.identity import (
     EndpointKey,
     is_up_to_date,
     key_of_endpoint,
 )
+from controller_manager.control.endpoints.slices.packing import SliceUsage
 from controller_manager.control.endpoints.slices.template import (
     SliceTemplate,
     is_owned,
@@ -69,20 +70,13 @@ class Totals(Struct, frozen=True):
     removed: int = 0
 
 
-class Efficiency(Struct, frozen=True):
-    """How many slices a number of endpoints has."""
-
-    endpoints: int
-    slices: int
-
-
-class Mirror(Struct, frozen=True):
+class Decision(Struct, frozen=True):
     """The writes of a sync, and what is counted and reported."""
 
-    changes: Changes
+    changes: SliceActions
     desired: Desired
     totals: Totals
-    efficiency: tuple[Efficiency, ...]
+    usage: tuple[SliceUsage, ...]
 
 
 class _GroupChange(Struct, frozen=True):
@@ -94,7 +88,7 @@ class _GroupChange(Struct, frozen=True):
     delete: tuple[EndpointSlice, ...] = ()
 
 
-def mirror(view: View) -> Mirror:
+def decide(view: View) -> Decision:
     """Return the writes that make the slices mirror the Endpoints.
 
     A slice is used again where one would be deleted and one with the same address type
@@ -115,7 +109,7 @@ def mirror(view: View) -> Mirror:
         for each in view.slices
         if not is_owned(each, owner) or _group_of(each) not in changes
     ]
-    return Mirror(
+    return Decision(
         _annotated(
             recycled_without_gaps(
                 _joined(changes.values(), unwanted), view.slices, owner
@@ -125,7 +119,7 @@ def mirror(view: View) -> Mirror:
         desired,
         _sum(each.totals for each in changes.values()),
         tuple(
-            Efficiency(
+            SliceUsage(
                 len(desired.endpoints[group]),
                 len(existing.get(group, ())) + len(each.create) - len(each.delete),
             )
@@ -136,8 +130,8 @@ def mirror(view: View) -> Mirror:
 
 def _joined(
     changes: Collection[_GroupChange], unwanted: Sequence[EndpointSlice]
-) -> Changes:
-    return Changes(
+) -> SliceActions:
+    return SliceActions(
         create=tuple(one for each in changes for one in each.create),
         update=tuple(one for each in changes for one in each.update),
         delete=(*(one for each in changes for one in each.delete), *unwanted),
@@ -238,7 +232,7 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
     }
 
 
-def _annotated(changes: Changes, annotations: dict[str, str]) -> Changes:
+def _annotated(changes: SliceActions, annotations: dict[str, str]) -> SliceActions:
     """Return the changes with exactly these annotations of the updated slices.
 
     A slice that is used again would keep those that the Endpoints do not have.

@@ -1,6 +1,6 @@
 """Ranges and addresses (pkg/api/servicecidr/servicecidr.go)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import (
     IPv4Address,
@@ -11,6 +11,7 @@ from ipaddress import (
     ip_network,
 )
 
+from controller_manager.api.meta import is_deleting
 from controller_manager.api.networking.v1 import ServiceCIDR
 
 Address = IPv4Address | IPv6Address
@@ -63,3 +64,51 @@ def _is_allocatable(found: Range, address: Address) -> bool:
         return False
     is_last = address == found.broadcast_address
     return address in found and not (isinstance(address, IPv4Address) and is_last)
+
+
+def successors(
+    service_cidr: ServiceCIDR, others: Iterable[ServiceCIDR]
+) -> list[ServiceCIDR]:
+    """Return the objects that keep addresses when a deleted one goes.
+
+    One that is being deleted itself keeps them if it was deleted later. So of several
+    that are deleted at a time, one stays as long as there are addresses.
+    """
+    return [
+        each
+        for each in others
+        if each.metadata.uid != service_cidr.metadata.uid
+        and (not is_deleting(each) or _deletion(each) > _deletion(service_cidr))
+    ]
+
+
+def _deletion(service_cidr: ServiceCIDR) -> tuple[str, str]:
+    metadata = service_cidr.metadata
+    return metadata.deletion_timestamp or "", metadata.name
+
+
+def is_covered(service_cidr: ServiceCIDR, others: Iterable[ServiceCIDR]) -> bool:
+    """Tell whether others contain each range as a whole."""
+    theirs = [found for each in others for found in ranges_of(each)]
+    return all(
+        any(contains_range(outer, inner) for outer in theirs)
+        for inner in ranges_of(service_cidr)
+    )
+
+
+def held_only_here(
+    service_cidr: ServiceCIDR,
+    others: Iterable[ServiceCIDR],
+    addresses: Iterable[Address],
+) -> Address | None:
+    """Return an address that no other object would hold, `None` if there is none."""
+    others = list(others)
+    return next(
+        (
+            each
+            for each in addresses
+            if holds(service_cidr, each)
+            and not any(holds(other, each) for other in others)
+        ),
+        None,
+    )

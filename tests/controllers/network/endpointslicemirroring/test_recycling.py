@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpointslicemirroring.mirror import (
+from controller_manager.controllers.network.endpointslicemirroring.decide import (
     View,
-    mirror,
+    decide,
 )
-from tests.controllers.network.endpointslicemirroring.test_mirror import (
+from tests.controllers.network.endpointslicemirroring.test_decide import (
     endpoints,
     mirrored,
     subset,
@@ -136,7 +136,7 @@ def calls_of_a_change(count: int, first: int) -> int:
     before = sync(many_ports(count, 0))[-1]
     after = many_ports(count, first)
     with counted_calls() as calls:
-        found = mirror(View(after, tuple(before), 1000))
+        found = decide(View(after, tuple(before), 1000))
     assert found.changes.count > 0
     return calls.count
 

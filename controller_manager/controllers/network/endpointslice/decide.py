@@ -1,37 +1,82 @@
-"""What happens to the slices of one address type of a service.
-
-Upstream: reconcileByAddressType of k8s.io/endpointslice (reconciler.go).
-"""
+"""The metadata of the slices of a service (setEndpointSliceLabels)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
-from controller_manager.control.endpoints.slices.changes import Changes, combined
+from controller_manager.api.core.services import HEADLESS, SERVICES, Service
+from controller_manager.api.discovery.v1 import (
+    MANAGED_BY,
+    SERVICE_NAME,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+)
+from controller_manager.api.meta import OwnerReference, labels_of
+from controller_manager.api.owners import controller_reference
+from controller_manager.control.endpoints.addresses import is_headless
+from controller_manager.control.endpoints.slices.actions import SliceActions, combined
 from controller_manager.control.endpoints.slices.identity import (
     EndpointKey,
     key_of_endpoint,
 )
-from controller_manager.control.endpoints.slices.packing import Packing, pack
-from controller_manager.control.endpoints.slices.template import is_owned
-from controller_manager.controllers.network.endpointslice.backends import (
+from controller_manager.control.endpoints.slices.packing import (
+    Packing,
+    SliceUsage,
+    pack,
+)
+from controller_manager.control.endpoints.slices.template import SliceTemplate, is_owned
+from controller_manager.controllers.network.endpointslice.desired import (
     Backend,
     Ports,
     in_order,
 )
-from controller_manager.controllers.network.endpointslice.metadata import SliceMetadata
+
+MANAGER: Final = "endpointslice-controller.k8s.io"
+"""The value of the label ``endpointslice.kubernetes.io/managed-by``."""
+
+_RESERVED: Final = frozenset((HEADLESS, MANAGED_BY, SERVICE_NAME))
+"""Labels that slices do not copy from their service."""
 
 
-class Usage(Struct, frozen=True):
-    """How many endpoints the slices of one set of ports have, and how many they are."""
+def slice_labels(service: Service) -> dict[str, str]:
+    """Return the labels of the slices of a service: its own, and the reserved ones."""
+    labels = {
+        key: value for key, value in labels_of(service).items() if key not in _RESERVED
+    }
+    if is_headless(service):
+        labels[HEADLESS] = ""
+    return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
 
-    endpoints: int
-    slices: int
+
+class SliceMetadata(Struct, frozen=True):
+    """What all slices of a service have in common."""
+
+    namespace: str
+    owner: OwnerReference
+    labels: dict[str, str]
+
+    @classmethod
+    def of(cls, service: Service) -> "SliceMetadata":
+        """Return the metadata of the slices of a service, which owns them."""
+        return cls(
+            service.metadata.namespace,
+            controller_reference(service, SERVICES.api_version, SERVICES.kind),
+            slice_labels(service),
+        )
+
+    def template(
+        self, address_type: str, ports: tuple[EndpointPort, ...]
+    ) -> SliceTemplate:
+        """Return the template of the slices of one address type and set of ports."""
+        return SliceTemplate(
+            self.namespace, self.owner, self.labels, address_type, ports
+        )
 
 
-class FamilyView(Struct, frozen=True):
+class AddressTypeView(Struct, frozen=True):
     """The slices of one address type, and the backends that a sync looks at.
 
     `settled` are slices that are right; the backends in them are not in `backends`.
@@ -43,12 +88,12 @@ class FamilyView(Struct, frozen=True):
     backends: tuple[Backend, ...]
 
 
-class FamilyPlan(Struct, frozen=True):
+class AddressTypePlan(Struct, frozen=True):
     """The changes of the slices of one address type, without hints."""
 
     address_type: str
-    changes: Changes
-    usage: tuple[Usage, ...]
+    changes: SliceActions
+    usage: tuple[SliceUsage, ...]
     added: int
     removed: int
 
@@ -67,7 +112,9 @@ class _Group(Struct):
         return len(self.desired) + settled
 
 
-def plan(view: FamilyView, metadata: SliceMetadata, limit: int) -> FamilyPlan:
+def decide(
+    view: AddressTypeView, metadata: SliceMetadata, limit: int
+) -> AddressTypePlan:
     """Return how slices change, so that they have the endpoints of the backends.
 
     `limit` is the largest number of endpoints of a slice. Slices of a former service of
@@ -95,10 +142,10 @@ def plan(view: FamilyView, metadata: SliceMetadata, limit: int) -> FamilyPlan:
         for each in group.slices
     ]
     changes = combined(packings.values(), [*foreign, *unwanted])
-    return FamilyPlan(
+    return AddressTypePlan(
         view.address_type,
         _with_placeholder(changes, metadata, view.address_type),
-        _usage(wanted, packings) or (Usage(0, 1),),
+        _usage(wanted, packings) or (SliceUsage(0, 1),),
         added=sum(each.added for each in packings.values()),
         removed=sum(each.removed for each in packings.values()),
     )
@@ -127,8 +174,8 @@ def _groups(
 
 
 def _with_placeholder(
-    changes: Changes, metadata: SliceMetadata, address_type: str
-) -> Changes:
+    changes: SliceActions, metadata: SliceMetadata, address_type: str
+) -> SliceActions:
     """Return changes that leave a slice: clients see that the service has none else."""
     if changes.create or changes.update or changes.unchanged:
         return changes
@@ -152,9 +199,10 @@ def _is_same_placeholder(
 
 def _usage(
     wanted: Mapping[Ports, _Group], packings: Mapping[Ports, Packing]
-) -> tuple[Usage, ...]:
+) -> tuple[SliceUsage, ...]:
     return tuple(
-        Usage(group.count, _kept(packings[ports])) for ports, group in wanted.items()
+        SliceUsage(group.count, _kept(packings[ports]))
+        for ports, group in wanted.items()
     )
 
 

@@ -8,22 +8,20 @@ from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpointslice.backends import (
+from controller_manager.control.endpoints.slices.packing import SliceUsage
+from controller_manager.controllers.network.endpointslice.decide import (
+    AddressTypePlan,
+    AddressTypeView,
+    SliceMetadata,
+    decide,
+    slice_labels,
+)
+from controller_manager.controllers.network.endpointslice.desired import (
     Backend,
     Ports,
     ServicePorts,
     endpoint_of,
     in_order,
-)
-from controller_manager.controllers.network.endpointslice.metadata import (
-    SliceMetadata,
-    slice_labels,
-)
-from controller_manager.controllers.network.endpointslice.planning import (
-    FamilyPlan,
-    FamilyView,
-    Usage,
-    plan,
 )
 from tests.control.endpoints.objects import endpoint, endpoint_slice, pod, service
 
@@ -47,8 +45,8 @@ def owned(
     return replace(made, metadata=named)
 
 
-def planned(slices: list[EndpointSlice], *backends: Backend) -> FamilyPlan:
-    return plan(FamilyView("IPv4", tuple(slices), (), backends), METADATA, LIMIT)
+def planned(slices: list[EndpointSlice], *backends: Backend) -> AddressTypePlan:
+    return decide(AddressTypeView("IPv4", tuple(slices), (), backends), METADATA, LIMIT)
 
 
 def names(slices: tuple[EndpointSlice, ...]) -> list[str]:
@@ -60,7 +58,7 @@ def test_a_service_without_backends_has_a_placeholder() -> None:
     (made,) = planned([]).changes.create
     assert made == METADATA.template("IPv4", ()).make(())
     assert (made.endpoints, made.ports) == ((), ())
-    assert planned([]).usage == (Usage(0, 1),)
+    assert planned([]).usage == (SliceUsage(0, 1),)
 
 
 def test_the_placeholder_stays() -> None:
@@ -132,7 +130,7 @@ def test_the_numbers_of_a_plan_are_those_of_its_slices() -> None:
         [owned("a", backend(1), backend(9)), owned("b", backend(2), backend(3))],
         *map(backend, range(1, 8)),
     )
-    assert result.usage == (Usage(7, 3),)
+    assert result.usage == (SliceUsage(7, 3),)
     assert (result.added, result.removed) == (4, 1)
 
 
