@@ -1,9 +1,10 @@
 """device-taint-eviction-controller: evicts pods that use tainted devices.
 
-``evictions`` says when a claim's devices evict its pods and why, ``conditions`` what
-the status of a rule says (pure functions); ``claims`` reads devices and claims from the
-caches; ``rule_status`` writes the status of rules; ``watching`` finds the pods that a
-change concerns; ``controller`` keeps the time of each eviction and evicts.
+``controller`` keeps the time of each eviction and evicts; ``handlers`` finds the pods
+that a change concerns; ``claims`` reads devices and claims from the caches; ``status``
+writes the status of rules. These parts are pure: ``decide`` computes when and why the
+taints of a device evict pods; ``conditions`` makes the condition of a rule. ``options``
+has the feature gates and the flag, ``metrics`` the metrics.
 """
 
 from controller_manager.api.core.v1 import PODS
@@ -14,11 +15,9 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.control.gates import OBSERVED_GENERATION
-from controller_manager.controllers.nodes.devicetainteviction.gates import (
+from controller_manager.controllers.nodes.devicetainteviction.options import (
     TAINT_RULES,
     TAINTS,
-)
-from controller_manager.controllers.nodes.devicetainteviction.options import (
     DeviceTaintEvictionOptions,
 )
 from controller_manager.informers.reads import Reads

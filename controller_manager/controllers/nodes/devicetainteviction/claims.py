@@ -18,7 +18,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintRule,
 )
 from controller_manager.api.owners import controller_of
-from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+from controller_manager.controllers.nodes.devicetainteviction.decide import (
     DeviceName,
     Reason,
     Reasons,

@@ -23,7 +23,7 @@ from controller_manager.controllers.nodes.devicetainteviction.claims import (
     Claims,
     devices_of,
 )
-from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+from controller_manager.controllers.nodes.devicetainteviction.decide import (
     Reason,
     Reasons,
     due,
@@ -31,21 +31,19 @@ from controller_manager.controllers.nodes.devicetainteviction.evictions import (
     name_of,
     selects,
 )
-from controller_manager.controllers.nodes.devicetainteviction.gates import (
-    TAINT_RULES,
+from controller_manager.controllers.nodes.devicetainteviction.handlers import (
+    DeviceHandlers,
 )
 from controller_manager.controllers.nodes.devicetainteviction.metrics import (
     DeviceTaintEvictionMetrics,
 )
 from controller_manager.controllers.nodes.devicetainteviction.options import (
+    TAINT_RULES,
     DeviceTaintEvictionOptions,
 )
-from controller_manager.controllers.nodes.devicetainteviction.rule_status import (
+from controller_manager.controllers.nodes.devicetainteviction.status import (
     PERIOD,
     RuleStatus,
-)
-from controller_manager.controllers.nodes.devicetainteviction.watching import (
-    DeviceWatch,
 )
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
@@ -109,7 +107,7 @@ class DeviceTaintEviction:
         self._planned: dict[str, Planned] = {}
         self._is_started = False
         self._reselected: dict[str, list[DeviceTaintSelector]] = {}
-        DeviceWatch(context, self._claims, self._look_at, self._look_at_gone)
+        DeviceHandlers(context, self._claims, self._look_at, self._look_at_gone)
         if has_rules:
             context.informers.informer(DEVICE_TAINT_RULES).add_handler(
                 Handler(

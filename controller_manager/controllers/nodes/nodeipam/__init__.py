@@ -1,8 +1,8 @@
 """node-ipam-controller: gives every node a range of addresses for its pods.
 
-``settings`` reads and checks the flags; ``networks`` parses ranges; ``range_set`` knows
-which ranges of one family are taken, ``allocator`` which node holds them (no await);
-``reconciler`` writes the ranges into nodes.
+``options`` reads and checks the flags. ``cidr_set`` knows the free ranges of one
+family, ``range_allocator`` the ranges of each node (neither awaits). ``reconciler``
+writes the ranges into the nodes. ``metrics`` has the metrics.
 """
 
 from controller_manager.api.core.v1 import NODES, PODS

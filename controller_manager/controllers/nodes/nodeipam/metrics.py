@@ -4,7 +4,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controller_manager.controllers.nodes.nodeipam.range_set import RangeSet
+from controller_manager.controllers.nodes.nodeipam.cidr_set import CIDRSet
 
 _PREFIX: Final = "node_ipam_controller"
 _LABELS: Final = ("clusterCIDR",)
@@ -60,24 +60,24 @@ class NodeIPAMMetrics:
         """Show that the controller runs; upstream's manager does so for no other."""
         self._running.labels("nodeipam", "kube-controller-manager").set(1)
 
-    def made(self, ranges: RangeSet) -> None:
+    def made(self, ranges: CIDRSet) -> None:
         """Show a new set of ranges."""
         self._most.labels(str(ranges.network)).set(ranges.size)
         self._show_usage(ranges)
 
-    def tried(self, ranges: RangeSet, tries: int) -> None:
+    def tried(self, ranges: CIDRSet, tries: int) -> None:
         """Observe how many ranges were in use before a free one was found."""
         self._tries.labels(str(ranges.network)).observe(tries)
 
-    def occupied(self, ranges: RangeSet, count: int) -> None:
+    def occupied(self, ranges: CIDRSet, count: int) -> None:
         """Count ranges that are in use now."""
         self._allocations.labels(str(ranges.network)).inc(count)
         self._show_usage(ranges)
 
-    def freed(self, ranges: RangeSet, count: int) -> None:
+    def freed(self, ranges: CIDRSet, count: int) -> None:
         """Count ranges that are free now."""
         self._releases.labels(str(ranges.network)).inc(count)
         self._show_usage(ranges)
 
-    def _show_usage(self, ranges: RangeSet) -> None:
+    def _show_usage(self, ranges: CIDRSet) -> None:
         self._usage.labels(str(ranges.network)).set(ranges.taken / ranges.size)

@@ -14,13 +14,18 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.nodes.nodeipam.allocator import Allocator, Holding
-from controller_manager.controllers.nodes.nodeipam.metrics import NodeIPAMMetrics
-from controller_manager.controllers.nodes.nodeipam.networks import (
+from controller_manager.controllers.nodes.nodeipam.cidr_set import (
     parse_network,
 )
-from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
-from controller_manager.controllers.nodes.nodeipam.settings import read_settings
+from controller_manager.controllers.nodes.nodeipam.metrics import NodeIPAMMetrics
+from controller_manager.controllers.nodes.nodeipam.options import (
+    NodeIPAMOptions,
+    read_settings,
+)
+from controller_manager.controllers.nodes.nodeipam.range_allocator import (
+    NodeRanges,
+    RangeAllocator,
+)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
 from controller_manager.runtime.reconciler import Reconciler
@@ -63,7 +68,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
                 entry=text,
             )
         self._metrics = context.metrics.of(NodeIPAMMetrics)
-        self._allocator = Allocator(settings, self._metrics)
+        self._allocator = RangeAllocator(settings, self._metrics)
         self._waiting: dict[str, None] = {}
         """The names of the nodes for which no range was left, the first one first."""
         self._reported: dict[str, str] = {}
@@ -82,29 +87,29 @@ class NodeIPAMReconciler(Reconciler[Node]):
     async def reconcile(self, node: Node) -> Outcome:
         """Note the node's ranges, or give it some if it has none."""
         name, uid = node.metadata.name, node.metadata.uid
-        holding = self._allocator.holding(name)
-        if holding is not None and holding.uid != uid:
+        assigned = self._allocator.ranges_of(name)
+        if assigned is not None and assigned.uid != uid:
             # The cache may be older than what was read from the API server.
             live = await self._read(name)
             if live is None or live.metadata.uid != uid:
                 return Requeue(_RETRY, "the cache shows a former node of that name")
-            holding = self._allocator.holding(name)
+            assigned = self._allocator.ranges_of(name)
         needs_ranges = not _texts_of(node) and not is_deleting(node)
         if needs_ranges:
-            holding = holding or self._allocator.reserve(name, uid)
-            holding = holding or self._report_exhausted(node)
+            assigned = assigned or self._allocator.reserve(name, uid)
+            assigned = assigned or self._report_exhausted(node)
         else:
             self._note(node)
         # The next one that waits does not wait for the write into this one.
         self._waiting.pop(name, None)
         self._wake()
-        if needs_ranges and holding is not None:
-            await self._assign(node, holding)
+        if needs_ranges and assigned is not None:
+            await self._assign(node, assigned)
         return DONE
 
     async def reconcile_absent(self, key: str) -> Outcome:
         """Free the ranges of a node that was read and that no cache has shown."""
-        if self._allocator.holding(key) is None:
+        if self._allocator.ranges_of(key) is None:
             return DONE
         if await self._read(key) is not None:
             return Requeue(_RETRY, "the cache does not show the node yet")
@@ -118,8 +123,8 @@ class NodeIPAMReconciler(Reconciler[Node]):
     def deleted(self, obj: Node) -> None:
         """Free the ranges of a node that is gone."""
         name = obj.metadata.name
-        holding = self._allocator.holding(name)
-        if holding is not None and holding.uid == obj.metadata.uid:
+        assigned = self._allocator.ranges_of(name)
+        if assigned is not None and assigned.uid == obj.metadata.uid:
             self._allocator.release(name)
             self._wake()
 
@@ -158,7 +163,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             return
         wrong += [str(each) for each in ranges if self._allocator.is_outside(each)]
         self._report(node, "Ranges of a node are outside of --cluster-cidr", wrong)
-        if self._allocator.hold(metadata.name, Holding(metadata.uid, tuple(ranges))):
+        if self._allocator.hold(metadata.name, NodeRanges(metadata.uid, tuple(ranges))):
             self._report(node, "Ranges of a node are in use elsewhere, too", texts)
 
     def _report(self, node: Node, message: str, ranges: list[str]) -> None:
@@ -180,10 +185,10 @@ class NodeIPAMReconciler(Reconciler[Node]):
         if self._waiting and not self._allocator.is_exhausted:
             self.queue.add(next(iter(self._waiting)))
 
-    async def _assign(self, node: Node, holding: Holding) -> None:
+    async def _assign(self, node: Node, assigned: NodeRanges) -> None:
         """Write the ranges into the node; a failure leaves them reserved for it."""
         metadata = node.metadata
-        texts = [str(each) for each in holding.ranges]
+        texts = [str(each) for each in assigned.ranges]
         patch = {
             "metadata": {"uid": metadata.uid},
             "spec": {"podCIDR": texts[0], "podCIDRs": texts},
@@ -208,8 +213,8 @@ class NodeIPAMReconciler(Reconciler[Node]):
         except NotFound:
             self._allocator.release(name)
             return None
-        holding = self._allocator.holding(name)
-        if holding is not None and holding.uid != live.metadata.uid:
+        assigned = self._allocator.ranges_of(name)
+        if assigned is not None and assigned.uid != live.metadata.uid:
             self._allocator.release(name)
         self._note(live)
         return live

@@ -1,10 +1,14 @@
 """node-lifecycle-controller: finds nodes that have died, and taints nodes.
 
-``health`` judges one node, ``taints`` and ``labels`` choose what a node should have,
-``zones`` chooses how fast the pods of dead nodes may be evicted (pure functions).
-``monitor`` looks at the nodes every few seconds; ``tainter`` writes the NoExecute
-taints at the rate of each zone; ``scheduling`` writes the NoSchedule taints and the
-labels; ``pods`` marks the pods of unreachable nodes not ready.
+``controller`` connects the parts. ``monitor`` checks the nodes every few seconds;
+``handlers`` note the nodes that have changed, and ``tracker`` keeps the health of each
+node. ``no_execute`` writes the NoExecute taints at the rate of each zone;
+``no_schedule`` writes the NoSchedule taints and the beta labels; ``pods`` marks the
+pods of unreachable nodes not ready; ``apply`` patches nodes.
+
+These parts are pure: ``node_health`` computes the health of one node, ``taints`` its
+taints, ``topology`` the states of zones and their eviction rates. ``options`` has the
+flags, ``metrics`` the metrics.
 """
 
 from controller_manager.api.coordination.v1 import LEASE_RENEWALS

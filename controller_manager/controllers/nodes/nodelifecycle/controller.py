@@ -1,17 +1,19 @@
 """The parts of the node lifecycle controller, and how they are connected."""
 
-from controller_manager.controllers.nodes.nodelifecycle.health import GracePeriods
+from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
 from controller_manager.controllers.nodes.nodelifecycle.monitor import NodeMonitor
+from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
+    NoExecuteTainter,
+)
+from controller_manager.controllers.nodes.nodelifecycle.no_schedule import (
+    NoScheduleTainter,
+)
+from controller_manager.controllers.nodes.nodelifecycle.node_health import GracePeriods
 from controller_manager.controllers.nodes.nodelifecycle.options import (
     NodeLifecycleOptions,
 )
 from controller_manager.controllers.nodes.nodelifecycle.pods import PodMarker
-from controller_manager.controllers.nodes.nodelifecycle.scheduling import (
-    SchedulingTaints,
-)
-from controller_manager.controllers.nodes.nodelifecycle.tainter import Tainter
-from controller_manager.controllers.nodes.nodelifecycle.writes import NodeWriter
-from controller_manager.controllers.nodes.nodelifecycle.zones import Rates
+from controller_manager.controllers.nodes.nodelifecycle.topology import Rates
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 
@@ -30,14 +32,14 @@ def init_node_lifecycle_controller(context: ControllerContext) -> Controller:
         unhealthy_part=options.unhealthy_zone_threshold,
     )
     writer = NodeWriter(context)
-    tainter = Tainter(context, writer, rates.normal)
+    tainter = NoExecuteTainter(context, writer, rates.normal)
     period = context.config.generic.node_monitor_period
     monitor = NodeMonitor(context, period, grace, rates, writer, tainter)
     pods = PodMarker(context, monitor.is_unreachable)
     monitor.on_unreachable = pods.add
     tainter.renews_lease = monitor.renews_lease
     return WorkerGroup(
-        SchedulingTaints(context, writer).workers(),
+        NoScheduleTainter(context, writer).workers(),
         pods.workers(),
         tainter.workers(),
         monitor.workers(),

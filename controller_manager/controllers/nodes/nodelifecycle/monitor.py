@@ -15,7 +15,18 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.nodes.nodelifecycle.health import (
+from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
+from controller_manager.controllers.nodes.nodelifecycle.handlers import (
+    NODE_LEASES,
+    NodeHandlers,
+)
+from controller_manager.controllers.nodes.nodelifecycle.metrics import (
+    NodeLifecycleMetrics,
+)
+from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
+    NoExecuteTainter,
+)
+from controller_manager.controllers.nodes.nodelifecycle.node_health import (
     UNKNOWN,
     GracePeriods,
     is_silent,
@@ -23,32 +34,23 @@ from controller_manager.controllers.nodes.nodelifecycle.health import (
     ready_status,
     unknown_conditions,
 )
-from controller_manager.controllers.nodes.nodelifecycle.metrics import (
-    NodeLifecycleMetrics,
-)
-from controller_manager.controllers.nodes.nodelifecycle.records import (
-    READY,
-    NodeRecord,
-    Records,
-)
-from controller_manager.controllers.nodes.nodelifecycle.tainter import Tainter
 from controller_manager.controllers.nodes.nodelifecycle.taints import (
     has_opposite,
     no_execute_taints,
     without_no_execute,
 )
-from controller_manager.controllers.nodes.nodelifecycle.watching import (
-    NODE_LEASES,
-    NodeWatch,
-)
-from controller_manager.controllers.nodes.nodelifecycle.writes import NodeWriter
-from controller_manager.controllers.nodes.nodelifecycle.zones import (
+from controller_manager.controllers.nodes.nodelifecycle.topology import (
     Change,
     Count,
     Rates,
     ZoneState,
     disruption,
     zone_of,
+)
+from controller_manager.controllers.nodes.nodelifecycle.tracker import (
+    READY,
+    NodeRecord,
+    NodeTracker,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Done, Outcome
@@ -58,7 +60,7 @@ _AT_ONCE: Final = 8
 """Nodes that are written concurrently, as upstream."""
 
 _TURN: Final = 200
-"""Nodes that are judged before other tasks get their turn: about one millisecond."""
+"""Nodes that are checked before other tasks get their turn: about one millisecond."""
 
 _SLACK: Final = 1.0
 """Seconds that a look may be late before the process counts as paused."""
@@ -85,7 +87,7 @@ class NodeMonitor:
         grace: GracePeriods,
         rates: Rates,
         writer: NodeWriter,
-        tainter: Tainter,
+        tainter: NoExecuteTainter,
     ) -> None:
         """Take the seconds between two looks, and the parts that write."""
         self._context = context
@@ -98,8 +100,8 @@ class NodeMonitor:
         self._tainter = tainter
         self._metrics = context.metrics.of(NodeLifecycleMetrics)
         self._queue = context.queue("node_lifecycle_controller_monitor")
-        self._records = Records(grace)
-        self._watch = NodeWatch(context, self._records)
+        self._tracker = NodeTracker(grace)
+        self._handlers = NodeHandlers(context, self._tracker)
         self._states: dict[str, ZoneState] = {}
         self._all_down = False
         self._looked_at: float | None = None
@@ -111,11 +113,11 @@ class NodeMonitor:
 
     def is_unreachable(self, name: str) -> bool:
         """Tell whether the status of a node is unknown."""
-        record = self._records.get(name)
+        record = self._tracker.get(name)
         return record is not None and record.ready == UNKNOWN
 
     def _start(self) -> Iterator[None]:
-        self._watch.start()
+        self._handlers.start()
         self._queue.add(_KEY)
         yield
 
@@ -123,12 +125,12 @@ class NodeMonitor:
         """Look at the nodes that may need something; requeue for the next look."""
         began = self._clock.monotonic()
         if pause := self._pause_before(began):
-            self._records.forgive(pause, began)
-        changed = self._watch.update(self._forget)
-        due = self._records.due(began)
-        names = list(dict.fromkeys((*changed, *self._records.unhealthy, *due)))
-        dead = await self._judge(names)
-        await self._each(dead, self._declare_unknown)
+            self._tracker.discount_pause(pause, began)
+        changed = self._handlers.update(self._forget)
+        due = self._tracker.due(began)
+        names = list(dict.fromkeys((*changed, *self._tracker.unhealthy, *due)))
+        dead = await self._check_health(names)
+        await self._each(dead, self._mark_unknown)
         await self._apply_disruption()
         await self._each(names, self._set_taints)
         self._looked_at = self._clock.monotonic()
@@ -147,34 +149,34 @@ class NodeMonitor:
     def _forget(self, record: NodeRecord) -> None:
         self._tainter.discard(record.zone, record.node.metadata.name)
 
-    async def _judge(self, names: Iterable[str]) -> list[str]:
+    async def _check_health(self, names: Iterable[str]) -> list[str]:
         """Update the status of nodes; return those that have been silent too long."""
         dead = []
         for number, name in enumerate(names):
-            record = self._records.get(name)
-            if record is not None and self._judge_one(record):
+            record = self._tracker.get(name)
+            if record is not None and self._check_health_of(record):
                 dead.append(name)
             if number % _TURN == _TURN - 1:
                 await asyncio.sleep(0)
         return dead
 
-    def _judge_one(self, record: NodeRecord) -> bool:
+    def _check_health_of(self, record: NodeRecord) -> bool:
         """Update the status of a node; tell whether it has been silent too long."""
         zone = zone_of(record.node)
         if zone != record.zone:
             self._forget(record)
         self._tainter.add_zone(zone)
         if self._writer.is_stale(record.node):
-            self._watch.requeue(record.node.metadata.name)
+            self._handlers.requeue(record.node.metadata.name)
             return False
         status = ready_status(record.node)
         if status == UNKNOWN and record.ready != UNKNOWN:
             self.on_unreachable(record.node.metadata.name)
-        self._records.judged(record, status)
+        self._tracker.set_status(record, status)
         is_dead = record.dies_at(self._grace) < self._clock.monotonic()
         return is_dead and status != UNKNOWN
 
-    async def _declare_unknown(self, record: NodeRecord) -> None:
+    async def _mark_unknown(self, record: NodeRecord) -> None:
         """Set the conditions of a silent node to Unknown.
 
         Raises Conflict if the node has changed meanwhile: then it may be alive.
@@ -182,15 +184,15 @@ class NodeMonitor:
         name, node = record.node.metadata.name, record.node
         began = self._clock.monotonic()
         if await self._is_alive(record):
-            self._records.judged(record, record.ready)
+            self._tracker.set_status(record, record.ready)
             return
         conditions = unknown_conditions(node, self._writer.timestamp())
         stored = await self._writer.set_conditions(node, conditions)
-        record.signs = observe(record.signs, stored, record.signs.seen_at, 0)
+        record.health = observe(record.health, stored, record.health.seen_at, 0)
         if record.ready == READY:
             self._event(node)
-        self._records.judged(record, UNKNOWN)
-        self._watch.requeue(name)
+        self._tracker.set_status(record, UNKNOWN)
+        self._handlers.requeue(name)
         self.on_unreachable(name)
         self._metrics.node_seconds.observe(self._clock.monotonic() - began)
 
@@ -205,7 +207,7 @@ class NodeMonitor:
 
         Then its kubelet is back, and will post that. Upstream does not look.
         """
-        record = self._records.get(name)
+        record = self._tracker.get(name)
         if record is None or not is_silent(record.node):
             return False
         if not self._is_heard(record):
@@ -231,7 +233,7 @@ class NodeMonitor:
             return
         self._logger.warning("A lease was renewed, but not in the cache", node=name)
         now = self._clock.monotonic()
-        self._records.renewed(name, lease.spec.renew_time, now)
+        self._tracker.renewed(name, lease.spec.renew_time, now)
 
     def _event(self, node: Node) -> None:
         name = node.metadata.name
@@ -242,7 +244,7 @@ class NodeMonitor:
 
     async def _apply_disruption(self) -> None:
         """Choose the rates of the zones by the numbers of healthy nodes."""
-        counts = self._records.counts()
+        counts = self._tracker.counts()
         found = disruption(self._states, counts, self._rates)
         for zone in self._states.keys() | counts.keys():
             self._metrics.zone(zone, counts.get(zone, Count()))
@@ -256,13 +258,13 @@ class NodeMonitor:
         )
         if found.change is Change.ALL_DOWN:
             self._logger.warning("No node is ready: nothing is evicted")
-            every = [record.node.metadata.name for record in self._records]
-            await self._each(every, self._spare)
+            every = [record.node.metadata.name for record in self._tracker]
+            await self._each(every, self._remove_taints)
         elif found.change is Change.RECOVERED:
             self._logger.warning("Some nodes are ready again: evictions go on")
-            self._records.all_alive(self._clock.monotonic())
+            self._tracker.restart_grace_periods(self._clock.monotonic())
 
-    async def _spare(self, record: NodeRecord) -> None:
+    async def _remove_taints(self, record: NodeRecord) -> None:
         """Remove the taints by which the pods of a node are evicted."""
         self._tainter.discard(record.zone, record.node.metadata.name)
         await self._write(record.node, without_no_execute(record.node))
@@ -277,7 +279,7 @@ class NodeMonitor:
         if not status or self._writer.is_stale(node):
             return
         if status == READY or self._all_down:
-            await self._spare(record)
+            await self._remove_taints(record)
             return
         taints = no_execute_taints(node, self._writer.timestamp())
         if taints is None:
@@ -303,7 +305,7 @@ class NodeMonitor:
             )
             if not all(answered):
                 for name in names[start + _AT_ONCE :]:
-                    self._watch.requeue(name)
+                    self._handlers.requeue(name)
                 return
 
     async def _try(self, name: str, action: _Action) -> bool:
@@ -311,7 +313,7 @@ class NodeMonitor:
 
         If the action fails, the next look does it again.
         """
-        record = self._records.get(name)
+        record = self._tracker.get(name)
         if record is None:
             return True
         try:
@@ -320,10 +322,10 @@ class NodeMonitor:
             return True  # the watch will say that it is gone
         except Conflict as error:
             self._logger.v(2).info("Node has changed", node=name, err=str(error))
-            self._watch.requeue(name)
+            self._handlers.requeue(name)
         except (APIError, TransportError, ProtocolError) as error:
             self._logger.error("Node not updated", node=name, err=str(error))
-            self._watch.requeue(name)
+            self._handlers.requeue(name)
             return not isinstance(error, TransportError)
         return True
 

@@ -1,7 +1,7 @@
 """pod-garbage-collector-controller: deletes pods that nothing else deletes.
 
-``selection`` chooses the pods (pure functions); ``reconciler`` checks all pods every
-twenty seconds and deletes the chosen ones.
+``decide`` chooses the pods (pure); ``reconciler`` checks all pods every twenty seconds
+and deletes the chosen ones. ``options`` has the flag, ``metrics`` the metrics.
 """
 
 from controller_manager.api.core.v1 import NODES, PODS

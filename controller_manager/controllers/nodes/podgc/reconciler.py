@@ -18,9 +18,7 @@ from controller_manager.client.errors import (
     is_about,
 )
 from controller_manager.control.pods_by_node import PODS_BY_NODE
-from controller_manager.controllers.nodes.podgc.metrics import PodGCMetrics
-from controller_manager.controllers.nodes.podgc.options import PodGCOptions
-from controller_manager.controllers.nodes.podgc.selection import (
+from controller_manager.controllers.nodes.podgc.decide import (
     is_disrupted,
     may_be_collected,
     missing_nodes,
@@ -28,6 +26,8 @@ from controller_manager.controllers.nodes.podgc.selection import (
     terminating_out_of_service,
     unscheduled_terminating,
 )
+from controller_manager.controllers.nodes.podgc.metrics import PodGCMetrics
+from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError

@@ -1,7 +1,8 @@
 """taint-eviction-controller: evicts pods from nodes with NoExecute taints.
 
-``decide`` says whether a pod stays, goes later or goes now (pure functions);
+``decide`` decides whether a pod stays, is evicted later or is evicted now (pure);
 ``controller`` watches nodes and pods, keeps the time of each eviction and evicts.
+``metrics`` has the metrics.
 """
 
 from controller_manager.api.core.v1 import NODES, PODS

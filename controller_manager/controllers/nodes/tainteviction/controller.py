@@ -13,12 +13,12 @@ from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.pod_evictor import PodEvictor
 from controller_manager.control.pods_by_node import PODS_BY_NODE, has_same_node
 from controller_manager.controllers.nodes.tainteviction.decide import (
+    Action,
     Eviction,
     Later,
     Now,
     Stay,
     Taints,
-    Verdict,
     decide,
     is_back,
     no_execute,
@@ -122,10 +122,10 @@ class TaintEviction:
             return DONE
         node = self._nodes.by_key(pod.spec.node_name)
         if node is None:
-            verdict = self._without_node(planned)
+            action = self._without_node(planned)
         else:
-            verdict = self._decide(pod, planned, no_execute(node.spec.taints))
-        match verdict:
+            action = self._decide(pod, planned, no_execute(node.spec.taints))
+        match action:
             case Stay():
                 self._cancel(key)
                 return DONE
@@ -134,9 +134,9 @@ class TaintEviction:
                 wait = eviction.due - self._clock.monotonic()
                 return Done(min(max(wait, _SHORTEST_WAIT), _LONGEST_WAIT))
             case Now():
-                return await self._evict(key, pod, node, verdict)
+                return await self._evict(key, pod, node, action)
 
-    def _decide(self, pod: Pod, planned: Eviction | None, taints: Taints) -> Verdict:
+    def _decide(self, pod: Pod, planned: Eviction | None, taints: Taints) -> Action:
         used = used_tolerations(
             taints, pod.spec.tolerations, compares_numbers=self._compares_numbers
         )
@@ -153,18 +153,18 @@ class TaintEviction:
             self._evictions[key] = replace(planned, is_done=True)
         return True
 
-    def _without_node(self, planned: Eviction | None) -> Verdict:
+    def _without_node(self, planned: Eviction | None) -> Action:
         if planned is None:
             return Stay()
         return when_due(planned, self._clock.monotonic())
 
     async def _evict(
-        self, key: str, pod: Pod, node: Node | None, verdict: Now
+        self, key: str, pod: Pod, node: Node | None, action: Now
     ) -> Outcome:
         """Evict a pod whose time is over, if the API server agrees."""
-        eviction = verdict.eviction
+        eviction = action.eviction
         self._evictions[key] = eviction
-        if verdict.cancels:
+        if action.cancels:
             self._announce(pod.metadata.uid, key, "Cancelling deletion of Pod")
         if node is not None and (wait := await self._must_wait(node, eviction.due)):
             return wait

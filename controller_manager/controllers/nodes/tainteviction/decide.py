@@ -59,7 +59,7 @@ class Now(Struct, frozen=True):
     cancels: bool = False
 
 
-Verdict = Stay | Later | Now
+Action = Stay | Later | Now
 
 
 def no_execute(taints: Iterable[Taint] | None) -> Taints:
@@ -104,7 +104,7 @@ def decide(
     taints: Taints,
     used: Sequence[Toleration] | None,
     now: float,
-) -> Verdict:
+) -> Action:
     """Return what happens to the pod `uid` on a node with these NoExecute taints.
 
     `used` are the tolerations that count, `None` if the pod does not tolerate all the
@@ -124,7 +124,7 @@ def decide(
     return when_due(_postponed(planned, taints, seconds), now)
 
 
-def when_due(planned: Eviction, now: float) -> Verdict:
+def when_due(planned: Eviction, now: float) -> Action:
     """Return whether a planned eviction must wait."""
     return Later(planned) if planned.due > now else Now(planned)
 

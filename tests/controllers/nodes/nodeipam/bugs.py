@@ -3,22 +3,21 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.controllers.nodes.nodeipam.allocator import Allocator
-from controller_manager.controllers.nodes.nodeipam.networks import Network
-from controller_manager.controllers.nodes.nodeipam.range_set import RangeSet
+from controller_manager.controllers.nodes.nodeipam.cidr_set import CIDRSet, Network
+from controller_manager.controllers.nodes.nodeipam.range_allocator import RangeAllocator
 from controller_manager.controllers.nodes.nodeipam.reconciler import NodeIPAMReconciler
 from tests.simulation.planted import Bug
 
 _OLD: Final = "ranges-that-an-old-cache-lacks"
 _FULL: Final = "cluster-is-full-until-a-node-goes"
-_allocate: Final = RangeSet.allocate
+_allocate: Final = CIDRSet.allocate
 
 
 async def _believe_the_cache(_: NodeIPAMReconciler) -> None:
     """Begin with what the cache shows."""
 
 
-def _lowest_first(ranges: RangeSet) -> tuple[Network, int]:
+def _lowest_first(ranges: CIDRSet) -> tuple[Network, int]:
     ranges._next = 0
     return _allocate(ranges)
 
@@ -28,13 +27,13 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, NodeIPAMReconciler, "_take_over", _believe_the_cache, _OLD
     ),
     "forget the ranges that nodes have": Bug(
-        0, Allocator, "hold", lambda *_: False, _OLD
+        0, RangeAllocator, "hold", lambda *_: False, _OLD
     ),
-    "never free a range": Bug(0, Allocator, "release", lambda *_: None, _FULL),
+    "never free a range": Bug(0, RangeAllocator, "release", lambda *_: None, _FULL),
     "let nodes wait for their back-off": Bug(
         0, NodeIPAMReconciler, "_wake", lambda _: None, _FULL
     ),
     "use a freed range at once": Bug(
-        0, RangeSet, "allocate", _lowest_first, "freed-range-rests"
+        0, CIDRSet, "allocate", _lowest_first, "freed-range-rests"
     ),
 }

@@ -5,14 +5,16 @@ from typing import Final
 
 from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.nodes.nodelifecycle import (
+    handlers,
     monitor,
-    scheduling,
-    watching,
+    no_schedule,
 )
-from controller_manager.controllers.nodes.nodelifecycle.health import Signs
 from controller_manager.controllers.nodes.nodelifecycle.monitor import NodeMonitor
-from controller_manager.controllers.nodes.nodelifecycle.records import Records
-from controller_manager.controllers.nodes.nodelifecycle.tainter import Tainter
+from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
+    NoExecuteTainter,
+)
+from controller_manager.controllers.nodes.nodelifecycle.node_health import NodeHealth
+from controller_manager.controllers.nodes.nodelifecycle.tracker import NodeTracker
 from tests.simulation.planted import Bug
 
 _DIES: Final = "node-dies-and-comes-back"
@@ -27,8 +29,10 @@ async def _renews_no_lease(_: NodeMonitor, __: str) -> bool:
     return False
 
 
-def _silent_since_ever(_: Signs | None, __: Node, now: float, ___: float) -> Signs:
-    return Signs(now - 1e6, posted=True, heartbeat=None)
+def _silent_since_ever(
+    _: NodeHealth | None, __: Node, now: float, ___: float
+) -> NodeHealth:
+    return NodeHealth(now - 1e6, posted=True, heartbeat=None)
 
 
 BUGS: Final[Mapping[str, Bug]] = {
@@ -43,13 +47,13 @@ BUGS: Final[Mapping[str, Bug]] = {
         "node-is-back-before-its-turn",
     ),
     "take what was never seen for silence": Bug(
-        0, watching, "observe", _silent_since_ever, _DIES
+        0, handlers, "observe", _silent_since_ever, _DIES
     ),
-    "never find a dead node": Bug(0, Records, "due", lambda *_: [], _DIES),
+    "never find a dead node": Bug(0, NodeTracker, "due", lambda *_: [], _DIES),
     "let new pods on a dead node": Bug(
-        0, scheduling, "no_schedule_taints", lambda *_: None, _DIES
+        0, no_schedule, "no_schedule_taints", lambda *_: None, _DIES
     ),
-    "never evict": Bug(0, Tainter, "add", lambda *_: None, _DIES),
+    "never evict": Bug(0, NoExecuteTainter, "add", lambda *_: None, _DIES),
     "keep the taints of a node that is back": Bug(
         0, monitor, "without_no_execute", lambda _: None, _DIES
     ),

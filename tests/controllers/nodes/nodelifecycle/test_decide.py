@@ -13,12 +13,12 @@ from controller_manager.api.core.v1 import (
     NodeSpec,
     NodeStatus,
 )
-from controller_manager.controllers.nodes.nodelifecycle.health import (
-    Signs,
+from controller_manager.controllers.nodes.nodelifecycle.no_schedule import labels_to_set
+from controller_manager.controllers.nodes.nodelifecycle.node_health import (
+    NodeHealth,
     observe,
     unknown_conditions,
 )
-from controller_manager.controllers.nodes.nodelifecycle.labels import labels_to_set
 from controller_manager.controllers.nodes.nodelifecycle.taints import (
     has_opposite,
     no_execute_taints,
@@ -26,7 +26,7 @@ from controller_manager.controllers.nodes.nodelifecycle.taints import (
     taints_json,
     without_no_execute,
 )
-from controller_manager.controllers.nodes.nodelifecycle.zones import (
+from controller_manager.controllers.nodes.nodelifecycle.topology import (
     Change,
     Count,
     Disruption,
@@ -214,32 +214,32 @@ def test_the_conditions_of_a_silent_node_become_unknown(
 @pytest.mark.parametrize(
     ("known", "node", "expected"),
     [
-        (None, make_node(), Signs(93.0, posted=False, heartbeat=None)),
-        (None, make_node(Ready="True"), Signs(100.0, posted=True, heartbeat=BORN)),
+        (None, make_node(), NodeHealth(93.0, posted=False, heartbeat=None)),
+        (None, make_node(Ready="True"), NodeHealth(100.0, posted=True, heartbeat=BORN)),
         (
-            Signs(50.0, posted=True, heartbeat=BORN),
+            NodeHealth(50.0, posted=True, heartbeat=BORN),
             make_node(Ready="True"),
-            Signs(50.0, posted=True, heartbeat=BORN),
+            NodeHealth(50.0, posted=True, heartbeat=BORN),
         ),
         (
-            Signs(50.0, posted=True, heartbeat="2027-01-01T00:00:00Z"),
+            NodeHealth(50.0, posted=True, heartbeat="2027-01-01T00:00:00Z"),
             make_node(Ready="True"),
-            Signs(100.0, posted=True, heartbeat=BORN),
+            NodeHealth(100.0, posted=True, heartbeat=BORN),
         ),
         (
-            Signs(50.0, posted=False, heartbeat=None),
+            NodeHealth(50.0, posted=False, heartbeat=None),
             make_node(),
-            Signs(50.0, posted=False, heartbeat=None),
+            NodeHealth(50.0, posted=False, heartbeat=None),
         ),
         (
-            Signs(50.0, posted=True, heartbeat=BORN),
+            NodeHealth(50.0, posted=True, heartbeat=BORN),
             make_node(),
-            Signs(100.0, posted=False, heartbeat=None),
+            NodeHealth(100.0, posted=False, heartbeat=None),
         ),
     ],
 )
 def test_a_new_heartbeat_is_a_sign_of_life(
-    known: Signs | None, node: Node, expected: Signs
+    known: NodeHealth | None, node: Node, expected: NodeHealth
 ) -> None:
     """Whatever the clock of the node says; it was seen now, at 100 seconds."""
     assert observe(known, node, 100.0, 7.0) == expected

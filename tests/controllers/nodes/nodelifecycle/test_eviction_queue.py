@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from controller_manager.controllers.nodes.nodelifecycle.eviction_queue import (
+from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
     EvictionQueue,
 )
 

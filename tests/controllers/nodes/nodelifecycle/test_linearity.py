@@ -6,15 +6,15 @@ import time
 import pytest
 
 from controller_manager.api.core.v1 import Node, NodeCondition, NodeMeta, NodeStatus
-from controller_manager.controllers.nodes.nodelifecycle.health import (
-    GracePeriods,
-    Signs,
-)
 from controller_manager.controllers.nodes.nodelifecycle.monitor import NodeMonitor
-from controller_manager.controllers.nodes.nodelifecycle.records import (
+from controller_manager.controllers.nodes.nodelifecycle.node_health import (
+    GracePeriods,
+    NodeHealth,
+)
+from controller_manager.controllers.nodes.nodelifecycle.tracker import (
     READY,
     NodeRecord,
-    Records,
+    NodeTracker,
 )
 from tests.benchmarks.renewals import Renewals
 from tests.clusters import Cluster
@@ -28,15 +28,15 @@ from tests.controllers.nodes.nodelifecycle.fixtures import (
 GRACE = GracePeriods(startup=60, monitor=50)
 
 
-def _records(count: int) -> Records:
+def _records(count: int) -> NodeTracker:
     """Return the records of healthy nodes that were seen at 0 seconds."""
-    records = Records(GRACE)
+    records = NodeTracker(GRACE)
     ready = NodeStatus(conditions=(NodeCondition(type="Ready", status="True"),))
     for number in range(count):
         node = Node(metadata=NodeMeta(name=f"n{number}"), status=ready)
-        record = NodeRecord(node, Signs(0.0, posted=True, heartbeat=None))
+        record = NodeRecord(node, NodeHealth(0.0, posted=True, heartbeat=None))
         records.add(record)
-        records.judged(record, READY)
+        records.set_status(record, READY)
     return records
 
 
@@ -95,13 +95,13 @@ async def test_a_look_at_a_quiet_cluster_looks_at_no_node(
 ) -> None:
     """After the first look, only those whose grace period is over."""
     looked: list[int] = []
-    judge = NodeMonitor._judge
+    judge = NodeMonitor._check_health
 
     async def counting(self: NodeMonitor, names: list[str]) -> list[str]:
         looked.append(len(names))
         return await judge(self, names)
 
-    monkeypatch.setattr(NodeMonitor, "_judge", counting)
+    monkeypatch.setattr(NodeMonitor, "_check_health", counting)
     names = [f"n{number}" for number in range(20)]
     for name in names:
         add_node(cluster, name)

@@ -10,11 +10,11 @@ from controller_manager.api.core.v1 import (
     NodeStatus,
 )
 from controller_manager.controllers.nodes.tainteviction.decide import (
+    Action,
     Eviction,
     Later,
     Now,
     Stay,
-    Verdict,
     decide,
     is_back,
     no_execute,
@@ -129,7 +129,7 @@ def test_a_pod_stays_or_goes_later_or_goes_now(
     planned: Eviction | None,
     taints: tuple[Taint, ...],
     used: list[Toleration] | None,
-    expected: Verdict,
+    expected: Action,
 ) -> None:
     """At the time 10."""
     assert decide(planned, "u", taints, used, 10.0) == expected

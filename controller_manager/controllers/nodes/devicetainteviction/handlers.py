@@ -17,7 +17,7 @@ from controller_manager.controllers.nodes.devicetainteviction.claims import (
     Claims,
     pool_of,
 )
-from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+from controller_manager.controllers.nodes.devicetainteviction.decide import (
     DeviceName,
 )
 from controller_manager.informers.informer import Handler
@@ -28,7 +28,7 @@ Taints = dict[str, tuple[DeviceTaint, ...]]
 _NOTHING: Final[Taints] = {}
 
 
-class DeviceWatch:
+class DeviceHandlers:
     """Calls `look_at` for the pods whose devices may have other taints now.
 
     A change of a slice concerns only the claims of devices whose taints have changed,

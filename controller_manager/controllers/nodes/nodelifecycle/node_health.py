@@ -23,8 +23,8 @@ _REASONS: Final = (_STOPPED, _NEVER)
 """The reasons of conditions that are Unknown because a node is silent."""
 
 
-class Signs(Struct, frozen=True):
-    """The last signs of life of a node that this process has seen.
+class NodeHealth(Struct, frozen=True):
+    """The last health of life of a node that this process has seen.
 
     `seen_at` is in seconds of the monotonic clock. `heartbeat` is that of the
     condition Ready, `None` without one.
@@ -73,8 +73,8 @@ def is_silent(node: Node) -> bool:
     )
 
 
-def observe(known: Signs | None, node: Node, now: float, age: float) -> Signs:
-    """Return the signs of life after a look at a node.
+def observe(known: NodeHealth | None, node: Node, now: float, age: float) -> NodeHealth:
+    """Return the health of life after a look at a node.
 
     A node with a status has given one when it is first seen: a manager that has just
     started has seen nothing yet, and does not take that for silence. A node that never
@@ -85,10 +85,10 @@ def observe(known: Signs | None, node: Node, now: float, age: float) -> Signs:
     posted = condition is not None
     heartbeat = condition.last_heartbeat_time if condition is not None else None
     if known is None:
-        return Signs(now if posted else now - max(age, 0.0), posted, heartbeat)
+        return NodeHealth(now if posted else now - max(age, 0.0), posted, heartbeat)
     if (known.posted, known.heartbeat) == (posted, heartbeat):
         return known
-    return Signs(now, posted, heartbeat)
+    return NodeHealth(now, posted, heartbeat)
 
 
 def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:

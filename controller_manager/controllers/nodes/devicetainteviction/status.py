@@ -27,7 +27,7 @@ from controller_manager.controllers.nodes.devicetainteviction.conditions import 
     counts_pods,
     is_simulated,
 )
-from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+from controller_manager.controllers.nodes.devicetainteviction.decide import (
     name_of,
     selects,
 )

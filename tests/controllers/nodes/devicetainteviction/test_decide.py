@@ -18,7 +18,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintSelector,
 )
 from controller_manager.api.meta import PartialMetadata
-from controller_manager.controllers.nodes.devicetainteviction.evictions import (
+from controller_manager.controllers.nodes.devicetainteviction.decide import (
     DeviceName,
     Origin,
     Reason,

@@ -4,18 +4,18 @@ from ipaddress import ip_network
 
 import pytest
 
-from controller_manager.controllers.nodes.nodeipam.range_set import RangeSet
+from controller_manager.controllers.nodes.nodeipam.cidr_set import CIDRSet
 
 
-def made(network: str, mask_size: int, *held: str) -> RangeSet:
+def made(network: str, mask_size: int, *held: str) -> CIDRSet:
     """Return the ranges of a network, some of which are held."""
-    ranges = RangeSet(ip_network(network), mask_size)
+    ranges = CIDRSet(ip_network(network), mask_size)
     for each in held:
         ranges.occupy(ip_network(each))
     return ranges
 
 
-def allocated(ranges: RangeSet, count: int) -> list[str]:
+def allocated(ranges: CIDRSet, count: int) -> list[str]:
     """Return the next ranges."""
     return [str(ranges.allocate()[0]) for _ in range(count)]
 

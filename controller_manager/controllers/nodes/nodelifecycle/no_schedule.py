@@ -1,17 +1,37 @@
-"""Keeps new pods away from nodes by their conditions, and labels nodes."""
+"""Writes the NoSchedule taints of nodes by their conditions, and the beta labels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import labels_of
 from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.controllers.nodes.nodelifecycle.labels import labels_to_set
+from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
 from controller_manager.controllers.nodes.nodelifecycle.taints import no_schedule_taints
-from controller_manager.controllers.nodes.nodelifecycle.writes import NodeWriter
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers
+
+_BETA_OF: Final = {
+    "kubernetes.io/os": "beta.kubernetes.io/os",
+    "kubernetes.io/arch": "beta.kubernetes.io/arch",
+}
+"""The beta label of each stable label, which is the source of truth."""
+
+
+def labels_to_set(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the beta labels that are missing or wrong, with their right values.
+
+    Without the stable label, its beta label stays as it is. Upstream:
+    reconcileNodeLabels.
+    """
+    return {
+        beta: labels[stable]
+        for stable, beta in _BETA_OF.items()
+        if stable in labels and labels.get(beta) != labels[stable]
+    }
+
 
 _WORKERS = 8
 _STALE = Requeue(0.05, "the cache does not show the last write yet")
@@ -19,7 +39,7 @@ _CONFLICT = Requeue(0.05, "the cache does not show the last change yet")
 """A retry at once, as after other errors, would only be refused again."""
 
 
-class SchedulingTaints:
+class NoScheduleTainter:
     """Writes the NoSchedule taints and the beta labels of one node at a time.
 
     Both go into one patch, if both change. Upstream: doNodeProcessingPassWorker, which

@@ -7,11 +7,11 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Node
-from controller_manager.controllers.nodes.nodelifecycle.health import (
+from controller_manager.controllers.nodes.nodelifecycle.node_health import (
     GracePeriods,
-    Signs,
+    NodeHealth,
 )
-from controller_manager.controllers.nodes.nodelifecycle.zones import (
+from controller_manager.controllers.nodes.nodelifecycle.topology import (
     Count,
     is_excluded,
     zone_of,
@@ -21,7 +21,7 @@ READY: Final = "True"
 
 
 class NodeRecord(Struct):
-    """One node: its last version, its signs of life, and its status.
+    """One node: its last version, its health of life, and its status.
 
     `renewed_at` is when this process saw that the lease was renewed, in seconds of the
     monotonic clock, and `renewed` what the lease says; `heard_at` is the same, but
@@ -30,7 +30,7 @@ class NodeRecord(Struct):
     """
 
     node: Node
-    signs: Signs
+    health: NodeHealth
     renewed_at: float = 0.0
     renewed: str | None = None
     heard_at: float | None = None
@@ -43,14 +43,14 @@ class NodeRecord(Struct):
     @property
     def seen_at(self) -> float:
         """When the node last gave a sign of life."""
-        return max(self.signs.seen_at, self.renewed_at)
+        return max(self.health.seen_at, self.renewed_at)
 
     def dies_at(self, grace: GracePeriods) -> float:
         """When the node counts as dead without another sign of life."""
-        return self.seen_at + grace.of(posted=self.signs.posted)
+        return self.seen_at + grace.of(posted=self.health.posted)
 
 
-class Records:
+class NodeTracker:
     """All known nodes.
 
     A renewed lease only changes two attributes of a record. A heap tells which nodes
@@ -99,17 +99,17 @@ class Records:
             record.renewed = renew_time
             record.renewed_at = record.heard_at = now
 
-    def all_alive(self, now: float) -> None:
+    def restart_grace_periods(self, now: float) -> None:
         """Give every node a full grace period from now on."""
         for record in self._by_name.values():
             record.renewed_at = now
 
-    def forgive(self, seconds: float, now: float) -> None:
+    def discount_pause(self, seconds: float, now: float) -> None:
         """Do not count the last seconds as silence: nobody has listened."""
         for record in self._by_name.values():
             record.renewed_at = min(record.seen_at + seconds, now)
 
-    def judged(self, record: NodeRecord, status: str) -> None:
+    def set_status(self, record: NodeRecord, status: str) -> None:
         """Set the status of a node, and count it in its zone."""
         name = record.node.metadata.name
         record.ready = status
@@ -119,7 +119,7 @@ class Records:
             self._count(record)
         if status == READY:
             self.unhealthy.pop(name, None)
-            self._watch(record)
+            self._push_deadline(record)
         else:
             self.unhealthy[name] = None
 
@@ -135,14 +135,14 @@ class Records:
             if record.dies_at(self._grace) < now:
                 found.append(name)
             elif record.ready == READY:
-                self._watch(record)
+                self._push_deadline(record)
         return found
 
     def counts(self) -> Mapping[str, Count]:
         """Return the number of healthy and unhealthy nodes of each zone."""
         return {zone: Count(*each) for zone, each in self._counts.items()}
 
-    def _watch(self, record: NodeRecord) -> None:
+    def _push_deadline(self, record: NodeRecord) -> None:
         if not record.in_heap:
             record.in_heap = True
             entry = (record.dies_at(self._grace), record.node.metadata.name)

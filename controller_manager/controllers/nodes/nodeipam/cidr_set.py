@@ -1,9 +1,34 @@
-"""The ranges for nodes of one range of the cluster (ipam/cidrset/cidr_set.go)."""
+"""The ranges for nodes within one range of the cluster (ipam/cidrset/cidr_set.go).
 
-from ipaddress import IPv4Address, IPv6Address, ip_network
+`parse_network` reads a range as upstream does (ParseCIDRSloppy).
+"""
+
+import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final
 
-from controller_manager.controllers.nodes.nodeipam.networks import Network, overlap
+Network = IPv4Network | IPv6Network
+
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])")
+_MASK_SIZE: Final = re.compile(r"/[0-9]{1,3}$")
+
+
+def parse_network(text: str) -> Network:
+    """Return a range; bits of its address beyond the mask are ignored.
+
+    Numbers of an IPv4 address may have leading zeros; they are decimal. Raises
+    ValueError for anything else than an address, a slash and a mask size.
+    """
+    if _MASK_SIZE.search(text) is None:
+        msg = f"{text!r} has no mask size"
+        raise ValueError(msg)
+    return ip_network(_LEADING_ZEROS.sub("", text), strict=False)
+
+
+def overlap(one: Network, other: Network) -> bool:
+    """Tell whether two ranges have an address in common."""
+    return one.version == other.version and one.overlaps(other)
+
 
 _MANY: Final = 255
 _ONE_MORE: Final = bytes(min(count + 1, _MANY) for count in range(256))
@@ -13,7 +38,7 @@ _ONE_LESS: Final = bytes(
 """What becomes of each number of holders. A range that 255 have held stays taken."""
 
 
-class RangeSet:
+class CIDRSet:
     """Equal parts of a range of the cluster, and how many hold each of them.
 
     Normally one node holds a range, or nobody. Several hold it if somebody has given it

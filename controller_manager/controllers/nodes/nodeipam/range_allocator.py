@@ -4,20 +4,23 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from controller_manager.controllers.nodes.nodeipam.cidr_set import (
+    CIDRSet,
+    Network,
+    overlap,
+)
 from controller_manager.controllers.nodes.nodeipam.metrics import NodeIPAMMetrics
-from controller_manager.controllers.nodes.nodeipam.networks import Network, overlap
-from controller_manager.controllers.nodes.nodeipam.range_set import RangeSet
-from controller_manager.controllers.nodes.nodeipam.settings import Settings
+from controller_manager.controllers.nodes.nodeipam.options import Settings
 
 
-class Holding(Struct, frozen=True):
+class NodeRanges(Struct, frozen=True):
     """The ranges that a node has, or that are reserved for it."""
 
     uid: str
     ranges: tuple[Network, ...]
 
 
-class Allocator:
+class RangeAllocator:
     """The ranges of all nodes, by the nodes' names.
 
     A node holds its ranges until `release`. A range of one node is never reserved for
@@ -28,9 +31,9 @@ class Allocator:
         """Take the ranges of the cluster; those of its services are never free."""
         self._metrics = metrics
         self._sets = [
-            RangeSet(each.network, each.mask_size) for each in settings.cluster
+            CIDRSet(each.network, each.mask_size) for each in settings.cluster
         ]
-        self._holdings: dict[str, Holding] = {}
+        self._assigned: dict[str, NodeRanges] = {}
         for each in self._sets:
             metrics.made(each)
         for network in settings.services:
@@ -44,17 +47,17 @@ class Allocator:
     @property
     def names(self) -> Sequence[str]:
         """The names of the nodes that hold ranges."""
-        return tuple(self._holdings)
+        return tuple(self._assigned)
 
-    def holding(self, name: str) -> Holding | None:
+    def ranges_of(self, name: str) -> NodeRanges | None:
         """Return what a node holds, `None` for nothing."""
-        return self._holdings.get(name)
+        return self._assigned.get(name)
 
     def is_outside(self, network: Network) -> bool:
         """Tell whether a range is outside the cluster's ranges."""
         return not any(overlap(each.network, network) for each in self._sets)
 
-    def reserve(self, name: str, uid: str) -> Holding | None:
+    def reserve(self, name: str, uid: str) -> NodeRanges | None:
         """Give a node a range of each family; return `None` if a family has none left.
 
         Then the node gets no range at all. Upstream loses the range of the first family
@@ -68,27 +71,27 @@ class Allocator:
             self._metrics.tried(each, tries)
             self._metrics.occupied(each, 1)
             found.append(network)
-        self._holdings[name] = holding = Holding(uid, tuple(found))
-        return holding
+        self._assigned[name] = assigned = NodeRanges(uid, tuple(found))
+        return assigned
 
-    def hold(self, name: str, holding: Holding) -> bool:
+    def hold(self, name: str, assigned: NodeRanges) -> bool:
         """Note the ranges that a node has, in the place of what it held.
 
         Returns whether somebody else, the services or a node, holds a part of them.
         """
-        former = self._holdings.get(name)
-        if former == holding:
+        former = self._assigned.get(name)
+        if former == assigned:
             return False
         if former is not None:
             self.release(name)
-        self._holdings[name] = holding
-        shared = [each for each in holding.ranges if self._occupy(each)]
+        self._assigned[name] = assigned
+        shared = [each for each in assigned.ranges if self._occupy(each)]
         return bool(shared)
 
     def release(self, name: str) -> None:
         """Free what a node holds."""
-        holding = self._holdings.pop(name, None)
-        for network in holding.ranges if holding else ():
+        assigned = self._assigned.pop(name, None)
+        for network in assigned.ranges if assigned else ():
             for each in self._sets:
                 if freed := each.release(network):
                     self._metrics.freed(each, freed)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from controller_manager.controllers.nodes.nodeipam.networks import parse_network
-from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
-from controller_manager.controllers.nodes.nodeipam.settings import (
+from controller_manager.controllers.nodes.nodeipam.cidr_set import parse_network
+from controller_manager.controllers.nodes.nodeipam.options import (
     ClusterRange,
+    NodeIPAMOptions,
     Settings,
     read_settings,
 )

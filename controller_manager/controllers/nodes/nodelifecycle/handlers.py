@@ -7,12 +7,12 @@ from controller_manager.api.coordination.v1 import LEASE_RENEWALS, LeaseRenewal
 from controller_manager.api.core.v1 import NODES, Node, NodeMeta
 from controller_manager.api.times import parse_time
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.nodes.nodelifecycle.health import observe
-from controller_manager.controllers.nodes.nodelifecycle.records import (
+from controller_manager.controllers.nodes.nodelifecycle.node_health import observe
+from controller_manager.controllers.nodes.nodelifecycle.topology import zone_of
+from controller_manager.controllers.nodes.nodelifecycle.tracker import (
     NodeRecord,
-    Records,
+    NodeTracker,
 )
-from controller_manager.controllers.nodes.nodelifecycle.zones import zone_of
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 
@@ -20,19 +20,19 @@ NODE_LEASES: Final = "kube-node-lease"
 """The namespace of the leases of nodes; a lease has the name of its node."""
 
 
-class NodeWatch:
+class NodeHandlers:
     """Notes which nodes have changed, and when each lease was renewed.
 
     A heartbeat of a node costs one comparison. It notes nothing before `start`: a
     manager that does not lead remembers nothing.
     """
 
-    def __init__(self, context: ControllerContext, records: Records) -> None:
+    def __init__(self, context: ControllerContext, records: NodeTracker) -> None:
         """Take the context, and watch nodes and leases."""
         self._clock = context.clock
         self._server_clock = context.server_clock
         self._recorder = context.recorder
-        self._records = records
+        self._tracker = records
         self._nodes = context.lister(NODES)
         self._leases = context.lister(LEASE_RENEWALS)
         self._changed: dict[str, None] = {}
@@ -75,9 +75,9 @@ class NodeWatch:
     def _update(self, name: str, forget: Callable[[NodeRecord], None]) -> bool:
         """Make, update or remove the record of a node; tell whether it exists."""
         node = self._nodes.by_key(name)
-        record = self._records.get(name)
+        record = self._tracker.get(name)
         if record is not None and not _is_same(record.node, node):
-            self._records.remove(name)
+            self._tracker.remove(name)
             self._event(record.node, "RemovingNode", f"Removing Node {name} from")
             forget(record)
             record = None
@@ -88,14 +88,14 @@ class NodeWatch:
             self._add(node, now)
         else:
             record.node = node
-            record.signs = observe(record.signs, node, now, 0)
+            record.health = observe(record.health, node, now, 0)
         return True
 
     def _add(self, node: Node, now: float) -> None:
         name = node.metadata.name
         record = NodeRecord(node, observe(None, node, now, self._age(node)))
         record.zone = zone_of(node)
-        self._records.add(record)
+        self._tracker.add(record)
         lease = self._leases.get(NODE_LEASES, name)
         if lease is not None:
             # Nobody knows when: it counts from now on, but not as a change.
@@ -123,7 +123,7 @@ class NodeWatch:
         metadata = lease.metadata
         if metadata.namespace == NODE_LEASES:
             now = self._clock.monotonic()
-            self._records.renewed(metadata.name, lease.spec.renew_time, now)
+            self._tracker.renewed(metadata.name, lease.spec.renew_time, now)
 
 
 def _is_same(old: Node, new: Node | None) -> bool:
