@@ -1,1 +1,5 @@
-"""Devices, and the claims to them (WG Device Management)."""
+"""Controllers of devices that pods claim (WG Device Management).
+
+``resourceclaim`` creates and reserves claims; ``resourcepoolstatusrequest`` reports the
+available devices of pools.
+"""

@@ -1,10 +1,14 @@
-"""resourceclaim-controller: makes and reserves claims to devices for pods.
+"""resourceclaim-controller: creates and reserves claims to devices for pods.
 
-``consumers`` says which claims pods and groups of pods want, ``names`` how they are
-found, ``creation`` what a claim from a template looks like, ``reservations`` what
-becomes of a claim (pure functions); ``making`` creates claims and notes their names,
-``reserving`` reserves them; ``pods``, ``groups`` and ``claims`` sync one object each;
-``watching`` finds what a change concerns; ``controller`` has the queue.
+``controller`` has the queue; ``pods``, ``pod_groups`` and ``claims`` sync one object
+each; ``handlers`` finds the keys that a change concerns. ``create`` creates claims and
+writes their names into the status of their consumers; ``reservations`` reserves and
+releases claims; ``apply`` patches and deletes claims. ``tracker`` keeps the uids of
+deleted pods.
+
+These parts are pure: ``consumers`` lists the claims that pods and groups of pods want;
+``claim_template`` makes the body of a claim; ``indexes`` has the indexes of pods and
+claims. ``options`` has the feature gates and the flag, ``metrics`` the metrics.
 """
 
 from controller_manager.api.core.v1 import PODS
@@ -13,7 +17,7 @@ from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.controllers.resource.resourceclaim import gates
+from controller_manager.controllers.resource.resourceclaim import options
 from controller_manager.controllers.resource.resourceclaim.options import (
     ResourceClaimOptions,
 )
@@ -40,8 +44,8 @@ CONTROLLER = Descriptor(
         ),
     ),
     options=ResourceClaimOptions,
-    gates=(gates.WORKLOAD_CLAIMS, gates.ADMIN_ACCESS),
-    requires_gates=(gates.DYNAMIC_ALLOCATION,),
+    gates=(options.WORKLOAD_CLAIMS, options.ADMIN_ACCESS),
+    requires_gates=(options.DYNAMIC_ALLOCATION,),
     permissions=(
         allow(PODS, "get", "list", "watch"),
         allow(PODS, "update", subresource="finalizers"),

@@ -14,21 +14,21 @@ from controller_manager.api.owners import controller_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.errors import NotFound, is_about
+from controller_manager.controllers.resource.resourceclaim.apply import ClaimWriter
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     POD,
     POD_GROUP,
     is_done,
 )
-from controller_manager.controllers.resource.resourceclaim.gone import GonePods
-from controller_manager.controllers.resource.resourceclaim.groups import Groups
+from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
 from controller_manager.controllers.resource.resourceclaim.reservations import (
+    Reserver,
     is_left_over,
     other_finalizers,
     release,
     reserved_for,
 )
-from controller_manager.controllers.resource.resourceclaim.reserving import Reserver
-from controller_manager.controllers.resource.resourceclaim.writing import ClaimWriter
+from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 
@@ -45,8 +45,8 @@ class ClaimSync:
         self,
         context: ControllerContext,
         reserver: Reserver,
-        groups: Groups,
-        gone: GonePods,
+        groups: PodGroups,
+        gone: DeletedPods,
     ) -> None:
         """Take the caches, and the pods that are known to be gone."""
         self._client = context.client

@@ -5,26 +5,26 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS
 from controller_manager.controllers.resource.resourceclaim.claims import ClaimSync
-from controller_manager.controllers.resource.resourceclaim.gone import GonePods
-from controller_manager.controllers.resource.resourceclaim.groups import Groups
-from controller_manager.controllers.resource.resourceclaim.making import ClaimMaker
+from controller_manager.controllers.resource.resourceclaim.create import ClaimCreator
+from controller_manager.controllers.resource.resourceclaim.handlers import (
+    CLAIM,
+    GROUP,
+    POD,
+    ClaimHandlers,
+)
+from controller_manager.controllers.resource.resourceclaim.indexes import (
+    CLAIMS_BY_KIND,
+)
 from controller_manager.controllers.resource.resourceclaim.metrics import (
     ResourceClaimMetrics,
-)
-from controller_manager.controllers.resource.resourceclaim.names import (
-    CLAIMS_BY_KIND,
 )
 from controller_manager.controllers.resource.resourceclaim.options import (
     ResourceClaimOptions,
 )
+from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
 from controller_manager.controllers.resource.resourceclaim.pods import PodSync
-from controller_manager.controllers.resource.resourceclaim.reserving import Reserver
-from controller_manager.controllers.resource.resourceclaim.watching import (
-    CLAIM,
-    GROUP,
-    POD,
-    ClaimWatch,
-)
+from controller_manager.controllers.resource.resourceclaim.reservations import Reserver
+from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
 from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
@@ -48,11 +48,11 @@ class ResourceClaimController:
         """Take the context; watch pods, claims and templates."""
         self._context = context
         self._queue = context.queue("resource_claim")
-        gone = GonePods()
-        maker = ClaimMaker(context)
-        groups = Groups(context, maker)
+        gone = DeletedPods()
+        creator = ClaimCreator(context)
+        groups = PodGroups(context, creator)
         reserver = Reserver(context)
-        pods = PodSync(context, maker, reserver, groups)
+        pods = PodSync(context, creator, reserver, groups)
         claims = ClaimSync(context, reserver, groups, gone)
         self._syncs: Mapping[str, Callable[[str], Awaitable[Outcome]]] = {
             POD: pods.sync,
@@ -68,8 +68,10 @@ class ResourceClaimController:
             CLAIM: self._claims.by_key,
         }
         context.metrics.of(ResourceClaimMetrics).count(self._claims)
-        self._maker = maker
-        self._watch = ClaimWatch(context, self._queue.add, gone, pods, groups, maker)
+        self._creator = creator
+        self._watch = ClaimHandlers(
+            context, self._queue.add, gone, pods, groups, creator
+        )
 
     def workers(self) -> Controller:
         """Return the workers, not yet running."""
@@ -93,7 +95,7 @@ class ResourceClaimController:
 
         A pod may have gone while nobody led, so all claims are looked at.
         """
-        self._maker.start_leading()
+        self._creator.start_leading()
         each = self._context.one_by_one
         yield from each(self._pods.all(), self._watch.pod_changed)
         yield from each(self._groups.all(), self._watch.group_changed)

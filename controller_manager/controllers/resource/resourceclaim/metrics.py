@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
-from controller_manager.controllers.resource.resourceclaim.names import (
+from controller_manager.controllers.resource.resourceclaim.indexes import (
     CLAIMS_BY_KIND,
     kind_value,
 )

@@ -22,15 +22,17 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
     of_pod,
     shares,
 )
-from controller_manager.controllers.resource.resourceclaim.groups import Groups
-from controller_manager.controllers.resource.resourceclaim.making import (
-    ClaimMaker,
-    NotMade,
-    why,
+from controller_manager.controllers.resource.resourceclaim.create import (
+    ClaimCreator,
+    ClaimNotCreated,
+    event_text,
 )
-from controller_manager.controllers.resource.resourceclaim.names import owner_uid
-from controller_manager.controllers.resource.resourceclaim.reservations import reserve
-from controller_manager.controllers.resource.resourceclaim.reserving import Reserver
+from controller_manager.controllers.resource.resourceclaim.indexes import owner_uid
+from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
+from controller_manager.controllers.resource.resourceclaim.reservations import (
+    Reserver,
+    reserve,
+)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 
@@ -44,16 +46,16 @@ class PodSync:
     def __init__(
         self,
         context: ControllerContext,
-        maker: ClaimMaker,
+        creator: ClaimCreator,
         reserver: Reserver,
-        groups: Groups,
+        groups: PodGroups,
     ) -> None:
         """Take the caches of pods and claims, and what makes and reserves claims."""
         self._client = context.client
         self._recorder = context.recorder
         self._pods = context.lister(PODS)
         self._claims = context.lister(RESOURCE_CLAIMS)
-        self._maker = maker
+        self._creator = creator
         self._groups = groups
         self._reserver = reserver
 
@@ -86,12 +88,12 @@ class PodSync:
         pod = self._pods.by_key(key)
         if pod is None or is_deleting(pod) or not self.needs_work(pod):
             return DONE
-        stored = await self._read(pod) if self._is_doubtful(pod) else pod
+        stored = await self._read(pod) if self._must_read(pod) else pod
         if stored is not None:
-            await self._serve(stored)
+            await self._give_claims(stored)
         return DONE
 
-    def _is_doubtful(self, pod: Pod) -> bool:
+    def _must_read(self, pod: Pod) -> bool:
         """Tell whether to read a pod from the API server before claims are made for it.
 
         Most pods want claims before they have a node: one request less for them.
@@ -99,9 +101,9 @@ class PodSync:
         consumer = of_pod(pod)
         if all(map(consumer.is_noted, consumer.wanted)):
             return False
-        return bool(pod.spec.node_name) or self._maker.must_ask(consumer)
+        return bool(pod.spec.node_name) or self._creator.must_ask(consumer)
 
-    async def _serve(self, pod: Pod) -> None:
+    async def _give_claims(self, pod: Pod) -> None:
         consumer = of_pod(pod)
         names: dict[str, str | None] = {}
         for each in consumer.wanted:
@@ -109,7 +111,7 @@ class PodSync:
             if name is not None and name != consumer.name_of(each):
                 names[each.name] = name
         if names:
-            await self._maker.note(consumer, names)
+            await self._creator.note(consumer, names)
         if pod.spec.node_name:
             await self._reserve(pod, {**consumer.noted, **names})
 
@@ -140,9 +142,9 @@ class PodSync:
         if self._is_shared(pod, entry):
             return self._shared_claim(pod, entry) or consumer.name_of(entry)
         try:
-            return await self._maker.make(consumer, entry)
-        except (NotMade, APIError, ProtocolError, TransportError) as error:
-            message = f"PodResourceClaim {entry.name}: {why(error)}"
+            return await self._creator.make(consumer, entry)
+        except (ClaimNotCreated, APIError, ProtocolError, TransportError) as error:
+            message = f"PodResourceClaim {entry.name}: {event_text(error)}"
             reason = "FailedResourceClaimCreation"
             self._recorder.event(PODS, pod, WARNING, reason, message)
             raise
@@ -188,4 +190,4 @@ class PodSync:
 
     def _shared_claim(self, pod: Pod, entry: PodResourceClaim) -> str | None:
         group = self._groups.of(pod)
-        return None if group is None else self._maker.made_for(group, entry)
+        return None if group is None else self._creator.made_for(group, entry)

@@ -1,14 +1,14 @@
-"""resourcepoolstatusrequest-controller: says how many devices of pools are available.
+"""resourcepoolstatusrequest-controller: reports the available devices of pools.
 
-``pools`` counts the devices (pure functions); ``reconciler`` answers requests, and
-deletes them some time later.
+``status`` counts the devices (pure); ``reconciler`` writes the status of requests, and
+deletes them some time later. ``options`` has the feature gate, ``metrics`` the metrics.
 """
 
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1alpha3 import (
     RESOURCE_POOL_STATUS_REQUESTS,
 )
-from controller_manager.controllers.resource.resourcepoolstatusrequest import gates
+from controller_manager.controllers.resource.resourcepoolstatusrequest import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -17,7 +17,7 @@ CONTROLLER = Descriptor(
     name="resourcepoolstatusrequest-controller",
     load=".reconciler:PoolStatusReconciler",
     requires=(RESOURCE_POOL_STATUS_REQUESTS, RESOURCE_SLICES, RESOURCE_CLAIMS),
-    requires_gates=(gates.POOL_STATUS,),
+    requires_gates=(options.POOL_STATUS,),
     reads=(
         Reads(
             RESOURCE_SLICES,

@@ -29,7 +29,7 @@ from controller_manager.client.errors import (
 )
 from controller_manager.controllers.resource.resourcepoolstatusrequest import (
     metrics,
-    pools,
+    status,
 )
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
@@ -65,13 +65,13 @@ def _asks_the_same(
 
 
 def _has_same_drivers(old: ResourceClaim, new: ResourceClaim) -> bool:
-    return set(pools.drivers_of(old)) == set(pools.drivers_of(new))
+    return set(status.drivers_of(old)) == set(status.drivers_of(new))
 
 
 SLICES: Final = Index("driver", _driver_of, _has_same_driver)
 """Slices by their driver."""
 
-ALLOCATIONS: Final = Index("allocated driver", pools.drivers_of, _has_same_drivers)
+ALLOCATIONS: Final = Index("allocated driver", status.drivers_of, _has_same_drivers)
 """Claims by the drivers of the devices that they have got."""
 
 OPEN: Final = Index("asked driver", _asked_driver, _asks_the_same)
@@ -118,7 +118,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         """Answer a request; tell whether that is possible."""
         began = self.clock.monotonic()
         driver = request.spec.driver
-        found = pools.answer(
+        found = status.answer(
             request.spec,
             self._slices.by_index(SLICES, driver),
             self._claims.by_index(ALLOCATIONS, driver),
@@ -155,7 +155,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         return kept - age.total_seconds()
 
 
-def _status(found: pools.Answer, now: str) -> ResourcePoolStatusRequestStatus:
+def _status(found: status.Answer, now: str) -> ResourcePoolStatusRequestStatus:
     complete = Condition(
         type="Complete",
         status="True",

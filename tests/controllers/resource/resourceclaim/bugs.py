@@ -6,10 +6,10 @@ from typing import Any, Final
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.resource.resourceclaim import claims
 from controller_manager.controllers.resource.resourceclaim.claims import ClaimSync
-from controller_manager.controllers.resource.resourceclaim.making import ClaimMaker
+from controller_manager.controllers.resource.resourceclaim.create import ClaimCreator
+from controller_manager.controllers.resource.resourceclaim.handlers import ClaimHandlers
 from controller_manager.controllers.resource.resourceclaim.pods import PodSync
 from controller_manager.controllers.resource.resourceclaim.reservations import Release
-from controller_manager.controllers.resource.resourceclaim.watching import ClaimWatch
 from tests.simulation.planted import Bug
 
 
@@ -33,9 +33,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, PodSync, "_read", _believe, "watch-of-pods-is-silent"
     ),
     "do not look at the claims of pods that have ended": Bug(
-        0, ClaimWatch, "_release", _nothing, "pod-ends-and-stays"
+        0, ClaimHandlers, "_release", _nothing, "pod-ends-and-stays"
     ),
-    "do not find a claim by its owner": Bug(2, ClaimMaker, "made_for", _nothing),
+    "do not find a claim by its owner": Bug(2, ClaimCreator, "made_for", _nothing),
     "give nothing back": Bug(
         0,
         claims,

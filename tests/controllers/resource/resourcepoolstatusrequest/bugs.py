@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.dynamicresources.v1 import ResourceSlice
-from controller_manager.controllers.resource.resourcepoolstatusrequest import pools
+from controller_manager.controllers.resource.resourcepoolstatusrequest import status
 from controller_manager.controllers.resource.resourcepoolstatusrequest.reconciler import (  # noqa: E501 - a long name
     PoolStatusReconciler,
 )
@@ -26,9 +26,9 @@ def _slices_of_all_times(
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "answer before a pool is complete": Bug(1, pools, "_missing", _nothing_is_missing),
+    "answer before a pool is complete": Bug(1, status, "_missing", _nothing_is_missing),
     "count the slices of all generations": Bug(
-        1, pools, "_newest_slices", _slices_of_all_times
+        1, status, "_newest_slices", _slices_of_all_times
     ),
     "do not look at requests when slices come": Bug(
         0,

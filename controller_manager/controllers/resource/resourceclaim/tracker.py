@@ -5,7 +5,7 @@ from typing import Final
 _CAPACITY: Final = 500
 
 
-class GonePods:
+class DeletedPods:
     """The last pods that were deleted, by uid.
 
     A claim that is reserved for one of them loses it without a question to the API

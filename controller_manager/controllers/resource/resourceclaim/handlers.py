@@ -18,15 +18,15 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
     of_group,
     uses_claims,
 )
-from controller_manager.controllers.resource.resourceclaim.gone import GonePods
-from controller_manager.controllers.resource.resourceclaim.groups import Groups
-from controller_manager.controllers.resource.resourceclaim.making import ClaimMaker
-from controller_manager.controllers.resource.resourceclaim.names import (
+from controller_manager.controllers.resource.resourceclaim.create import ClaimCreator
+from controller_manager.controllers.resource.resourceclaim.indexes import (
     PODS_BY_CLAIM,
     PODS_BY_GROUP,
     PODS_BY_TEMPLATE,
 )
+from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
 from controller_manager.controllers.resource.resourceclaim.pods import PodSync
+from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 
@@ -35,7 +35,7 @@ POD: Final = "pod:"
 GROUP: Final = "podgroup:"
 
 
-class ClaimWatch:
+class ClaimHandlers:
     """Calls `enqueue` with the keys of pods, groups and claims that need work.
 
     The key of an object that is gone is enqueued, too: then it is forgotten.
@@ -48,17 +48,17 @@ class ClaimWatch:
         self,
         context: ControllerContext,
         enqueue: Callable[[str], None],
-        gone: GonePods,
+        gone: DeletedPods,
         pods: PodSync,
-        groups: Groups,
-        maker: ClaimMaker,
+        groups: PodGroups,
+        creator: ClaimCreator,
     ) -> None:
         """Watch pods, claims and templates, and groups if their gate is enabled."""
         self._enqueue = enqueue
         self._gone = gone
         self._sync = pods
         self._groups = groups
-        self._maker = maker
+        self._creator = creator
         by_group = (PODS_BY_GROUP,) if groups.is_enabled else ()
         self._pods = context.lister(PODS, PODS_BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
         self._context = context
@@ -97,7 +97,7 @@ class ClaimWatch:
     def _pod_deleted(self, pod: Pod) -> None:
         if uses_claims(pod):
             self._gone.add(pod.metadata.uid)
-            self._maker.forget(pod.metadata.uid)
+            self._creator.forget(pod.metadata.uid)
             self._release(pod)
             self._enqueue(POD + key_of(pod))
 
@@ -151,7 +151,7 @@ class ClaimWatch:
             self._look_at_pods(new)
 
     def _group_deleted(self, group: PodGroup) -> None:
-        self._maker.forget(group.metadata.uid)
+        self._creator.forget(group.metadata.uid)
         self._enqueue(GROUP + key_of(group))
         self._enqueue_claims(group.metadata.namespace, of_group(group).names())
 

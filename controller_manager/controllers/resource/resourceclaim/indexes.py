@@ -34,7 +34,7 @@ def has_admin_access(claim: ResourceClaim) -> bool:
     )
 
 
-def text(value: bool) -> str:  # noqa: FBT001 - the value itself, not a switch
+def label_value(value: bool) -> str:  # noqa: FBT001 - the value itself, not a switch
     """Return the value of a label of a metric."""
     return "true" if value else "false"
 
@@ -91,7 +91,11 @@ def _has_same_owner(old: ResourceClaim, new: ResourceClaim) -> bool:
 def kind_of(claim: ResourceClaim) -> tuple[str, str, str]:
     """Return the values of the labels by which claims are counted."""
     is_allocated = claim.status.allocation is not None
-    return text(is_allocated), text(has_admin_access(claim)), source_of(claim)
+    return (
+        label_value(is_allocated),
+        label_value(has_admin_access(claim)),
+        source_of(claim),
+    )
 
 
 def kind_value(kind: Iterable[str]) -> str:

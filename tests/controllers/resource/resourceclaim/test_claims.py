@@ -27,6 +27,11 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import PodGroup
+from controller_manager.controllers.resource.resourceclaim.claim_template import (
+    claim_body,
+    generate_name,
+    statuses_of,
+)
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     claim_names,
     is_done,
@@ -35,13 +40,7 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
     shares,
     uses_claims,
 )
-from controller_manager.controllers.resource.resourceclaim.creation import (
-    claim_body,
-    generate_name,
-    statuses_of,
-)
-from controller_manager.controllers.resource.resourceclaim.gone import GonePods
-from controller_manager.controllers.resource.resourceclaim.names import (
+from controller_manager.controllers.resource.resourceclaim.indexes import (
     has_admin_access,
     source_of,
 )
@@ -51,6 +50,7 @@ from controller_manager.controllers.resource.resourceclaim.reservations import (
     release,
     reserve,
 )
+from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
 
 DELETED: Final = "2026-01-01T00:00:00Z"
 P: Final = ClaimConsumer(resource="pods", name="p", uid="1")
@@ -297,7 +297,7 @@ def test_a_group_shares_the_entries_that_are_equal() -> None:
 
 def test_as_many_pods_are_remembered_as_fit() -> None:
     """The oldest is forgotten; one that is seen again is young again."""
-    gone = GonePods(2)
+    gone = DeletedPods(2)
     for uid in ("a", "b", "a", "c"):
         gone.add(uid)
     assert [uid in gone for uid in "abc"] == [True, False, True]

@@ -19,7 +19,7 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
     PoolStatus,
     ResourcePoolStatusRequestSpec,
 )
-from controller_manager.controllers.resource.resourcepoolstatusrequest.pools import (
+from controller_manager.controllers.resource.resourcepoolstatusrequest.status import (
     answer,
     drivers_of,
 )

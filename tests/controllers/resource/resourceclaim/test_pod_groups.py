@@ -1,4 +1,4 @@
-"""Groups of pods share claims, behind the gate, on a cluster in memory."""
+"""PodGroups of pods share claims, behind the gate, on a cluster in memory."""
 
 import asyncio
 from dataclasses import replace
@@ -17,7 +17,7 @@ from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.resource.resourceclaim.consumers import of_group
-from controller_manager.controllers.resource.resourceclaim.names import (
+from controller_manager.controllers.resource.resourceclaim.indexes import (
     pod_claim_name,
 )
 from controller_manager.options.gates import FeatureGates

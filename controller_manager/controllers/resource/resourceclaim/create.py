@@ -23,23 +23,23 @@ from controller_manager.client.errors import (
     may_be_applied,
 )
 from controller_manager.control.takeover import Takeover
+from controller_manager.controllers.resource.resourceclaim.claim_template import (
+    claim_body,
+    statuses_of,
+)
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     POD,
     Consumer,
 )
-from controller_manager.controllers.resource.resourceclaim.creation import (
-    claim_body,
-    statuses_of,
+from controller_manager.controllers.resource.resourceclaim.indexes import (
+    CLAIMS_BY_OWNER,
+    has_admin_access,
+    label_value,
+    owner_uid,
+    pod_claim_name,
 )
 from controller_manager.controllers.resource.resourceclaim.metrics import (
     ResourceClaimMetrics,
-)
-from controller_manager.controllers.resource.resourceclaim.names import (
-    CLAIMS_BY_OWNER,
-    has_admin_access,
-    owner_uid,
-    pod_claim_name,
-    text,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
@@ -47,11 +47,11 @@ from controller_manager.runtime.outcome import SyncError
 FIELD_MANAGER: Final = "ResourceClaimController"
 
 
-class NotMade(SyncError):  # noqa: N818 - a state, which may end
+class ClaimNotCreated(SyncError):  # noqa: N818 - a state, which may end
     """A claim cannot be made yet; the text is that of the event."""
 
 
-class ClaimMaker:
+class ClaimCreator:
     """Makes the claims of pods and of groups of pods, each claim once."""
 
     def __init__(self, context: ControllerContext) -> None:
@@ -95,7 +95,7 @@ class ClaimMaker:
         """Return the name of a claim for an entry, which is created if there is none.
 
         A claim that was made and not noted, because this process died meanwhile, is
-        found by its owner. Raises NotMade, or what the client raises.
+        found by its owner. Raises ClaimNotCreated, or what the client raises.
         """
         noted = consumer.name_of(entry)
         if noted and await self._is_there(consumer, noted):
@@ -152,17 +152,17 @@ class ClaimMaker:
                 f'"{consumer.namespace}/{consumer.name}", spec.resourceClaim '
                 f'"{entry.name}": none of the supported fields are set'
             )
-            raise NotMade(msg)
+            raise ClaimNotCreated(msg)
         template = self._templates.get(consumer.namespace, name)
         if template is None:
             msg = (
                 f'resource claim template "{name}": '
                 f'resourceclaimtemplate.resource.k8s.io "{name}" not found'
             )
-            raise NotMade(msg)
+            raise ClaimNotCreated(msg)
         body = claim_body(consumer, entry, template)
         wanted = msgspec.json.decode(template.spec.spec, type=ResourceClaimSpec)
-        admin_access = text(has_admin_access(ResourceClaim(spec=wanted)))
+        admin_access = label_value(has_admin_access(ResourceClaim(spec=wanted)))
         try:
             where = (RESOURCE_CLAIMS, consumer.namespace)
             claim = await self._client.create_json(*where, body)
@@ -190,9 +190,9 @@ class ClaimMaker:
             await self._client.apply(POD_GROUPS, *where)
 
 
-def why(error: Exception) -> str:
-    """Return why a claim was not made, as the event says."""
-    if isinstance(error, NotMade):
+def event_text(error: Exception) -> str:
+    """Return event_text a claim was not made, as the event says."""
+    if isinstance(error, ClaimNotCreated):
         return str(error)
     return f"create ResourceClaim : {error}"
 

@@ -14,11 +14,13 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
     group_name,
     of_group,
 )
-from controller_manager.controllers.resource.resourceclaim.gates import WORKLOAD_CLAIMS
-from controller_manager.controllers.resource.resourceclaim.making import (
-    ClaimMaker,
-    NotMade,
-    why,
+from controller_manager.controllers.resource.resourceclaim.create import (
+    ClaimCreator,
+    ClaimNotCreated,
+    event_text,
+)
+from controller_manager.controllers.resource.resourceclaim.options import (
+    WORKLOAD_CLAIMS,
 )
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
@@ -38,20 +40,20 @@ def _is_same_group(old: PodGroup, new: PodGroup) -> bool:
 
 
 GROUPS_BY_TEMPLATE: Final = Index("claim template", _template_keys, _is_same_group)
-"""Groups by the keys of the templates that their claims come from."""
+"""PodGroups by the keys of the templates that their claims come from."""
 
 
-class Groups:
+class PodGroups:
     """The groups of pods, behind their gate; without it there are none."""
 
-    def __init__(self, context: ControllerContext, maker: ClaimMaker) -> None:
+    def __init__(self, context: ControllerContext, creator: ClaimCreator) -> None:
         """Take the cache of groups if the gate is enabled."""
         self.is_enabled = context.config.features.is_enabled(WORKLOAD_CLAIMS)
         self._groups = (
             context.lister(POD_GROUPS, GROUPS_BY_TEMPLATE) if self.is_enabled else None
         )
         self._recorder = context.recorder
-        self._maker = maker
+        self._creator = creator
 
     def by_key(self, key: str) -> PodGroup | None:
         """Return a group by its key, `None` if there is none."""
@@ -87,7 +89,7 @@ class Groups:
     def _lacks(self, consumer: Consumer, entry: PodResourceClaim) -> bool:
         if entry.resource_claim_name is not None:
             return False
-        made = self._maker.made_for(consumer, entry)
+        made = self._creator.made_for(consumer, entry)
         if not consumer.is_noted(entry):
             return True
         noted = consumer.name_of(entry)
@@ -104,14 +106,14 @@ class Groups:
             if not self._lacks(consumer, each):
                 continue
             try:
-                name = await self._maker.make(consumer, each)
-            except (NotMade, APIError, ProtocolError, TransportError) as error:
-                message = f"PodGroupResourceClaim {each.name}: {why(error)}"
+                name = await self._creator.make(consumer, each)
+            except (ClaimNotCreated, APIError, ProtocolError, TransportError) as error:
+                message = f"PodGroupResourceClaim {each.name}: {event_text(error)}"
                 reason = "FailedResourceClaimCreation"
                 self._recorder.event(POD_GROUPS, group, WARNING, reason, message)
                 raise
             if name != consumer.name_of(each):
                 names[each.name] = name
         if names:
-            await self._maker.note(consumer, names)
+            await self._creator.note(consumer, names)
         return DONE
