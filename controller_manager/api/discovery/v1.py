@@ -17,7 +17,7 @@ IPV6: Final = "IPv6"
 
 
 class EndpointConditions(APIStruct, frozen=True):
-    """Whether an endpoint takes traffic; an absent condition is unknown."""
+    """The conditions of an endpoint; an absent condition is unknown."""
 
     ready: bool | None = None
     serving: bool | None = None
@@ -37,7 +37,7 @@ class ForNode(APIStruct, frozen=True):
 
 
 class EndpointHints(APIStruct, frozen=True):
-    """Which clients should use an endpoint."""
+    """The zones and nodes whose clients should use an endpoint."""
 
     for_zones: tuple[ForZone, ...] | None = None
     for_nodes: tuple[ForNode, ...] | None = None

@@ -15,8 +15,9 @@ EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim
 
 
 POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim that was made by a template: which entry of the pod's
-``spec.resourceClaims`` it is for."""
+"""The annotation of a claim that was made from a template: the name of the entry of
+``spec.resourceClaims`` in the pod.
+"""
 
 DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 """The finalizer of a claim that has been allocated."""
@@ -38,7 +39,7 @@ class ResourceClaimMeta(PartialMetadata, frozen=True):
 
 
 class DeviceCount(APIStruct, frozen=True):
-    """How many devices of a class are wanted: ExactCount, or All that fit."""
+    """A number of devices of a class: ExactCount, or All that fit."""
 
     device_class_name: str = ""
     allocation_mode: str = ""
@@ -46,13 +47,13 @@ class DeviceCount(APIStruct, frozen=True):
 
 
 class ExactDeviceRequest(DeviceCount, frozen=True):
-    """A request without alternatives; only such a one may ask for admin access."""
+    """A request without alternatives; only such a request may ask for admin access."""
 
     admin_access: bool | None = None
 
 
 class DeviceRequest(APIStruct, frozen=True):
-    """One request of a claim: exactly this, or the first of these that is there."""
+    """One request of a claim: exactly this one, or the first available alternative."""
 
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceCount, ...] | None = None
@@ -71,7 +72,7 @@ class ResourceClaimSpec(APIStruct, frozen=True):
 
 
 class DeviceTaint(APIStruct, frozen=True):
-    """A mark of a device that keeps away the claims that do not tolerate it."""
+    """A taint of a device; only claims that tolerate it may use the device."""
 
     key: str = ""
     value: str = ""
@@ -105,7 +106,7 @@ class DeviceAllocation(APIStruct, frozen=True):
 
 
 class Allocation(APIStruct, frozen=True):
-    """What was allocated for a claim."""
+    """The allocation of a claim."""
 
     devices: DeviceAllocation = DeviceAllocation()
 
@@ -135,14 +136,14 @@ class ResourceClaim(Projection, frozen=True):
 
 
 class TemplateMeta(APIStruct, frozen=True):
-    """The metadata of the claims that a template makes: it may have nothing else."""
+    """The metadata of the claims that a template makes: labels and annotations only."""
 
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 
 class ResourceClaimTemplateSpec(APIStruct, frozen=True):
-    """What the claims are made from; their spec is kept as bytes, not decoded."""
+    """The content of the claims; their spec is kept as bytes, not decoded."""
 
     metadata: TemplateMeta = TemplateMeta()
     spec: Raw = Raw(b"{}")

@@ -1,4 +1,4 @@
-"""resource.k8s.io/v1alpha3: questions about how many devices are available."""
+"""resource.k8s.io/v1alpha3: requests for the status of resource pools."""
 
 from controller_manager.api.conditions import Condition
 from controller_manager.api.dynamicresources.v1 import GROUP
@@ -7,7 +7,7 @@ from controller_manager.api.resource import Resource
 
 
 class ResourcePoolStatusRequestSpec(APIStruct, frozen=True):
-    """Whose pools are asked about: all of a driver, or one; it never changes."""
+    """The requested pools: all of a driver, or one. The spec never changes."""
 
     driver: str = ""
     pool_name: str | None = None
@@ -30,7 +30,7 @@ class PoolStatus(APIStruct, frozen=True):
 
 
 class ResourcePoolStatusRequestStatus(APIStruct, frozen=True):
-    """The answer; `pool_count` also counts pools beyond the limit of the request."""
+    """The response; `pool_count` also counts pools beyond the limit of the request."""
 
     pool_count: int | None = None
     pools: tuple[PoolStatus, ...] | None = None
@@ -38,7 +38,7 @@ class ResourcePoolStatusRequestStatus(APIStruct, frozen=True):
 
 
 class ResourcePoolStatusRequest(CompleteObject, frozen=True):
-    """A question about the devices of a driver; it is answered once."""
+    """A request for the status of the pools of a driver; it gets one response."""
 
     spec: ResourcePoolStatusRequestSpec = ResourcePoolStatusRequestSpec()
     status: ResourcePoolStatusRequestStatus | None = None

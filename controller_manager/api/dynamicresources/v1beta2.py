@@ -1,4 +1,4 @@
-"""resource.k8s.io/v1beta2: taints that administrators give to devices."""
+"""resource.k8s.io/v1beta2: rules by which administrators taint devices."""
 
 from controller_manager.api.conditions import Condition
 from controller_manager.api.dynamicresources.v1 import GROUP, DeviceTaint
@@ -13,7 +13,7 @@ class DeviceTaintRuleMeta(PartialMetadata, frozen=True):
 
 
 class DeviceTaintSelector(APIStruct, frozen=True):
-    """The devices that have all these names; a name that is `None` fits every one."""
+    """The devices that have all these names; a name that is `None` fits all devices."""
 
     driver: str | None = None
     pool: str | None = None
@@ -21,14 +21,14 @@ class DeviceTaintSelector(APIStruct, frozen=True):
 
 
 class DeviceTaintRuleSpec(APIStruct, frozen=True):
-    """A taint, and the devices that have it: none without a selector."""
+    """A taint, and the devices that have it: no device without a selector."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()
 
 
 class DeviceTaintRuleStatus(APIStruct, frozen=True):
-    """What the rule has caused."""
+    """The progress of the evictions by a rule."""
 
     conditions: tuple[Condition, ...] | None = None
 

@@ -7,7 +7,7 @@ from controller_manager.api.meta import APIStruct, CompleteObject, PartialObject
 from controller_manager.api.resource import Resource
 
 MANAGED_BY: Final = "ipaddress.kubernetes.io/managed-by"
-"""The label of an address that names who has allocated it."""
+"""The label of an address that names its allocator."""
 
 ADDRESS_FAMILY: Final = "ipaddress.kubernetes.io/ip-family"
 """The label of an address with its family, IPv4 or IPv6."""
@@ -17,13 +17,13 @@ ALLOCATOR: Final = "ipallocator.k8s.io"
 
 
 class ServiceCIDRSpec(APIStruct, frozen=True):
-    """The ranges: one, or one of each family."""
+    """The ranges: one, or one for each address family."""
 
     cidrs: tuple[str, ...] | None = None
 
 
 class ServiceCIDRStatus(APIStruct, frozen=True):
-    """Whether addresses are allocated from the ranges."""
+    """The condition Ready: true if addresses are allocated from the ranges."""
 
     conditions: tuple[Condition, ...] | None = None
 

@@ -1,4 +1,4 @@
-"""The addresses of a pod, and whether they belong to a service (utils.go)."""
+"""The addresses of a pod that belong to a service (utils.go)."""
 
 import re
 from functools import lru_cache
@@ -31,7 +31,7 @@ def parse_address(text: str) -> Address | None:
     As upstream it takes leading zeros as decimal, and an IPv4 address that is written
     as IPv6 (``::ffff:10.0.0.1``) as IPv4 (ParseIPSloppy).
     """
-    # Almost all are IPv4 in the usual form: half a microsecond instead of eight.
+    # Almost all addresses are IPv4 in the usual form. This takes 0.5 µs, parsing 8 µs.
     if _USUAL_IPV4.fullmatch(text):
         return Address(IPV4, text)
     return _parsed(text)
@@ -53,7 +53,7 @@ def _parsed(text: str) -> Address | None:
 def belongs_in_endpoints(pod: Pod, *, include_terminating: bool) -> bool:
     """Tell whether a pod may have endpoints: it has not ended and has an address.
 
-    A terminating pod has some only with `include_terminating`
+    A terminating pod has endpoints only with `include_terminating`
     (ShouldPodBeInEndpoints).
     """
     if is_terminal(pod) or (is_deleting(pod) and not include_terminating):
@@ -80,8 +80,8 @@ def addresses_of(pod: Pod, address_type: str) -> tuple[str, ...]:
 def address_types_of(service: Service) -> tuple[str, ...]:
     """Return the types of the addresses that a service has, IPv4 and IPv6.
 
-    Without ``spec.ipFamilies`` it is the type of its cluster IP; a headless service has
-    both (getAddressTypesForService).
+    Without ``spec.ipFamilies``, a service has the type of its cluster IP, and a
+    headless service has both types (getAddressTypesForService).
     """
     spec = service.spec
     families = tuple(
@@ -95,14 +95,14 @@ def address_types_of(service: Service) -> tuple[str, ...]:
 
 
 def is_headless(service: Service) -> bool:
-    """Tell whether a service has no cluster IP, also if none is set at all."""
+    """Tell whether a service has no cluster IP: it is ``None`` or not set."""
     return service.spec.cluster_ip in ("", NO_CLUSTER_IP)
 
 
 def has_hostname(pod: Pod, service: Service) -> bool:
-    """Tell whether a pod has a name of its own below that of the service.
+    """Tell whether a pod has a host name of its own below the name of the service.
 
-    Its subdomain is the service (ShouldSetHostname).
+    Its subdomain must be the name of the service (ShouldSetHostname).
     """
     return (
         bool(pod.spec.hostname)

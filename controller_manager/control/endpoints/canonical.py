@@ -1,7 +1,7 @@
-"""The canonical order of ports and subsets: that of hashes of Go's representation.
+"""The canonical order of ports and subsets: the order of their hashes.
 
-Upstream sorts by the MD5 of what the library spew prints for the Go values. Whoever
-compares Endpoints that the two managers wrote sees no difference in their order.
+Upstream sorts by the MD5 of the Go values, as the library spew prints them. So the
+Endpoints of both managers have the same order.
 """
 
 from collections.abc import Iterable, Sequence

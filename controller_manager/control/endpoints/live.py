@@ -1,4 +1,4 @@
-"""Reads one object from the API server, where a cache may be behind another one."""
+"""Reads one object from the API server, where one cache may be older than another."""
 
 from typing import TypeVar
 
@@ -13,10 +13,10 @@ ReadT = TypeVar("ReadT", bound=KubeObject)
 async def live(
     client: Client, resource: Resource[ReadT], namespace: str, name: str
 ) -> ReadT | None:
-    """Return an object as the API server has it, `None` if it is not there.
+    """Return an object as the API server has it, `None` if it does not exist.
 
-    Raises NotFound if something else is not there, such as the resource itself, and
-    what any other failure raises.
+    Raises NotFound if something else does not exist, such as the resource itself. Other
+    failures raise the errors of the client.
     """
     try:
         return await client.get(resource, namespace, name)

@@ -41,7 +41,7 @@ def _serving_containers(pod: Pod) -> Iterator[Container | InitContainer]:
 def endpoint_ports(service: Service, pod: Pod) -> tuple[EndpointPort, ...]:
     """Return the ports of a service on a pod, in the order of the service.
 
-    Ports that the pod does not have are left out. A headless service may have none.
+    Ports that the pod does not have are left out. A headless service may have no ports.
     """
     return tuple(
         EndpointPort(

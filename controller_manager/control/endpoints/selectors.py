@@ -29,8 +29,8 @@ POD_INDEXES: Final = (BY_LABEL,)
 def selects_pods(service: Service) -> bool:
     """Tell whether the endpoints of a service are those of pods.
 
-    A service without a selector, or with an empty one, has endpoints that somebody
-    else writes. One of the type ExternalName has none.
+    The endpoints of a service without a selector, or with an empty one, are written by
+    users. A service of the type ExternalName has no endpoints.
     """
     return bool(service.spec.selector) and service.spec.type != EXTERNAL_NAME
 
@@ -38,7 +38,7 @@ def selects_pods(service: Service) -> bool:
 def keys_of_services(services: Lister[Service], pod: Pod) -> list[str]:
     """Return the keys of the services whose selector matches a pod.
 
-    It looks only at the services whose selector has one of the pod's labels.
+    Only services whose selector has one of the pod's labels are checked.
     """
     namespace, labels = pod.metadata.namespace, labels_of(pod)
     return [
@@ -62,7 +62,8 @@ def is_selected(pod: Pod, service: Service) -> bool:
 def pods_of(pods: Lister[Pod], service: Service) -> Sequence[Pod]:
     """Return the pods of the namespace that the selector of a service matches.
 
-    None if it has no selector. The order is that in which the cache got the pods.
+    The result is empty if the service has no selector. The pods are in the order in
+    which the cache got them.
     """
     if not service.spec.selector:
         return ()
@@ -72,10 +73,10 @@ def pods_of(pods: Lister[Pod], service: Service) -> Sequence[Pod]:
 def has_changed(old: Pod, new: Pod) -> bool:
     """Tell whether a pod's endpoints may have changed, apart from its services.
 
-    A change of other conditions, of containers or of times does not count, so most
-    updates by a kubelet cost only this comparison (podEndpointsChanged). A change of
-    the phase counts if the pod has ended: upstream relies on the Ready condition that
-    a kubelet changes, too.
+    A change of other conditions, of containers or of times does not matter, so most
+    updates by a kubelet cost only this comparison (podEndpointsChanged). The end of the
+    pod matters: upstream relies on the kubelet, which changes the Ready condition as
+    well.
     """
     before, after = old.metadata, new.metadata
     return (
@@ -94,7 +95,8 @@ def has_changed(old: Pod, new: Pod) -> bool:
 def keys_after_update(services: Lister[Service], old: Pod, new: Pod) -> Iterable[str]:
     """Return the keys of the services that an update of a pod concerns.
 
-    Only labels have changed: those that lose or get the pod (GetServicesToUpdate).
+    If only labels have changed, these are the services that lose or get the pod
+    (GetServicesToUpdate).
     """
     has_other_labels = old.metadata.labels != new.metadata.labels
     if has_changed(old, new):
@@ -111,23 +113,23 @@ def keys_after_update(services: Lister[Service], old: Pod, new: Pod) -> Iterable
 def pod_handler(
     services: Lister[Service],
     changed: Callable[[str, Pod], None],
-    counts: Callable[[], bool] = lambda: True,
+    is_active: Callable[[], bool] = lambda: True,
 ) -> Handler[Pod]:
     """Return a handler that calls `changed` for each service that a pod concerns.
 
-    It is called with the key of the service and the pod, as it is now or was last.
-    The lister must have `SERVICE_INDEXES`. Nothing is looked up while `counts` says no:
-    a standby has no use for changes, because it syncs all services when it begins to
-    lead.
+    It is called with the key of the service and the last known version of the pod. The
+    lister must have `SERVICE_INDEXES`. The handler does nothing while `is_active`
+    returns False: a standby needs no changes, because it syncs all services when it
+    begins to lead.
     """
 
     def one(pod: Pod) -> None:
-        if counts():
+        if is_active():
             for key in keys_of_services(services, pod):
                 changed(key, pod)
 
     def updated(old: Pod, new: Pod) -> None:
-        if counts() and old is not new:
+        if is_active() and old is not new:
             for key in keys_after_update(services, old, new):
                 changed(key, new)
 

@@ -24,10 +24,10 @@ _NO_PORT: Final = EndpointPort(port=-1)
 
 
 class Offers:
-    """Which addresses offer which ports, and whether they are ready.
+    """The ports of addresses, and the readiness of each address for each port.
 
-    Two addresses are the same if their IPs and the uids of their targets are equal.
-    What was added first describes an address. An address that was added as not ready
+    Two addresses are the same if their IPs and the uids of their targets are equal; the
+    first of them that was added is used. An address that was added once as not ready
     for a port is not ready for it.
     """
 
@@ -109,7 +109,7 @@ def _itself(key: _Key) -> _Key:
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> tuple[EndpointSubset, ...]:
-    """Return the canonical form of subsets that say the same (RepackSubsets)."""
+    """Return the canonical form of subsets (RepackSubsets)."""
     offers = Offers()
     for subset in subsets:
         ports = subset.ports or ()

@@ -1,7 +1,7 @@
-"""When the change happened that a write of endpoints is for (trigger_time_tracker.go).
+"""The time of the change that caused a write of endpoints (trigger_time_tracker.go).
 
-The time is in an annotation of the endpoints. Who measures how long a change takes to
-reach all nodes starts from it.
+The time is in an annotation of the endpoints. Monitoring measures from it how long a
+change takes to reach all nodes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +16,14 @@ from controller_manager.runtime.spread import Spread, parts
 
 
 class _Seen(Struct):
-    """What the last sync of a service saw: the service's time and those of its pods."""
+    """The times that the last sync saw: of the service, and of its pods."""
 
     service: str
     pods: dict[str, str]
 
 
 class TriggerTimes:
-    """Remembers, for each service, the times that its last sync saw.
+    """Keeps, for each service, the times that its last sync saw.
 
     Times are texts as the API server writes them, in UTC: the order of these texts is
     the order of the times. A pod that changes several times between two syncs counts
@@ -43,8 +43,8 @@ class TriggerTimes:
 
         `pods` are all pods of the service. The time is the earliest of the new times of
         its pods: the last transition of their Ready conditions. At the first sync it is
-        the creation of the service. Empty if nothing has a new time: the annotation is
-        removed then.
+        the creation of the service. It is empty if nothing has a new time: then the
+        annotation is removed.
         """
         key = key_of(service)
         last = self._seen.get(key)
@@ -59,10 +59,10 @@ class TriggerTimes:
     def observe_some(
         self, service: Service, changed: Iterable[Pod], gone: Iterable[str]
     ) -> str:
-        """Return the same time, from the pods that have changed since the last sync.
+        """Return the time of the change, from only the pods that have changed.
 
         `gone` has the names of pods that the service does not have any more. The
-        service must be known (see `knows`).
+        service must have been observed (see `knows`).
         """
         last = self._seen[key_of(service)]
         for name in gone:
@@ -84,7 +84,7 @@ class TriggerTimes:
 def _note(
     times: dict[str, str], pods: Iterable[Pod], last: Mapping[str, str]
 ) -> list[str]:
-    """Note the times of pods; return those that are later than the last ones."""
+    """Store the times of pods; return the times that are later than the last ones."""
     fresh = []
     for pod in pods:
         if time := _changed_at(pod):

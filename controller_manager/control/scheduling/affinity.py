@@ -28,7 +28,7 @@ _FITTING_VALUES: Final[Mapping[str, Callable[[int], bool]]] = {
     "Gt": lambda count: count == 1,
     "Lt": lambda count: count == 1,
 }
-"""By operator: whether a requirement may have so many values."""
+"""By operator: a function that checks the number of values of a requirement."""
 
 
 class _Term(Struct, frozen=True):
@@ -36,7 +36,7 @@ class _Term(Struct, frozen=True):
 
     labels: Selector
     names: tuple[tuple[bool, str], ...] = ()
-    """Names, each with whether the node must have that name or another one."""
+    """Pairs of a flag and a name: the node must have that name (true), or must not."""
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
         if not self.labels.matches(labels):
@@ -47,8 +47,8 @@ class _Term(Struct, frozen=True):
 class RequiredNodes(Struct, frozen=True):
     """The nodes that a pod requires by its node selector and node affinity.
 
-    Every label of the selector must match, and one term of the affinity. Without
-    terms (`None`) only the selector counts; no term at all matches no node.
+    Every label of the selector must match, and one term of the affinity. If `terms` is
+    `None`, only the selector counts. An empty tuple of terms matches no node.
     """
 
     selector: Selector

@@ -21,14 +21,14 @@ class SliceActions(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many slices are written."""
+        """The number of slices that are written."""
         return len(self.create) + len(self.update) + len(self.delete)
 
 
 def combined(
     packings: Iterable[Packing], unwanted: Sequence[EndpointSlice] = ()
 ) -> SliceActions:
-    """Return the changes of several packings; slices that are unwanted are deleted."""
+    """Return the actions of several packings; unwanted slices are deleted."""
     found = list(packings)
     return SliceActions(
         create=tuple(one for each in found for one in each.create),
@@ -39,10 +39,11 @@ def combined(
 
 
 def recycled(changes: SliceActions, owner: OwnerReference) -> SliceActions:
-    """Return changes that update a slice where one would be deleted and one created.
+    """Return actions that update a slice instead of deleting it and creating another.
 
     Only slices of this owner are used again, and only for the same address type, which
-    cannot change. A slice of another owner is about to be garbage collected (finalize).
+    cannot change. The garbage collector deletes a slice of another owner soon
+    (finalize).
     """
     create = list(changes.create)
     update, delete = list(changes.update), []
@@ -58,7 +59,7 @@ def recycled(changes: SliceActions, owner: OwnerReference) -> SliceActions:
 
 
 def _reused(existing: EndpointSlice, new: EndpointSlice) -> EndpointSlice:
-    """Return an existing slice with all that a new one would have, but its name."""
+    """Return an existing slice with the content of a new one, but with its own name."""
     annotations = new.metadata.annotations or existing.metadata.annotations
     metadata = replace(
         existing.metadata, labels=new.metadata.labels, annotations=annotations

@@ -21,7 +21,7 @@ _FAILURES: Final = (APIError, ProtocolError, TransportError)
 
 
 class SliceWriteError(Exception):
-    """A slice was not written; the message says which, and `cause` is the failure."""
+    """A slice was not written; the message names it, and `cause` is the failure."""
 
     def __init__(self, message: str, cause: Exception) -> None:
         """Take the message, without the failure, and the failure."""
@@ -30,7 +30,7 @@ class SliceWriteError(Exception):
 
 
 class SliceWriter:
-    """Creates, updates and deletes slices, and tells the tracker of each."""
+    """Creates, updates and deletes slices, and records each write in the tracker."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class SliceWriter:
     async def write(
         self, about: str, changes: SliceActions, trigger_time: str, *, may_create: bool
     ) -> None:
-        """Create first, then update, then delete.
+        """Create slices, then update, then delete, so that no endpoint is missing.
 
-        So an endpoint is in some slice all the time. `about` names the owner, for
-        messages. Without `may_create` nothing is created: an owner that is being
-        deleted gets no new slices, which the garbage collector would have to find. In a
-        namespace that is being deleted, nothing more is written.
+        `about` names the owner, for messages. Without `may_create` nothing
+        is created: an owner that is being deleted gets no new slices, which the garbage
+        collector would have to delete. In a namespace that is being deleted, nothing
+        more is written.
 
         Raises SliceWriteError for the first write that fails. An update carries the
         version of the slice that it is made from, a deletion its uid.
@@ -95,7 +95,7 @@ class SliceWriter:
         Raises SliceWriteError if that fails.
         """
         metadata = existing.metadata
-        # The watch may be faster than the answer.
+        # The watch event may come before the response.
         self._tracker.deleted(existing)
         options = DeleteOptions(uid=metadata.uid)
         try:
@@ -112,9 +112,9 @@ class SliceWriter:
 
 
 def _is_gone(error: Exception, name: str) -> bool:
-    """Tell whether a deletion failed since the slice is gone.
+    """Tell whether a deletion failed because the slice is gone.
 
-    A conflict does not say so. It may mean that another slice has the name now, but a
-    webhook may answer with it, too: the next sync looks at the cache again.
+    A conflict does not mean that: another slice may have the name now, but a webhook
+    may return a conflict, too. The next sync looks at the cache again.
     """
     return isinstance(error, NotFound) and is_about(error, name)

@@ -1,4 +1,4 @@
-"""Which endpoints are the same (hashEndpoint, EndpointsEqualBeyondHash)."""
+"""Compares endpoints by key and by content (hashEndpoint, EndpointsEqualBeyondHash)."""
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ EndpointKey = tuple[tuple[str, ...], str, str, str]
 
 
 def key_of_endpoint(endpoint: Endpoint) -> EndpointKey:
-    """Return the key of an endpoint: one that changes apart from it is the same.
+    """Return the key of an endpoint; two versions of one endpoint have the same key.
 
     So a change of readiness, node or zone is an update in place.
     """
@@ -23,7 +23,7 @@ def key_of_endpoint(endpoint: Endpoint) -> EndpointKey:
 
 
 def is_up_to_date(existing: Endpoint, desired: Endpoint) -> bool:
-    """Tell whether an endpoint with the same key is what is desired, hints apart."""
+    """Tell whether an endpoint equals the desired one, except for its hints."""
     return (
         existing.conditions == desired.conditions
         and existing.node_name == desired.node_name
@@ -33,7 +33,7 @@ def is_up_to_date(existing: Endpoint, desired: Endpoint) -> bool:
 
 
 def _is_same_target(one: ObjectReference | None, two: ObjectReference | None) -> bool:
-    """Compare without the resource version: it changes with each change of a pod."""
+    """Compare targets without the resource version: each update of a pod changes it."""
     if one == two:
         return True
     if one is None or two is None:

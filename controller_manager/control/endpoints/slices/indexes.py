@@ -1,4 +1,4 @@
-"""Finds the slices of a service."""
+"""The index of slices by service."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -9,7 +9,7 @@ from controller_manager.informers.indexes import Index
 
 
 def service_key_of(each: EndpointSlice) -> str:
-    """Return the key of the service that the label of a slice names, "" for none."""
+    """Return the key of the service that the label of a slice names, "" without it."""
     name = labels_of(each).get(SERVICE_NAME, "")
     return f"{each.metadata.namespace}/{name}" if name else ""
 
@@ -23,4 +23,4 @@ def _has_same_labels(old: EndpointSlice, new: EndpointSlice) -> bool:
 
 
 BY_SERVICE: Final = Index("service", _service_keys, _has_same_labels)
-"""Slices by the key of their service, whoever manages them."""
+"""Slices by the key of their service, also slices of other managers."""

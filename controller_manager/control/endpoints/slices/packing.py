@@ -27,7 +27,7 @@ class SliceUsage(Struct, frozen=True):
 
 
 class Packing(Struct, frozen=True):
-    """What happens to the slices, and how many endpoints come and go."""
+    """The writes of slices, and the numbers of added and removed endpoints."""
 
     create: tuple[EndpointSlice, ...]
     update: tuple[EndpointSlice, ...]
@@ -47,7 +47,7 @@ class _Draft(Struct):
 
     @property
     def is_emptied(self) -> bool:
-        """Whether the slice has lost all its endpoints; it gets no others."""
+        """True if the slice has lost all its endpoints; it gets no others."""
         return not self.endpoints and bool(self.lost)
 
 
@@ -58,18 +58,18 @@ def pack(
     limit: int,
     settled: Sequence[EndpointSlice] = (),
 ) -> Packing:
-    """Return how the existing slices change, so that they have the desired endpoints.
+    """Return the changes by which the slices get the desired endpoints.
 
     `limit` is the largest number of endpoints of a slice. `settled` are slices that are
     known to have the template's metadata and only desired endpoints, all of them up to
     date; `desired` must not have their endpoints. Endpoints that no slice has yet go,
-    in this order,
+    in this order:
 
     1. into slices that change anyway, the fullest first;
     2. all of them into one other slice: the one that they fill best;
     3. into new slices.
 
-    A slice that has no endpoint then is deleted, also if somebody else emptied it.
+    A slice without endpoints is deleted, even if a user emptied it.
     """
     missing = dict(desired)
     drafts = [_draft(each, missing, template) for each in existing]
@@ -97,7 +97,7 @@ def _draft(
     missing: dict[EndpointKey, Endpoint],
     template: SliceTemplate,
 ) -> _Draft:
-    """Return what a slice keeps; remove that from the missing endpoints."""
+    """Return the endpoints that a slice keeps; remove them from the missing ones."""
     kept: list[Endpoint] = []
     has_changed = not template.has_metadata(existing)
     before = existing.endpoints or ()
@@ -125,7 +125,7 @@ def _place(
     missing: dict[EndpointKey, Endpoint],
     limit: int,
 ) -> list[tuple[Endpoint, ...]]:
-    """Put the other endpoints into one quiet slice; return those for new slices."""
+    """Put the other endpoints into one unchanged slice; return those for new slices."""
     created: list[tuple[Endpoint, ...]] = []
     quiet = [each for each in drafts if not each.has_changed]
     while missing:
@@ -142,7 +142,7 @@ def _place(
 def _best(quiet: Sequence[_Draft], count: int, limit: int) -> _Draft | None:
     """Return the slice that `count` more endpoints fill best (getSliceToFill).
 
-    `None` if they would overflow each slice, or fill a new one.
+    Return `None` if they fit into no slice, or if they fill a new one.
     """
     if count >= limit:
         return None

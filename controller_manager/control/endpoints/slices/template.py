@@ -1,4 +1,4 @@
-"""What the slices of one owner, address type and set of ports have in common."""
+"""The common metadata of the slices of one owner, address type and set of ports."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,7 +16,7 @@ from controller_manager.api.discovery.v1 import (
 from controller_manager.api.meta import ObjectMeta, OwnerReference, annotations_of
 
 _LONGEST_PREFIX: Final = 253 - 1
-"""Characters of a service's name that leave room for a dash: names have 253 at most."""
+"""The longest service name that leaves room for a dash: names have 253 characters."""
 
 
 class SliceTemplate(Struct, frozen=True):

@@ -1,8 +1,8 @@
-"""Knows which changes of slices a controller has made itself.
+"""Recognizes the changes of slices that the controller has made itself.
 
 Upstream's tracker compares generations to learn whether a cache is older than the last
 write (endpointslice_tracker.go). Here the worker does not sync a key before the caches
-show its writes. What remains: a deletion has no version to wait for, and the
+show its writes. Two cases remain: a deletion has no version to wait for, and the
 controller's own writes come back as changes that need no sync.
 """
 
@@ -13,7 +13,7 @@ from controller_manager.api.meta import key_of, resource_version_number
 from controller_manager.informers.lister import Lister
 
 _FIRST_SWEEP: Final = 64
-"""Slices from which on those that are not cached are dropped."""
+"""The number of slices above which slices that are not cached are dropped."""
 
 
 class SliceTracker:
@@ -33,7 +33,7 @@ class SliceTracker:
         return len(self._written) + len(self._deleted)
 
     def wrote(self, stored: EndpointSlice) -> None:
-        """Note a slice as the API server has stored it."""
+        """Store the version of a slice that the API server returned."""
         metadata = stored.metadata
         version = resource_version_number(metadata.resource_version)
         if metadata.uid not in self._written:
@@ -41,7 +41,7 @@ class SliceTracker:
         self._written[metadata.uid] = (key_of(stored), version)
 
     def _make_room(self) -> None:
-        """Drop slices that are not cached, whenever there are twice as many.
+        """Drop slices that are not cached, each time their number has doubled.
 
         The cache may show the deletion of a slice before the answer to its write comes.
         """
@@ -54,14 +54,14 @@ class SliceTracker:
         self._next_sweep = max(_FIRST_SWEEP, 2 * len(self._written))
 
     def deleted(self, existing: EndpointSlice) -> None:
-        """Note that a slice was deleted, as long as the cache shows it."""
+        """Count a slice as deleted while the cache still shows it."""
         uid = existing.metadata.uid
         cached = self._cached.by_key(key_of(existing))
         if cached is not None and cached.metadata.uid == uid:
             self._deleted.add(uid)
 
     def kept(self, existing: EndpointSlice) -> None:
-        """Take a slice into account again: its deletion has failed."""
+        """Stop counting a slice as deleted: its deletion has failed."""
         self._deleted.discard(existing.metadata.uid)
 
     def is_own_write(self, seen: EndpointSlice) -> bool:
@@ -75,10 +75,7 @@ class SliceTracker:
         return cached.metadata.uid in self._deleted
 
     def gone(self, last: EndpointSlice) -> bool:
-        """Drop a slice that the cache does not show any more.
-
-        Tell whether this controller deleted it.
-        """
+        """Drop a slice that left the cache; tell whether this controller deleted it."""
         uid = last.metadata.uid
         self._written.pop(uid, None)
         was_own = uid in self._deleted

@@ -47,7 +47,7 @@ class View(Struct, frozen=True):
 
 
 def decide(view: View) -> Endpoints | None:
-    """Return the Endpoints to write, `None` if they are as they should be.
+    """Return the Endpoints to write, `None` if the stored ones are right.
 
     A new trigger time alone is not written.
     """
@@ -95,9 +95,9 @@ def _capacity_of(endpoints: Endpoints) -> str | None:
 def _is_same(
     stored: tuple[EndpointSubset, ...], wanted: tuple[EndpointSubset, ...]
 ) -> bool:
-    """Tell whether subsets say the same, apart from the versions of the pods.
+    """Tell whether subsets are equal, except for the versions of the pods.
 
-    The API server may store them in another order, or somebody may have written one
+    The API server may store them in another order, or a client may have written one
     subset as several.
     """
     if stored == wanted:
@@ -140,7 +140,9 @@ def _unversioned(
 
 
 CAPACITY: Final = 1000
-"""The most addresses of all subsets together; one in two subsets counts twice."""
+"""The largest number of addresses of all subsets together; an address in two subsets
+counts twice.
+"""
 
 
 def truncate(

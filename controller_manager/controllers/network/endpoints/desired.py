@@ -1,4 +1,4 @@
-"""What the pods of a service offer (podToEndpointAddressForService)."""
+"""Makes the endpoint addresses of the pods of a service."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,7 +18,7 @@ from controller_manager.control.endpoints.subsets import Offers
 
 
 def gather(offers: Offers, service: Service, pods: Iterable[Pod]) -> None:
-    """Add what pods of a service offer; those that take no part add nothing."""
+    """Add the addresses of the pods of a service; a pod without a port adds none."""
     include_terminating = service.spec.publish_not_ready_addresses
     without_ports = has_no_ports(service)
     for pod in pods:

@@ -5,7 +5,7 @@ from controller_manager.options.flag import Flag, concurrency
 
 
 class EndpointsOptions(ControllerOptions):
-    """How many services are synced at a time, and how long changes are collected."""
+    """The number of concurrent syncs, and the time for which changes are collected."""
 
     concurrent_syncs: int = option(
         concurrency(
@@ -20,7 +20,8 @@ class EndpointsOptions(ControllerOptions):
             "endpoint-updates-batch-period",
             "duration",
             "0s",
-            "How long to collect changes of pods before endpoints are updated.",
+            "The time for which changes of pods are collected before endpoints are "
+            "updated.",
             "EndpointController.EndpointUpdatesBatchPeriod",
         )
     )

@@ -1,7 +1,7 @@
 """Watches and caches of the endpoints controller, and its writes.
 
-Upstream: pkg/controller/endpoint/endpoints_controller.go of v1.36. `decide` tells
-which Endpoints a service is to have.
+Upstream: pkg/controller/endpoint/endpoints_controller.go of v1.36. `decide` makes the
+Endpoints of a service.
 """
 
 from collections.abc import Iterator
@@ -49,15 +49,15 @@ from controller_manager.runtime.spread import spread
 from controller_manager.runtime.watches import For
 
 EDIT_DELAY: Final = 30.0
-"""Seconds until Endpoints are put right that somebody else has changed.
+"""Seconds until Endpoints that another client has changed are corrected.
 
-Somebody may change them again and again, such as an older manager during an upgrade.
-This limits how often the two of them write.
+Another client, such as an older manager during an upgrade, may change them again and
+again. The delay limits how often the two clients write.
 """
 
 
 _PIECE: Final = 500
-"""Pods that are looked at without giving way: about two milliseconds."""
+"""The number of pods that are processed in one turn: about two milliseconds."""
 
 
 class EndpointsReconciler(Reconciler[Service]):
@@ -86,11 +86,11 @@ class EndpointsReconciler(Reconciler[Service]):
         )
 
     async def reconcile(self, service: Service) -> Outcome:
-        """Write the Endpoints of a service if they are not as they should be."""
+        """Write the Endpoints of a service if they differ from the desired ones."""
         if not selects_pods(service):
             return DONE
         pods = pods_of(self._pods, service)
-        # Observed in each sync, so that a later write does not tell of an older change.
+        # Observe the time in each sync, so that no later write reports an older change.
         time = await spread(self._times.observe(service, pods), self.context.turns)
         offers = Offers()
         for start in range(0, len(pods), _PIECE):
@@ -105,13 +105,14 @@ class EndpointsReconciler(Reconciler[Service]):
         return DONE
 
     async def reconcile_absent(self, key: str) -> Outcome:
-        """Delete the Endpoints of a service that is gone, whoever wrote them.
+        """Delete the Endpoints of a service that is gone, also hand-made ones.
 
-        Both are read from the API server first: the caches may not show yet a new
-        service of that name, whose Endpoints may have been written by hand.
+        Both objects are read from the API server first: the caches may not show yet a
+        new service of that name, whose Endpoints may have been written by hand.
         """
         namespace, name = split_key(key)
-        # In this order: what was there before the service was not is not a new one's.
+        # The Endpoints are read before the service: then they are not those of a
+        # service that is created between the two reads.
         found = await live(self.client, ENDPOINTS, namespace, name)
         if found is None or await live(self.client, SERVICES, namespace, name):
             return DONE
@@ -126,7 +127,8 @@ class EndpointsReconciler(Reconciler[Service]):
     def enqueue_all(self) -> Iterator[None]:
         """Add all services, and the Endpoints whose service is gone.
 
-        Those are left over from a time without a manager (checkLeftoverEndpoints).
+        Such Endpoints are left over from a time without a manager
+        (checkLeftoverEndpoints).
         """
         yield from super().enqueue_all()
         for key in self._endpoints.keys():  # noqa: SIM118 - a lister is no mapping
@@ -188,7 +190,7 @@ class EndpointsReconciler(Reconciler[Service]):
             self.queue.add(key)
 
     def _changed(self, endpoints: Endpoints) -> None:
-        """Look again, after a while, at Endpoints that somebody else has changed."""
+        """Sync a service after a delay if another client has changed its Endpoints."""
         key = key_of(endpoints)
         service = self.objects.by_key(key)
         if service is None or not selects_pods(service):
@@ -197,7 +199,7 @@ class EndpointsReconciler(Reconciler[Service]):
             self.queue.add_after(key, EDIT_DELAY)
 
     def _removed(self, endpoints: Endpoints) -> None:
-        """Make deleted Endpoints anew; those of a service that is gone stay away."""
+        """Recreate deleted Endpoints, unless their service is gone."""
         key = key_of(endpoints)
         if self.objects.by_key(key) is not None:
             self.queue.add(key)

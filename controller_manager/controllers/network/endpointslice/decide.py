@@ -1,4 +1,8 @@
-"""The metadata of the slices of a service (setEndpointSliceLabels)."""
+"""Decides how the slices of one address type of a service change.
+
+Upstream: reconcileByAddressType of k8s.io/endpointslice (reconciler.go), and
+setEndpointSliceLabels.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -52,7 +56,7 @@ def slice_labels(service: Service) -> dict[str, str]:
 
 
 class SliceMetadata(Struct, frozen=True):
-    """What all slices of a service have in common."""
+    """The common metadata of the slices of a service."""
 
     namespace: str
     owner: OwnerReference
@@ -77,7 +81,7 @@ class SliceMetadata(Struct, frozen=True):
 
 
 class AddressTypeView(Struct, frozen=True):
-    """The slices of one address type, and the backends that a sync looks at.
+    """The slices of one address type, and the backends of the changed pods.
 
     `settled` are slices that are right; the backends in them are not in `backends`.
     """
@@ -107,7 +111,7 @@ class _Group(Struct):
 
     @property
     def count(self) -> int:
-        """How many endpoints the slices are to have."""
+        """The number of endpoints that the slices should have."""
         settled = sum(len(each.endpoints or ()) for each in self.settled)
         return len(self.desired) + settled
 
@@ -118,8 +122,8 @@ def decide(
     """Return how slices change, so that they have the endpoints of the backends.
 
     `limit` is the largest number of endpoints of a slice. Slices of a former service of
-    the same name are deleted, and slices with ports that no backend has. If none would
-    be left there is an empty one, the placeholder.
+    the same name are deleted, and so are slices with ports that no backend has. If no
+    slice is left, an empty one is created, the placeholder.
     """
     owned = [each for each in view.slices if is_owned(each, metadata.owner)]
     foreign = [each for each in view.slices if not is_owned(each, metadata.owner)]
@@ -176,7 +180,7 @@ def _groups(
 def _with_placeholder(
     changes: SliceActions, metadata: SliceMetadata, address_type: str
 ) -> SliceActions:
-    """Return changes that leave a slice: clients see that the service has none else."""
+    """Return actions that leave at least one slice: clients see that it is complete."""
     if changes.create or changes.update or changes.unchanged:
         return changes
     placeholder = metadata.template(address_type, ()).make(())

@@ -49,7 +49,7 @@ class Backend(Struct, frozen=True):
 
 
 def in_order(ports: Ports | None) -> Ports:
-    """Return ports in one order: slices with the same ports belong together."""
+    """Return ports in a fixed order, so that equal sets of ports compare equal."""
     return tuple(
         sorted(
             ports or (),
@@ -114,13 +114,13 @@ def zone_of(node: Node | None) -> str:
 
 
 class SkippedPods(Struct):
-    """Pods without endpoints since their nodes are not known, each with a message."""
+    """Pods without endpoints as their nodes are not cached, each with a message."""
 
     messages: dict[str, str] = field(default_factory=dict)
 
 
 class DesiredEndpoints:
-    """Makes backends of pods of one service, as the caches show them now."""
+    """Makes the backends of the pods of one service from the caches."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class DesiredEndpoints:
         nodes: Lister[Node],
         skipped: SkippedPods,
     ) -> None:
-        """Take the service and the caches; pods are noted in `skipped`."""
+        """Take the service and the caches; `skipped` collects pods without a node."""
         self._service = service
         self._pods = pods
         self._nodes = nodes
@@ -137,7 +137,7 @@ class DesiredEndpoints:
         self._skipped = skipped
 
     def pods(self, names: Iterable[str]) -> list[Pod]:
-        """Return those of these pods that the service selects."""
+        """Return the pods with these names that the service selects."""
         namespace = self._service.metadata.namespace
         found = (self._pods.get(namespace, name) for name in names)
         return [
@@ -147,7 +147,7 @@ class DesiredEndpoints:
         ]
 
     def backends(self, pods: Iterable[Pod], address_type: str) -> list[Backend]:
-        """Return the backends of pods, for one type of address."""
+        """Return the backends of pods, for one address type."""
         found = (self._backend(pod, address_type) for pod in pods)
         return [each for each in found if each is not None]
 

@@ -18,10 +18,10 @@ from controller_manager.runtime.context import ControllerContext
 
 
 class NodeHandlers:
-    """Tells which pods have other endpoints since their node has changed.
+    """Finds the pods whose endpoints change because their node has changed.
 
-    Only the presence and the zone of a node count for that, and its readiness for
-    hints. So a heartbeat costs one comparison.
+    Only the presence and the zone of a node matter, and for hints its readiness. So a
+    heartbeat costs one comparison.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class NodeHandlers:
 
         `pods_changed` is called with the pods of a node that is new or in another zone,
         `pods_lost_node` with those of one that is gone. `capacity_changed` is called
-        when the shares of the zones in the CPUs of the cluster may be others.
+        when the shares of the zones in the CPUs of the cluster may have changed.
         """
         self.nodes = context.lister(NODES)
         self._pods = context.lister(PODS, PODS_BY_NODE)
@@ -77,8 +77,8 @@ def slice_handler(
 ) -> Handler[EndpointSlice]:
     """Return a handler that calls `changed` with the key of a service.
 
-    It does so for changes that somebody else has made to slices that this controller
-    manages, or managed.
+    It does so if another client has changed a slice that this controller manages or
+    managed.
     """
 
     def report(*slices: EndpointSlice) -> None:

@@ -1,4 +1,4 @@
-"""Slices with other hints, as values."""
+"""Replaces the hints of slices."""
 
 from collections.abc import Callable, Iterable
 
@@ -31,10 +31,9 @@ def hinted(existing: EndpointSlice, hint: Hint) -> EndpointSlice:
 def rehinted(
     changes: SliceActions, hint: Hint, must_change: Callable[[EndpointSlice], bool]
 ) -> SliceActions:
-    """Return changes with other hints in all slices that are written.
+    """Return actions with new hints in all slices that are written.
 
-    Of the slices that would not change, those are written for which `must_change`
-    answers yes.
+    An unchanged slice is written if `must_change` returns True for it.
     """
     moved = [each for each in changes.unchanged if must_change(each)]
     unchanged = changes.unchanged
@@ -51,9 +50,9 @@ def rehinted(
 def without_hints(
     changes: SliceActions, checked: frozenset[str] = frozenset()
 ) -> SliceActions:
-    """Return changes that leave no hint (RemoveHintsFromSlices).
+    """Return actions that remove all hints (RemoveHintsFromSlices).
 
-    The slices called `checked` are known to have none.
+    The slices with the names `checked` are known to have no hints.
     """
     return rehinted(
         changes,

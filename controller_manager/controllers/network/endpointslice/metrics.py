@@ -95,6 +95,6 @@ class EndpointSliceMetrics(SliceMetrics):
             self._distributions.labels(distribution).inc()
 
     def forget(self, key: str) -> None:
-        """Show neither totals nor a distribution of a service that is gone."""
+        """Drop the totals and the traffic distribution of a service that is gone."""
         self.distributes(key, "")
         super().forget(key)

@@ -8,7 +8,7 @@ from controller_manager.options.flag import Flag, concurrency
 
 
 class EndpointSliceOptions(ControllerOptions):
-    """How many services are synced at a time, how soon, and how full slices are."""
+    """The number of concurrent syncs, their delay, and the size of slices."""
 
     concurrent_syncs: int = option(
         replace(
@@ -26,7 +26,8 @@ class EndpointSliceOptions(ControllerOptions):
             "endpointslice-updates-batch-period",
             "duration",
             "0s",
-            "How long to collect changes of pods before slices are updated.",
+            "The time for which changes of pods are collected before slices are "
+            "updated.",
             "EndpointSliceController.EndpointUpdatesBatchPeriod",
         )
     )

@@ -1,7 +1,7 @@
 """Watches, caches and the sync of the endpoint slice controller.
 
-Upstream: pkg/controller/endpointslice of v1.36 (endpointslice_controller.go).
-`planning` and `hints` decide, `control.endpoints.slices.writer` writes.
+Upstream: pkg/controller/endpointslice of v1.36 (endpointslice_controller.go). `decide`
+and the modules of hints decide, `control.endpoints.slices.apply` writes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,10 +58,12 @@ from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
 _FIRST_RETRY: Final = 1.0
-"""Seconds until a failed sync is tried again; the delay doubles from then on."""
+"""Seconds until the first retry of a failed sync; each further delay is doubled."""
 
 _SLICE_DELAY: Final = 1.0
-"""Seconds after which a service is synced, at least, when others changed its slices."""
+"""The shortest delay in seconds after another client has changed the slices of a
+service.
+"""
 
 _CAPACITY: Final = "capacity"
 """The only key of the queue of changed nodes."""
@@ -120,17 +122,17 @@ class EndpointSliceReconciler(Reconciler[Service]):
         context.informers.informer(ENDPOINT_SLICES).add_handler(handler)
 
     def backoff(self) -> Backoff:
-        """Return delays from one second on: a sync may write many slices."""
+        """Return delays that begin with one second: a sync may write many slices."""
         return ExponentialBackoff(_FIRST_RETRY)
 
     def make_capacity_workers(self) -> Workers:
-        """Return the worker that looks at hints when nodes have changed."""
+        """Return the worker that checks hints when nodes have changed."""
         return self.context.workers(self._capacity, self._check_hints, 1)
 
     # Handlers, and the state that they keep.
 
     def starting(self) -> None:
-        """Note that this process begins to lead; all services are synced now anyway."""
+        """Accept events: this process begins to lead, and all services are synced."""
         self._leads = True
 
     def _pod_changed(self, key: str, pod: Pod) -> None:
@@ -144,7 +146,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
                 self._pod_changed(key, pod)
 
     def _pods_lost_node(self, pods: Iterable[Pod]) -> None:
-        """Have the next sync look at pods; none comes now, they will be deleted."""
+        """Let the next sync check pods; it is not requested: they will be deleted."""
         for pod in pods if self._leads else ():
             for key in keys_of_services(self._services, pod):
                 self._services_tracker.pod_changed(key, pod.metadata.name)
@@ -159,11 +161,11 @@ class EndpointSliceReconciler(Reconciler[Service]):
             self._capacity.add(_CAPACITY)
 
     def deleted(self, obj: Service) -> None:
-        """Drop the state of a service; a new one of its name starts afresh."""
+        """Drop the state of a service; a new service of its name begins without it."""
         self.forget(key_of(obj))
 
     def forget(self, key: str) -> None:
-        """Drop the state of a service that is gone; its slices are collected."""
+        """Drop the state of a deleted service; its slices are garbage-collected."""
         self._services_tracker.forget(key)
         self._times.forget(key)
         self._topology.forget(key)
@@ -176,7 +178,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
     # The sync.
 
     async def reconcile(self, service: Service) -> Outcome:
-        """Write the slices that do not show the pods of the service as they are."""
+        """Write the slices that differ from the pods of the service."""
         key = key_of(service)
         if not selects_pods(service):
             self._services_tracker.forget(key)
@@ -227,7 +229,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         return self._times.observe_some(service, present.values(), gone)
 
     def _slices_of(self, key: str) -> Sequence[EndpointSlice]:
-        """Return the slices of a service; those that are being deleted do not count."""
+        """Return the slices of a service without those that are being deleted."""
         return [
             each
             for each in self._slices.by_index(BY_SERVICE, key)
@@ -237,7 +239,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         ]
 
     async def _check_hints(self, _: str) -> Outcome:
-        """Sync the services whose hints do not fit the nodes any more."""
+        """Enqueue the services whose hints do not fit the nodes any more."""
         for key in self._topology.overloaded():
             self.queue.add(key)
         return DONE

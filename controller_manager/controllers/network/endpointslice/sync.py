@@ -1,4 +1,4 @@
-"""One sync of one service: gather, plan, give hints, write."""
+"""One sync of one service: make endpoints, decide, set hints, write."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
@@ -50,11 +50,11 @@ from controller_manager.informers.lister import Lister
 from controller_manager.runtime.outcome import SyncError
 
 _PODS_AT_ONCE: Final = 200
-"""Pods that are looked at before other tasks may run: about two milliseconds."""
+"""The number of pods that are processed in one turn: about two milliseconds."""
 
 
-class SyncFailed(Exception):  # noqa: N818 - says what has happened
-    """Some slices are not right; the message says why, `cause` is to be raised."""
+class SyncFailed(Exception):  # noqa: N818 - a state, not a mistake
+    """Some slices are not right; `cause` is the error that the sync raises."""
 
     def __init__(self, messages: Iterable[str], cause: Exception) -> None:
         """Take all messages, as upstream joins them, and the first failure."""
@@ -64,11 +64,11 @@ class SyncFailed(Exception):  # noqa: N818 - says what has happened
 
 
 class PodsSkipped(SyncFailed):
-    """Pods have no endpoints since their nodes are not known; all else is right."""
+    """Pods have no endpoints because their nodes are not cached; all else is right."""
 
 
 class SyncTools(Struct, frozen=True):
-    """What the syncs of all services need."""
+    """The caches, the writer and the settings that the syncs of all services share."""
 
     pods: Lister[Pod]
     nodes: Lister[Node]
@@ -86,7 +86,7 @@ class ServiceSync:
     def __init__(
         self, tools: SyncTools, service: Service, known: TrackedService
     ) -> None:
-        """Take the tools, the service, and what is remembered of it."""
+        """Take the shared tools, the service, and its tracked state."""
         self._tools = tools
         self._service = service
         self._key = key_of(service)
@@ -100,11 +100,11 @@ class ServiceSync:
         )
 
     async def run(self, slices: Sequence[EndpointSlice], time: str) -> None:
-        """Bring these slices, all that the service has, closer to its pods.
+        """Update the slices of the service, which are all its slices, to its pods.
 
-        `time` is written to the slices as that of the change. Raises SyncFailed if a
-        write fails, or if a pod is left out since its node is not known; everything
-        else is written nevertheless.
+        `time` is written to the slices as the time of the change. Raises SyncFailed if
+        a write fails, or if a pod is left out because its node is not cached; all other
+        changes are written nevertheless.
         """
         changed = (*self._known.changed, *self._known.skipped)
         self._known.changed = {}
@@ -120,7 +120,7 @@ class ServiceSync:
         self._check()
 
     def _check(self) -> None:
-        """Raise SyncFailed if something was left out."""
+        """Raise SyncFailed if a write has failed or a pod was left out."""
         messages = [*self._skipped.messages.values(), *map(str, self._failures)]
         if self._failures:
             raise SyncFailed(messages, self._failures[0].cause)
@@ -135,7 +135,7 @@ class ServiceSync:
         changed: Iterable[str],
         time: str,
     ) -> AddressTypePlan:
-        """Write the slices of one address type; note a write that fails."""
+        """Write the slices of one address type; store the error if a write fails."""
         cached = only_of(slices, address_type)
         settled, names = settled_slices.start_sync(cached, changed)
         backends = await self._gather(names, address_type)
@@ -183,7 +183,7 @@ class ServiceSync:
     def _report(
         self, planned: AddressTypePlan, changes: SliceActions, event: HintEvent | None
     ) -> None:
-        """Observe what was done in metrics; record an event about hints."""
+        """Update the metrics; record an event about hints."""
         metrics, service = self._tools.metrics, self._service
         metrics.planned(planned.added, planned.removed)
         metrics.finished(

@@ -1,4 +1,4 @@
-"""How many endpoints each zone is to get (getAllocations, utils.go)."""
+"""Hints that give each zone its share of the endpoints (AddHints)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,31 +22,33 @@ from controller_manager.controllers.network.endpointslice.hints import (
 )
 
 OVERLOAD: Final = 0.2
-"""How much more traffic than its share an endpoint may get at most."""
+"""The largest part by which the traffic of an endpoint may exceed its share."""
 
 _FACTOR: Final = 1 / (1 + OVERLOAD)
 _HALF: Final = 0.5
 
 
 class Allocation(Struct, frozen=True):
-    """The endpoints of one zone: how many at least, at most, and best."""
+    """The smallest, the largest and the best number of endpoints of one zone."""
 
     minimum: int
     maximum: int
     desired: float
 
 
-class TooFewEndpoints(Exception):  # noqa: N818 - says what is wrong
+class TooFewEndpoints(Exception):  # noqa: N818 - a state of the cluster
     """The endpoints cannot be shared among the zones; the message is upstream's."""
 
 
 def allocations(
     shares: Mapping[str, float] | None, endpoints: int
 ) -> dict[str, Allocation]:
-    """Return the endpoints of each zone, by its share in the CPUs.
+    """Return the numbers of endpoints of each zone, by its share in the CPUs.
 
-    Raises TooFewEndpoints if the shares are not known, or if some zone would get so few
-    endpoints that they were overloaded by more than a fifth.
+    Upstream: getAllocations.
+
+    Raises TooFewEndpoints if the shares are not known, or if a zone would get so few
+    endpoints that they are overloaded by more than a fifth.
     """
     if shares is None:
         msg = (
@@ -81,8 +83,8 @@ def transfers(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return how many endpoints zones give to others, and how many they receive.
 
-    One endpoint after the other goes from the zone that has most too many to the one
-    that lacks most, as long as that helps (getGivingAndReceivingZones).
+    Single endpoints move from the zone with the largest surplus to the zone with the
+    largest lack, until that does not help any more (getGivingAndReceivingZones).
     """
     surplus = {
         zone: allocated.get(zone, 0) - each.desired for zone, each in wanted.items()
@@ -109,7 +111,7 @@ def _most(zones: Mapping[str, float]) -> tuple[str, float]:
 def is_overloaded(
     allocated: Mapping[str, int], shares: Mapping[str, float] | None
 ) -> bool:
-    """Tell whether hints give some zone too few endpoints (serviceOverloaded)."""
+    """Tell whether hints give any zone too few endpoints (serviceOverloaded)."""
     if not allocated:
         return False
     if shares is None:
@@ -122,9 +124,9 @@ def is_overloaded(
 
 
 class ZoneHints(Struct, frozen=True):
-    """The changes with hints, and how many endpoints each zone has got.
+    """The actions with hints, and the number of endpoints for each zone.
 
-    If the endpoints cannot be shared, `problem` says why, and there are no hints.
+    If the endpoints cannot be shared, `problem` has the reason, and there are no hints.
     """
 
     changes: SliceActions
@@ -135,11 +137,11 @@ class ZoneHints(Struct, frozen=True):
 def with_zone_hints(
     changes: SliceActions, shares: Mapping[str, float] | None
 ) -> ZoneHints:
-    """Return changes with a hint for each ready endpoint.
+    """Return actions with a hint for each ready endpoint.
 
     `shares` are those of the zones in the CPUs of the cluster. An endpoint is for the
-    clients of its own zone, unless that zone has too many endpoints and another one too
-    few. Slices that are not written anyway stay as they are if their hints still fit.
+    clients of its own zone, unless that zone has too many endpoints and another zone
+    has too few. Unchanged slices are not written if their hints still fit.
     """
     slices = (*changes.create, *changes.update, *changes.unchanged)
     try:
@@ -179,7 +181,7 @@ def _ready_in(existing: EndpointSlice) -> int:
 def _kept(
     unchanged: Sequence[EndpointSlice], wanted: Mapping[str, Allocation]
 ) -> tuple[list[EndpointSlice], list[EndpointSlice], dict[str, int]]:
-    """Return the slices whose hints still fit, the others, and the hints that stay."""
+    """Return the slices whose hints still fit, the others, and counts of kept hints."""
     kept: list[EndpointSlice] = []
     moved: list[EndpointSlice] = []
     allocated: dict[str, int] = {}
@@ -212,7 +214,7 @@ def _fit(
     allocated: Mapping[str, int],
     wanted: Mapping[str, Allocation],
 ) -> bool:
-    """Tell whether these hints leave enough endpoints for every zone."""
+    """Tell whether these hints leave enough endpoints for each zone."""
     return all(
         zone in wanted and allocated.get(zone, 0) + count <= wanted[zone].maximum
         for zone, count in hints.items()
@@ -224,7 +226,7 @@ def _zones_of(
     wanted: Mapping[str, Allocation],
     allocated: dict[str, int],
 ) -> dict[object, str]:
-    """Return the zone that each endpoint is for; add them to `allocated`."""
+    """Return the zone of the hint of each endpoint; count the zones in `allocated`."""
     for each in ready:
         zone = each.zone or ""
         allocated[zone] = allocated.get(zone, 0) + 1

@@ -1,4 +1,4 @@
-"""The share of each zone in the CPUs of the cluster (SetNodes)."""
+"""Keeps the shares of zones, and the services with hints (topologycache.go)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -25,10 +25,10 @@ _FEWEST_ZONES: Final = 2
 
 
 def zone_shares(nodes: Iterable[Node]) -> Mapping[str, float] | None:
-    """Return the share of each zone, between 0 and 1.
+    """Return the share of each zone in the CPUs, between 0 and 1 (SetNodes).
 
-    Only ready nodes count. `None` if one of them has no zone or no CPUs, or if there
-    are not two zones: then no hints are given.
+    Only ready nodes count. The result is `None` if one of them has no zone or no CPUs,
+    or if there are fewer than two zones: then no hints are given.
     """
     millis: dict[str, int] = {}
     for node in nodes:
@@ -75,10 +75,10 @@ class HintEvent(Struct, frozen=True):
 
 
 class TopologyHints:
-    """Gives hints by topology, and knows how many endpoints each zone has got.
+    """Sets hints by topology, and keeps the number of endpoints for each zone.
 
-    The shares of the zones are computed from the nodes when they are needed for the
-    first time after a change.
+    The shares of the zones are computed when they are first needed after a change of
+    nodes.
     """
 
     def __init__(self, nodes: Callable[[], Iterable[Node]]) -> None:
@@ -89,14 +89,14 @@ class TopologyHints:
         self._allocated: dict[str, dict[str, dict[str, int]]] = {}
         """Endpoints by zone, by address type, by service."""
         self._populated: set[str] = set()
-        """Services whose last hints were given, not refused."""
+        """Services whose last request for hints was granted."""
 
     def __len__(self) -> int:
         """Return the number of services that have hints."""
         return len(self._allocated)
 
     def nodes_changed(self) -> None:
-        """Compute the shares of the zones again when they are needed next."""
+        """Mark the shares of the zones as outdated."""
         self._is_current = False
 
     def shares(self) -> Mapping[str, float] | None:
@@ -117,7 +117,7 @@ class TopologyHints:
     def add(
         self, key: str, address_type: str, changes: SliceActions
     ) -> tuple[SliceActions, HintEvent | None]:
-        """Return changes with hints, and an event if hints begin or cannot be given."""
+        """Return actions with hints, and an event if hints begin or cannot be given."""
         result = with_zone_hints(changes, self.shares())
         if result.problem:
             self.drop(key, address_type)

@@ -1,7 +1,7 @@
-"""Remembers which slices are right, so that a sync looks only at the others.
+"""Keeps the slices that are right, so that a sync checks only the others.
 
-A service of 5,000 pods has 50 slices. Without this, each change of one pod costs a walk
-over 5,000 pods and 5,000 endpoints.
+A service of 5,000 pods has 50 slices. Without the tracker, each change of one pod costs
+a walk over 5,000 pods and 5,000 endpoints.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,10 +18,10 @@ from controller_manager.control.endpoints.slices.actions import SliceActions
 class SettledSlices:
     """The slices of one address type of a service, and the pods in them.
 
-    A slice is settled once a sync has found it right: exactly this version has only
-    desired endpoints, all up to date. It stays so until the cache shows another version
-    of it, or one of its pods changes. Each pod of the service that has an endpoint is
-    in a settled slice or is unsettled; a sync looks at the unsettled pods.
+    A slice is settled once a sync has found that this version of it has only desired
+    endpoints, all of them up to date. It stays settled until the cache shows another
+    version, or until one of its pods changes. Each pod of the service that has an
+    endpoint is in a settled slice or is unsettled; a sync checks the unsettled pods.
     """
 
     def __init__(self) -> None:
@@ -29,15 +29,17 @@ class SettledSlices:
         self._settled: dict[str, EndpointSlice] = {}
         self._slice_of: dict[str, str] = {}
         self._unsettled: dict[str, None] = {}
-        """Pods in the order in which they are put into slices."""
+        """Pods that the next sync checks, in the order in which they are put into
+        slices.
+        """
 
     def start_sync(
         self, cached: Sequence[EndpointSlice], changed: Iterable[str]
     ) -> tuple[tuple[EndpointSlice, ...], tuple[str, ...]]:
-        """Return the cached slices that are settled, and the pods to look at.
+        """Return the settled slices of the cache, and the names of the pods to check.
 
-        `changed` has the names of the pods that changed since the last sync, of gone
-        ones, too.
+        `changed` has the names of the pods that have changed since the last sync, or
+        are gone.
         """
         by_name = {each.metadata.name: each for each in cached}
         for name, settled in list(self._settled.items()):
@@ -50,10 +52,10 @@ class SettledSlices:
         return tuple(self._settled.values()), tuple(self._unsettled)
 
     def finish_sync(self, changes: SliceActions) -> None:
-        """Take what the sync has decided, once it is written.
+        """Take the actions of the sync after they were written.
 
-        A written slice is settled when a later sync finds it right: until the cache
-        shows it, nobody knows whether it stays as written.
+        A written slice is settled only when a later sync finds it right: until the
+        cache shows it, another client may have changed it.
         """
         for each in changes.update:
             if each.metadata.name in self._settled:
@@ -86,18 +88,18 @@ def _pods_in(each: EndpointSlice) -> Iterator[str]:
 
 
 _LONGEST: Final = 3600.0
-"""Seconds after which a sync looks at everything again.
+"""Seconds after which a sync checks all pods and slices again.
 
-No event is ever lost that the caches get. If one were all the same, the resync of the
-services would put their slices right, as upstream.
+The caches lose no event. If one was lost nevertheless, the resync of the services would
+correct their slices, as upstream.
 """
 
 
 class TrackedService(Struct):
     """One service: its slices that are right, and its pods that have changed.
 
-    `changed` has their names in the order in which they changed. `skipped` are pods
-    that have no endpoint since their node is not known.
+    `changed` has the names of the pods in the order in which they changed. `skipped`
+    are pods that have no endpoint because their node is not cached.
     """
 
     service: Service
@@ -110,8 +112,8 @@ class TrackedService(Struct):
 class ServiceTracker:
     """All services that were synced completely.
 
-    What is remembered of a service only saves work. If it is dropped, the next sync
-    looks at all its pods and slices.
+    The state of a service only saves work. If it is dropped, the next sync checks all
+    pods and slices of the service.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -120,13 +122,13 @@ class ServiceTracker:
         self._services: dict[str, TrackedService] = {}
 
     def __len__(self) -> int:
-        """Return the number of services that are remembered."""
+        """Return the number of tracked services."""
         return len(self._services)
 
     def of(self, key: str, service: Service) -> TrackedService | None:
-        """Return what is known of a service; `None` if that is not enough to go on.
+        """Return the state of a service, `None` if the next sync must check everything.
 
-        Nothing is known any more once the service has changed, and after an hour.
+        That is so after the service has changed, and after an hour.
         """
         known = self._services.get(key)
         if known is None or known.service is not service:
@@ -136,17 +138,17 @@ class ServiceTracker:
     def start(
         self, key: str, service: Service, address_types: tuple[str, ...]
     ) -> TrackedService:
-        """Remember a service from now on; the first sync looks at all its slices."""
+        """Begin to track a service; the first sync checks all its slices."""
         settled_slices = {each: SettledSlices() for each in address_types}
         made = TrackedService(service, self._clock.monotonic(), settled_slices)
         self._services[key] = made
         return made
 
     def pod_changed(self, key: str, pod: str) -> None:
-        """Note that a pod of a service has changed, or is gone."""
+        """Store that a pod of a service has changed, or is gone."""
         if (known := self._services.get(key)) is not None:
             known.changed[pod] = None
 
     def forget(self, key: str) -> None:
-        """Drop a service: it is gone, has changed, or its sync has failed."""
+        """Drop a service that is gone, that has changed, or whose sync has failed."""
         self._services.pop(key, None)

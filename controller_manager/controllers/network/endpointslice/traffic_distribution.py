@@ -1,4 +1,4 @@
-"""Which hints a service asks for (hintsEnabled, validTrafficDistribution)."""
+"""Sets the hints of ``spec.trafficDistribution`` (trafficdist.go)."""
 
 from typing import Final
 
@@ -29,8 +29,8 @@ _AUTO: Final = ("Auto", "auto")
 def is_by_topology(service: Service) -> bool:
     """Tell whether an annotation asks for a share of the endpoints for each zone.
 
-    It wins over ``spec.trafficDistribution``. The deprecated annotation wins over the
-    other one.
+    The annotation wins over ``spec.trafficDistribution``, and the deprecated annotation
+    wins over the other one (hintsEnabled).
     """
     annotations = service.metadata.annotations
     if annotations is None:
@@ -41,7 +41,7 @@ def is_by_topology(service: Service) -> bool:
 
 
 def distribution_of(service: Service) -> str:
-    """Return the traffic distribution that applies, empty for none."""
+    """Return the valid traffic distribution of a service, empty for none."""
     distribution = service.spec.traffic_distribution
     if distribution not in DISTRIBUTIONS or is_by_topology(service):
         return ""
@@ -51,10 +51,11 @@ def distribution_of(service: Service) -> str:
 def with_traffic_hints(
     changes: SliceActions, distribution: str, checked: frozenset[str]
 ) -> SliceActions:
-    """Return changes with the hints of a traffic distribution.
+    """Return actions with the hints of a traffic distribution.
 
-    Every ready endpoint is for the clients of its zone; with PreferSameNode for those
-    of its node, too. The slices called `checked` are known to have these hints.
+    Each ready endpoint is for the clients of its zone; with PreferSameNode also for
+    those of its node. The slices with the names `checked` are known to have these
+    hints.
     """
     hint = _hint_for_node if distribution == PREFER_SAME_NODE else _hint_for_zone
     return rehinted(
@@ -65,7 +66,7 @@ def with_traffic_hints(
 
 
 def _has_wrong_hint(existing: EndpointSlice, hint: Hint) -> bool:
-    """Tell whether a ready endpoint has other hints; the others do not matter."""
+    """Tell whether a ready endpoint has other hints; only ready ones matter."""
     return any(
         is_ready(each) and each.hints != hint(each) for each in existing.endpoints or ()
     )

@@ -1,7 +1,6 @@
-"""How the slices of Endpoints change (reconcile of endpointslicemirroring).
+"""Decides how the slices of Endpoints change (reconcile of endpointslicemirroring).
 
-Each subset has one slice for each address type that it has, so that a subset never
-needs more than two.
+A subset has one slice for each of its address types, so it never needs more than two.
 """
 
 from collections import defaultdict
@@ -52,7 +51,7 @@ _NOT_COPIED: Final = frozenset(
 
 
 class View(Struct, frozen=True):
-    """Endpoints, the slices that mirror them, and how many addresses a subset may have.
+    """Endpoints, the slices that mirror them, and the limit of addresses of a subset.
 
     The slices are those that this controller manages.
     """
@@ -63,7 +62,7 @@ class View(Struct, frozen=True):
 
 
 class Totals(Struct, frozen=True):
-    """How many endpoints of slices come, change and go."""
+    """The numbers of endpoints that are added, updated and removed."""
 
     added: int = 0
     updated: int = 0
@@ -71,7 +70,7 @@ class Totals(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """The writes of a sync, and what is counted and reported."""
+    """The actions of a sync, and the numbers for metrics and events."""
 
     changes: SliceActions
     desired: Desired
@@ -80,7 +79,7 @@ class Decision(Struct, frozen=True):
 
 
 class _GroupChange(Struct, frozen=True):
-    """What happens to the slices of one group."""
+    """The writes of the slices of one group."""
 
     totals: Totals = Totals()
     create: tuple[EndpointSlice, ...] = ()
@@ -91,9 +90,9 @@ class _GroupChange(Struct, frozen=True):
 def decide(view: View) -> Decision:
     """Return the writes that make the slices mirror the Endpoints.
 
-    A slice is used again where one would be deleted and one with the same address type
-    created, if nothing is missing meanwhile. Slices of former Endpoints of the same
-    name are deleted: they are garbage.
+    If one slice would be deleted and one with the same address type created, the slice
+    is updated instead, unless an endpoint would be missing meanwhile. Slices of former
+    Endpoints of the same name are deleted: they are garbage.
     """
     endpoints, owner = view.endpoints, _owner(view.endpoints)
     desired = desired_endpoints(endpoints.subsets or (), view.limit)
@@ -161,7 +160,7 @@ def _changed(
     wanted: Mapping[EndpointKey, Endpoint],
     template: SliceTemplate,
 ) -> _GroupChange:
-    """Return what happens to the slices of a group: the oldest stays, if any."""
+    """Return the writes of the slices of a group; only the oldest slice stays."""
     if not wanted:
         lost = sum(len(each.endpoints or ()) for each in existing)
         return _GroupChange(Totals(removed=lost), delete=tuple(existing))
@@ -233,9 +232,10 @@ def _annotations(endpoints: Endpoints) -> dict[str, str]:
 
 
 def _annotated(changes: SliceActions, annotations: dict[str, str]) -> SliceActions:
-    """Return the changes with exactly these annotations of the updated slices.
+    """Return the actions with exactly these annotations in the updated slices.
 
-    A slice that is used again would keep those that the Endpoints do not have.
+    Otherwise a slice that is used again would keep annotations that the Endpoints do
+    not have.
     """
     update = tuple(
         replace(each, metadata=replace(each.metadata, annotations=annotations))

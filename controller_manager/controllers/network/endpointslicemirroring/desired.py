@@ -1,4 +1,4 @@
-"""The endpoints that the slices of Endpoints are to have (reconciler_helpers.go)."""
+"""The endpoints that the slices of Endpoints should have (reconciler_helpers.go)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ from controller_manager.control.endpoints.subsets import repack
 
 
 class Group(Struct, frozen=True):
-    """What the endpoints of a slice have in common: the address type and the ports.
+    """The common properties of the endpoints of a slice: address type and ports.
 
     The order of the ports does not matter.
     """
@@ -33,9 +33,9 @@ class Group(Struct, frozen=True):
 class Desired(Struct, frozen=True):
     """The endpoints by group; a group may have none.
 
-    `ports` has the ports of the groups in the order of the Endpoints, `invalid` the
-    addresses that are not valid, and `skipped` counts the addresses that are left out,
-    whether they are not valid or too many.
+    `ports` has the ports of the groups in the order of the Endpoints. `invalid` has the
+    addresses that are not valid. `skipped` is the number of all addresses that are left
+    out, because they are not valid or exceed the limit.
     """
 
     endpoints: Mapping[Group, Mapping[EndpointKey, Endpoint]]
@@ -45,9 +45,9 @@ class Desired(Struct, frozen=True):
 
 
 def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Desired:
-    """Return the endpoints of subsets, at most `limit` of each; ready ones first.
+    """Return the endpoints of subsets, at most `limit` per subset, ready ones first.
 
-    `limit` counts for both address types together.
+    The limit applies to both address types together.
     """
     found: dict[Group, dict[EndpointKey, Endpoint]] = {}
     ports_of: dict[Group, tuple[EndpointPort, ...]] = {}

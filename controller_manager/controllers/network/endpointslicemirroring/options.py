@@ -8,7 +8,7 @@ _PREFIX = "EndpointSliceMirroringController.Mirroring"
 
 
 class MirroringOptions(ControllerOptions):
-    """How many Endpoints are mirrored at a time, and how many of their addresses."""
+    """The number of concurrent syncs, their delay, and the limit of addresses."""
 
     concurrent_syncs: int = option(
         Flag(
@@ -27,7 +27,8 @@ class MirroringOptions(ControllerOptions):
             "mirroring-endpointslice-updates-batch-period",
             "duration",
             "0s",
-            "How long to collect changes of slices before they are mirrored again.",
+            "The time for which changes of slices are collected before they are "
+            "mirrored again.",
             f"{_PREFIX}EndpointUpdatesBatchPeriod",
         )
     )

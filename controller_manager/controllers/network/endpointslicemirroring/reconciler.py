@@ -1,7 +1,7 @@
 """Watches and caches of the mirroring controller, its events and writes.
 
-Upstream: pkg/controller/endpointslicemirroring of v1.36. `mirror` tells how the slices
-of Endpoints change.
+Upstream: pkg/controller/endpointslicemirroring of v1.36. `decide` decides how the
+slices of Endpoints change.
 """
 
 from collections.abc import Iterable, Iterator
@@ -63,13 +63,13 @@ _LAST_RETRY: Final = 100.0
 
 
 def may_be_mirrored(endpoints: Endpoints) -> bool:
-    """Tell whether Endpoints ask not to be left out (shouldMirror)."""
+    """Tell whether no label or annotation excludes Endpoints (shouldMirror)."""
     is_skipped = labels_of(endpoints).get(SKIP) == "true"
     return not is_skipped and LEADER_ELECTION not in annotations_of(endpoints.metadata)
 
 
 def is_for(service: Service | None, endpoints: Endpoints | None) -> bool:
-    """Tell whether Endpoints are to be mirrored: they are those of this service."""
+    """Tell whether Endpoints must be mirrored: they belong to this service."""
     return (
         endpoints is not None
         and may_be_mirrored(endpoints)
@@ -79,7 +79,7 @@ def is_for(service: Service | None, endpoints: Endpoints | None) -> bool:
 
 
 def is_mirrored(existing: EndpointSlice) -> bool:
-    """Tell whether a slice is this controller's (managedByController)."""
+    """Tell whether this controller manages a slice (managedByController)."""
     return labels_of(existing).get(MANAGED_BY) == MANAGER
 
 
@@ -122,7 +122,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
         return ExponentialBackoff(_FIRST_RETRY, _LAST_RETRY)
 
     async def reconcile(self, endpoints: Endpoints) -> Outcome:
-        """Mirror Endpoints, or delete their slices if they are not to be mirrored."""
+        """Mirror Endpoints, or delete their slices if they must not be mirrored."""
         begin = self.clock.monotonic()
         try:
             if is_for(self._services.by_key(key_of(endpoints)), endpoints):
@@ -167,8 +167,9 @@ class MirroringReconciler(Reconciler[Endpoints]):
         """Delete all mirrored slices of Endpoints; those that fail are tried again.
 
         Endpoints and service are read from the API server first. The cache of slices
-        may be ahead of theirs: it shows what the leader before has mirrored. What they
-        do not show yet comes as a change, which adds the key again.
+        may be newer than theirs: it shows slices that the former leader has written. A
+        change that their caches do not show yet comes as an event, which adds the key
+        again.
         """
         slices = list(self._slices_of(key))
         if slices and await self._is_to_be_mirrored(key):
@@ -189,7 +190,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
         return DONE
 
     async def _is_to_be_mirrored(self, key: str) -> bool:
-        """Tell whether Endpoints are to be mirrored, as the API server has them."""
+        """Tell whether Endpoints must be mirrored, by the objects of the API server."""
         namespace, name = split_key(key)
         endpoints = await live(self.client, ENDPOINTS, namespace, name)
         if endpoints is None:
@@ -197,14 +198,14 @@ class MirroringReconciler(Reconciler[Endpoints]):
         return is_for(await live(self.client, SERVICES, namespace, name), endpoints)
 
     def _slices_of(self, key: str) -> Iterable[EndpointSlice]:
-        """Yield the mirrored slices of Endpoints that stay if nothing is done."""
+        """Yield the mirrored slices of Endpoints that are not being deleted."""
         for each in self._slices.by_index(BY_SERVICE, key):
             is_going = is_deleting(each) or self._tracker.is_deleted(each)
             if is_mirrored(each) and not is_going:
                 yield each
 
     def _report(self, endpoints: Endpoints, found: Decision) -> None:
-        """Report addresses that are left out."""
+        """Record events about addresses that are left out."""
         invalid, skipped = len(found.desired.invalid), found.desired.skipped
         if invalid:
             self._warn(
@@ -227,12 +228,12 @@ class MirroringReconciler(Reconciler[Endpoints]):
     # Handlers.
 
     def _service_changed(self, service: Service) -> None:
-        """Look at the Endpoints of a service without selector that comes or goes."""
+        """Enqueue the Endpoints of a new or deleted service without selector."""
         if not service.spec.selector:
             self.queue.add(key_of(service))
 
     def _service_updated(self, old: Service, new: Service) -> None:
-        """Look at the Endpoints of a service that gets or loses its selector."""
+        """Enqueue the Endpoints of a service that gets or loses its selector."""
         if bool(old.spec.selector) != bool(new.spec.selector):
             self.queue.add(key_of(new))
 
@@ -241,7 +242,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
             self._enqueue(new)
 
     def _slice_updated(self, old: EndpointSlice, new: EndpointSlice) -> None:
-        """Look at the Endpoints that lose or get a slice, or whose slice was edited."""
+        """Enqueue the Endpoints that lose or get a slice, or whose slice was edited."""
         former = is_mirrored(old), service_key_of(old)
         if former == (is_mirrored(new), service_key_of(new)):
             self._slice_stored(new)
@@ -251,13 +252,13 @@ class MirroringReconciler(Reconciler[Endpoints]):
                 self._enqueue(each)
 
     def _slice_gone(self, last: EndpointSlice) -> None:
-        """Look at Endpoints that have lost a slice which somebody else deleted."""
+        """Enqueue Endpoints that have lost a slice which another client deleted."""
         was_deleted_here = self._tracker.gone(last)
         if is_mirrored(last) and not was_deleted_here:
             self._enqueue(last)
 
     def _enqueue(self, existing: EndpointSlice) -> None:
-        """Look at the Endpoints that a slice mirrors; the label names them."""
+        """Enqueue the Endpoints that a slice mirrors, by the label of the slice."""
         key = service_key_of(existing)
         if key and self._batch_period:
             self.queue.add_after(key, self._batch_period)

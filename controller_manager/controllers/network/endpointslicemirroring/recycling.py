@@ -1,4 +1,4 @@
-"""Uses slices again for other ports, if nothing is missing meanwhile."""
+"""Uses slices again for other ports, if no endpoint is missing meanwhile."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ _Offer = tuple[str, EndpointKey, EndpointPort]
 def recycled_without_gaps(
     changes: SliceActions, existing: Sequence[EndpointSlice], owner: OwnerReference
 ) -> SliceActions:
-    """Return changes that update a slice where one would be deleted and one created.
+    """Return actions that update a slice instead of deleting it and creating another.
 
-    The updates are in an order in which no endpoint is missing between two of them that
-    is there before and after all. If there is none, nothing is used again: slices are
-    created before others are deleted.
+    The updates are in an order in which no endpoint is missing between two updates that
+    exists before and after all of them. If no such order exists, no slice is used
+    again: slices are created before others are deleted.
     """
     found = recycled(changes, owner)
     if len(found.update) == len(changes.update):
@@ -37,10 +37,10 @@ def recycled_without_gaps(
 def _order_without_gaps(
     changes: SliceActions, existing: Sequence[EndpointSlice]
 ) -> tuple[EndpointSlice, ...] | None:
-    """Return the updates in such an order, `None` if there is none.
+    """Return the updates in an order without gaps, `None` if there is none.
 
-    An update that would leave a gap waits until another one brings what would be
-    missing, so each is looked at once for each offer that it waits for.
+    An update that would leave a gap waits until another update brings the missing
+    offer. So each update is checked once for each offer that it waits for.
     """
     gaps = _Gaps(changes, existing)
     ready, waiting = (
@@ -62,7 +62,7 @@ def _order_without_gaps(
 
 
 class _Gaps:
-    """How many slices have each offer, while one after the other is updated."""
+    """Counts the slices that have each offer, while slices are updated in turn."""
 
     def __init__(
         self, changes: SliceActions, existing: Sequence[EndpointSlice]
@@ -82,13 +82,13 @@ class _Gaps:
             self._final |= _offers(each)
 
     def first(self, update: EndpointSlice) -> _Offer | None:
-        """Return an offer that stays in the end, but is missing after an update."""
+        """Return an offer of the final state that would be missing after an update."""
         lost = self._stored[update.metadata.name] - _offers(update)
         found = (each for each in lost if each in self._final)
         return next((each for each in found if self._count[each] == 1), None)
 
     def close(self, update: EndpointSlice) -> set[_Offer]:
-        """Take an update as done; return the offers that its slice did not have."""
+        """Apply an update to the counts; return the new offers of its slice."""
         name, offers = update.metadata.name, _offers(update)
         self._count.subtract(self._stored[name])
         self._count.update(offers)

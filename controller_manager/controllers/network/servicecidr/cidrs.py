@@ -27,13 +27,13 @@ def _parse_range(text: str) -> Range | None:
 
 
 def ranges_of(service_cidr: ServiceCIDR) -> Sequence[Range]:
-    """Return the ranges; what is none is left out, the API server refuses it."""
+    """Return the ranges; an invalid text is left out: the API server refuses it."""
     found = map(_parse_range, service_cidr.spec.cidrs or ())
     return [each for each in found if each is not None]
 
 
 def address_of(name: str) -> Address | None:
-    """Return the address that is the name of an IPAddress, `None` if it is none."""
+    """Return the address that is the name of an IPAddress, `None` if it is invalid."""
     try:
         return ip_address(name)
     except ValueError:
@@ -56,9 +56,10 @@ def holds(service_cidr: ServiceCIDR, address: Address) -> bool:
 
 
 def _is_allocatable(found: Range, address: Address) -> bool:
-    """Tell whether a range has an address for services.
+    """Tell whether an address of a range may be allocated for a service.
 
-    The first address of a range is never allocated, and of IPv4 neither is the last.
+    The first address of a range is never allocated, and the last IPv4 address is not
+    either.
     """
     if found.version != address.version or address == found.network_address:
         return False
@@ -69,10 +70,10 @@ def _is_allocatable(found: Range, address: Address) -> bool:
 def successors(
     service_cidr: ServiceCIDR, others: Iterable[ServiceCIDR]
 ) -> list[ServiceCIDR]:
-    """Return the objects that keep addresses when a deleted one goes.
+    """Return the objects that keep addresses when a deleted object is removed.
 
-    One that is being deleted itself keeps them if it was deleted later. So of several
-    that are deleted at a time, one stays as long as there are addresses.
+    An object that is being deleted keeps them if it was deleted later. So if several
+    are deleted at the same time, one stays as long as there are addresses.
     """
     return [
         each
@@ -101,7 +102,7 @@ def held_only_here(
     others: Iterable[ServiceCIDR],
     addresses: Iterable[Address],
 ) -> Address | None:
-    """Return an address that no other object would hold, `None` if there is none."""
+    """Return an address that no other object contains, `None` if there is none."""
     others = list(others)
     return next(
         (

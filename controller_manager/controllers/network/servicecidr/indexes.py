@@ -1,7 +1,7 @@
-"""Indexes: which addresses are in a range, and which ranges are being deleted.
+"""Indexes of the addresses in a range, and of the ranges that are being deleted.
 
-Upstream looks at all addresses of the cluster for each deleted range, again and again
-while its addresses are released.
+Upstream checks all addresses of the cluster for each deleted range, repeatedly while
+its addresses are released.
 """
 
 from collections.abc import Iterable
@@ -19,13 +19,13 @@ from controller_manager.informers.indexes import Index
 DELETED: Final = "deleted"
 
 _BITS: Final = {4: 16, 6: 64}
-"""Addresses that agree in so many bits are found together, by IP version."""
+"""By IP version: the number of last bits in which the addresses of one entry differ."""
 
 _MOST: Final = 256
 
 
 def allocated_address(obj: PartialObject) -> Address | None:
-    """Return the address of an IPAddress, `None` if the API server has not made it."""
+    """Return the address of an IPAddress, `None` if the API server did not make it."""
     if labels_of(obj).get(MANAGED_BY) != ALLOCATOR:
         return None
     return address_of(obj.metadata.name)
@@ -37,9 +37,9 @@ def _entry(address: Address) -> str:
 
 
 def entries_of(found: Range) -> list[str]:
-    """Return the entries under which all addresses of a range are found.
+    """Return the index entries that have all addresses of a range.
 
-    A range of more than 256 times 65,536 addresses is found under its version.
+    A range of more than 256 times 65,536 addresses uses the entry of its version.
     """
     bits = found.max_prefixlen - _BITS[found.version]
     first = int(found.network_address) >> bits
@@ -66,4 +66,4 @@ BY_ADDRESS: Final = Index("address", _entries)
 """Addresses that the API server has allocated."""
 
 BY_DELETION: Final = Index("deletion", _deleted, _is_as_deleted)
-"""Ranges that are being deleted; mostly there is none."""
+"""Ranges that are being deleted."""

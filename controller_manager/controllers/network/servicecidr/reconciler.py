@@ -42,7 +42,7 @@ FIELD_MANAGER: Final = "service-cidr-controller"
 
 FINALIZER: Final = "networking.k8s.io/service-cidr-finalizer"
 GRACE_PERIOD: Final = 10.0
-"""Seconds until all API servers know that a range is deleted, and use it no more."""
+"""Seconds until all API servers know that a range is deleted, and stop using it."""
 
 READY: Final = {
     "type": "Ready",
@@ -63,7 +63,7 @@ _WORKERS: Final = 5
 
 
 def has_condition(service_cidr: ServiceCIDR, wanted: dict[str, str]) -> bool:
-    """Tell whether a range has this condition, since whenever."""
+    """Tell whether a range has this condition, with any time of transition."""
     found = find_condition(service_cidr.status.conditions, wanted["type"])
     return found is not None and all(
         getattr(found, name) == value for name, value in wanted.items()
@@ -93,7 +93,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         ]
 
     def _holding(self, obj: PartialObject) -> Iterable[str]:
-        """Return the deleted ranges that hold an address."""
+        """Return the deleted ranges that contain an address."""
         address = allocated_address(obj)
         if address is None:
             return ()
@@ -114,7 +114,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         self.workers = _WORKERS
 
     async def reconcile(self, service_cidr: ServiceCIDR) -> Outcome:
-        """Protect a range, or let a deleted one go if nothing is lost with it."""
+        """Protect a range, or release a deleted one that no address needs."""
         if not is_deleting(service_cidr):
             await self._protect(service_cidr)
             await self._report_ready(service_cidr)
@@ -137,7 +137,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         return self._ranges.by_index(BY_DELETION, DELETED)
 
     def _blocking(self, service_cidr: ServiceCIDR) -> Address | None:
-        """Return an address that only a deleted range holds, by the caches."""
+        """Return an address that only a deleted range contains, by the caches."""
         others = successors(service_cidr, self._ranges.all())
         if is_covered(service_cidr, others):
             return None
@@ -151,10 +151,10 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
                         yield address
 
     async def _blocking_now(self, service_cidr: ServiceCIDR) -> Address | None:
-        """Return such an address as the API server has them.
+        """Return such an address from the objects of the API server.
 
-        Upstream trusts its caches. One that is behind by more than the grace period
-        would let a range go from which an address was allocated.
+        Upstream trusts its caches. A cache that is older than the grace period would
+        release a range from which an address was allocated.
         """
         pages = [page async for page in self.client.list_all(SERVICE_CIDRS)]
         live = [each for page in pages for each in page.items]

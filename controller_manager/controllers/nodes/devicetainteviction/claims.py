@@ -1,4 +1,4 @@
-"""Reads from the caches which devices a pod uses, and which taints they have."""
+"""Reads the devices of pods, and the taints of devices, from the caches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -106,7 +106,7 @@ class Claims:
             RESOURCE_SLICES, SLICES_BY_POOL, SLICES_BY_GENERATION, SLICES_BY_DEVICE
         )
         self._generations: dict[str, set[int]] = {}
-        """The generations that the slices of each pool have, as far as known."""
+        """The known generations of the slices of each pool."""
         self._rules = context.lister(DEVICE_TAINT_RULES) if with_rules else None
         context.informers.informer(RESOURCE_SLICES).add_handler(
             Handler(on_update=self._slice_changed, on_delete=self._slice_left)
@@ -149,7 +149,7 @@ class Claims:
         return self._slices.by_index(SLICES_BY_POOL, pool)
 
     def current_slices(self, pool: str) -> list[ResourceSlice]:
-        """Return the slices of a pool that count: those of its last generation."""
+        """Return the valid slices of a pool: those of its last generation."""
         value = _generation_of(pool, self.last_generation(pool))
         return list(self._slices.by_index(SLICES_BY_GENERATION, value))
 
@@ -157,8 +157,8 @@ class Claims:
         """Return the last generation of a pool, 0 if it has no slice.
 
         The slices of a pool have one generation, and two while their driver replaces
-        them. As long as the slices of the known generations are all slices of the
-        pool, no slice has to be looked at.
+        them. While the slices of the known generations are all slices of the pool, no
+        slice has to be read.
         """
         total = self._slices.count(SLICES_BY_POOL, pool)
         known = self._present(pool, self._generations.get(pool, set()))
@@ -198,7 +198,7 @@ class Claims:
     def reasons(
         self, pod: Pod, rules: Sequence[DeviceTaintRule], now: datetime
     ) -> Reasons:
-        """Return why and when a pod is evicted, nothing if it stays.
+        """Return the reasons and times of the eviction of a pod, none if it stays.
 
         Only the devices of claims that are reserved for the pod count, once the pod is
         bound to a node. Upstream: podEvictionTime.
@@ -240,9 +240,9 @@ class Claims:
 
 
 def _name_of_claim(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
-    """Return the name of a pod's claim, and whether it was made for the pod.
+    """Return the name of a pod's claim, and True if it was created for the pod.
 
-    `None` if it is not made yet, or not needed.
+    The name is `None` if the claim is not created yet, or not needed.
     """
     if wanted.resource_claim_name is not None:
         return wanted.resource_claim_name, False

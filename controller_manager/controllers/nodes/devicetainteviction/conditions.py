@@ -1,4 +1,4 @@
-"""What the status of a rule says about evictions (maybeUpdateRuleStatus)."""
+"""The condition of a rule about its evictions (maybeUpdateRuleStatus)."""
 
 from typing import Final
 
@@ -19,10 +19,11 @@ _NOT_AGAIN: Final = (
 
 
 class Counts(Struct, frozen=True):
-    """What a rule causes, or would cause if its effect was NoExecute.
+    """The effects of a rule, or those that it would have with the effect NoExecute.
 
-    `pods` are to be evicted, in so many `namespaces`; `published` and `allocated` are
-    devices that it selects. `evicted` pods are gone since this process started.
+    `pods` is the number of pods to evict, in a number of `namespaces`. `published` and
+    `allocated` are numbers of devices that the rule selects. `evicted` is the number of
+    pods that this process has evicted.
     """
 
     pods: int = 0
@@ -33,7 +34,7 @@ class Counts(Struct, frozen=True):
 
 
 def is_simulated(rule: DeviceTaintRule) -> bool:
-    """Tell whether the status says what the rule would do with another effect."""
+    """Tell whether the status shows the effects that the rule would have."""
     return rule.spec.taint.effect == _NONE
 
 
@@ -84,5 +85,5 @@ def _namespaces(count: int) -> str:
 
 
 def counts_pods(rule: DeviceTaintRule) -> bool:
-    """Tell whether the condition says how many pods there are."""
+    """Tell whether the condition has a number of pods."""
     return rule.spec.taint.effect in (NO_EXECUTE, _NONE)

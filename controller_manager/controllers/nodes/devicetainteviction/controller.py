@@ -53,18 +53,18 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 _MESSAGE: Final = "Device Taint manager: deleting due to NoExecute taint"
 _SHORTEST_WAIT: Final = 0.001
 _LONGEST_WAIT: Final = 86400.0
-"""Seconds until a pod is looked at again, however long it tolerates its taints."""
+"""The longest time in seconds until a pod is checked again."""
 _STALE: Final = 1.0
-"""Seconds until a pod is looked at again if the cache of a taint is old."""
+"""Seconds until a pod is checked again if the cache of a taint is old."""
 _TURN: Final = 500
-"""Claims that are looked at before other tasks get their turn."""
+"""The number of claims that are processed in one turn."""
 
 
 class Planned(Struct, frozen=True):
     """The eviction of the pod `uid`; `rules` are the uids of the rules that ask for it.
 
-    It is announced once an event has said so, and done once the API server has accepted
-    the deletion.
+    It is announced after an event was recorded, and done after the API server has
+    accepted the deletion.
     """
 
     uid: str
@@ -79,11 +79,11 @@ def init_device_taint_eviction_controller(context: ControllerContext) -> Control
 
 
 class DeviceTaintEviction:
-    """Evicts pods at the time that the taints of their devices say.
+    """Evicts pods at the times that the taints of their devices give.
 
     A key of its queue is a pod, ``namespace/name``, or a rule, a name without a slash.
     Times are those of the API server, and count from the timeAdded of each taint: a
-    restart changes none. It notes nothing before it starts.
+    restart does not change them. Events before the start are ignored.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -107,7 +107,7 @@ class DeviceTaintEviction:
         self._planned: dict[str, Planned] = {}
         self._is_started = False
         self._reselected: dict[str, list[DeviceTaintSelector]] = {}
-        DeviceHandlers(context, self._claims, self._look_at, self._look_at_gone)
+        DeviceHandlers(context, self._claims, self._enqueue_pod, self._pod_deleted)
         if has_rules:
             context.informers.informer(DEVICE_TAINT_RULES).add_handler(
                 Handler(
@@ -127,16 +127,16 @@ class DeviceTaintEviction:
         return await (self.sync_pod(key) if "/" in key else self.sync_rule(key))
 
     async def sync_rule(self, name: str) -> Outcome:
-        """Write the status of a rule, and look at the pods of a rule that has changed.
+        """Write the status of a rule, and enqueue the pods of a rule that has changed.
 
-        The status comes first, as upstream, but it stops no eviction.
+        The status is written first, as upstream, but an error of it stops no eviction.
         """
         selectors = self._reselected.pop(name, [])
         try:
             rule = self._claims.rule(name)
             wait = None if rule is None else await self._status.update(rule)
         finally:
-            await self._look_at_selected(selectors)
+            await self._enqueue_selected(selectors)
         return DONE if wait is None else Done(max(wait, _SHORTEST_WAIT))
 
     async def sync_pod(self, key: str) -> Outcome:
@@ -163,7 +163,7 @@ class DeviceTaintEviction:
         return await self._evict(key, pod, planned, reasons)
 
     def _plan(self, key: str, pod: Pod, reasons: Reasons) -> Planned:
-        """Remember the eviction; the status of its rules follows."""
+        """Store the planned eviction; the status of its rules is updated later."""
         uid = pod.metadata.uid
         origins = [each.origin for each in reasons if each.origin.is_rule]
         rules = frozenset(each.uid for each in origins)
@@ -196,7 +196,7 @@ class DeviceTaintEviction:
         return DONE
 
     def _count(self, reasons: Reasons) -> None:
-        """Count a pod that was evicted; the status of its rules follows."""
+        """Count a pod that was evicted; the status of its rules is updated later."""
         time = due(reasons)
         if time is not None:
             delay = (self._clock.now() - time).total_seconds()
@@ -208,10 +208,10 @@ class DeviceTaintEviction:
                 self._queue.add_after(origin.name, PERIOD)
 
     async def _is_confirmed(self, reasons: Reasons, now: datetime) -> bool:
-        """Tell whether a taint whose time is over is there at the API server, too.
+        """Tell whether the API server also has a taint whose time is over.
 
-        A process that was paused, or whose watch is silent, would evict pods though
-        their devices were well again long ago.
+        Otherwise a process that was paused, or whose watch is silent, would evict pods
+        although their devices have no taint any more.
         """
         for reason in reasons:
             if reason.due <= now and await self._is_there(reason):
@@ -237,7 +237,7 @@ class DeviceTaintEviction:
         )
 
     def _cancel(self, key: str) -> None:
-        """Forget an eviction that is not needed any more; an event says so."""
+        """Forget an eviction that is not needed any more; record an event."""
         planned = self._planned.pop(key, None)
         if planned is not None:
             self._announce(planned.uid, key, "Cancelling deletion")
@@ -260,22 +260,22 @@ class DeviceTaintEviction:
                 self._queue.add(key_of(pod))
             yield
 
-    def _look_at(self, pod: Pod) -> None:
+    def _enqueue_pod(self, pod: Pod) -> None:
         self._queue.add(key_of(pod))
 
-    def _look_at_gone(self, pod: Pod) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         if (key := key_of(pod)) in self._planned:
             self._queue.add(key)
 
-    async def _look_at_selected(self, selectors: list[DeviceTaintSelector]) -> None:
-        """Look at the pods whose devices a changed rule selects, or has selected."""
+    async def _enqueue_selected(self, selectors: list[DeviceTaintSelector]) -> None:
+        """Enqueue the pods whose devices a changed rule selects or has selected."""
         if not selectors:
             return
         for number, claim in enumerate(list(self._claims.allocated())):
             names = [name_of(each) for each in devices_of(claim)]
             if any(selects(each, name) for each in selectors for name in names):
                 for pod in self._claims.consumers(claim):
-                    self._look_at(pod)
+                    self._enqueue_pod(pod)
             if number % _TURN == _TURN - 1:
                 await asyncio.sleep(0)
 

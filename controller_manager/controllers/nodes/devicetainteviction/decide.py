@@ -1,4 +1,4 @@
-"""Says when tainted devices evict the pods that use them, and why (pure functions).
+"""Computes when and why tainted devices evict the pods that use them (pure functions).
 
 Upstream: claimEvictionTime and podEvictionTime of pkg/controller/devicetainteviction.
 """
@@ -26,23 +26,23 @@ from controller_manager.api.times import parse_time
 _EXISTS: Final = "Exists"
 _EQUAL: Final = ("", "Equal")
 _LONGEST: Final = 10**9
-"""Seconds: a toleration for longer, 30 years, lasts no longer than that."""
+"""The longest toleration in seconds, about 30 years; longer times are cut."""
 
 
 class DeviceName(NamedTuple):
-    """A device, as claims and slices name it."""
+    """The name of a device in claims and slices."""
 
     driver: str
     pool: str
     device: str
 
     def __str__(self) -> str:
-        """Return a text that is different for each device."""
+        """Return a text that is unique for each device."""
         return "/".join(self)
 
 
 class Origin(Struct, frozen=True):
-    """Where a taint comes from: a rule, or a slice that has the device."""
+    """The origin of a taint: a rule, or a slice that has the device."""
 
     name: str
     uid: str
@@ -51,7 +51,7 @@ class Origin(Struct, frozen=True):
 
 
 class Reason(Struct, frozen=True):
-    """One taint that evicts a pod, and when; a time in the past means at once."""
+    """A taint that evicts a pod, and the time; a time in the past means now."""
 
     origin: Origin
     taint: DeviceTaint
@@ -62,7 +62,7 @@ Reasons = tuple[Reason, ...]
 
 
 def due(reasons: Reasons) -> datetime | None:
-    """Return when a pod is evicted: at the first of the times."""
+    """Return the time of the eviction of a pod: the first of the times."""
     return min((each.due for each in reasons), default=None)
 
 
@@ -92,7 +92,7 @@ def taints_of(
     published: tuple[ResourceSlice, Device] | None,
     rules: Iterable[DeviceTaintRule],
 ) -> Iterator[tuple[Origin, DeviceTaint]]:
-    """Yield the taints that evict from a device: its driver's, and those of rules."""
+    """Yield the NoExecute taints of a device: those of its driver, and of rules."""
     if published is not None:
         resource_slice, device = published
         metadata = resource_slice.metadata
@@ -128,7 +128,7 @@ def _tolerated(
 ) -> int | None:
     """Return the seconds for which a taint is tolerated, `None` for ever.
 
-    The shortest of several tolerations counts; without one it is 0.
+    The shortest of several tolerations counts. Without a toleration, it is 0.
     """
     fitting = [each for each in tolerations if _tolerates(each, taint)]
     limits = [each.toleration_seconds for each in fitting]
@@ -140,7 +140,7 @@ def _tolerated(
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Tell whether a toleration is for this taint that evicts (ToleratesTaint).
+    """Tell whether a toleration tolerates this NoExecute taint (ToleratesTaint).
 
     A toleration of all effects does not count here, as upstream.
     """

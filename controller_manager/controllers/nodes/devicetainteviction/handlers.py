@@ -1,4 +1,4 @@
-"""Finds the pods that a change of a device, a claim or a rule concerns."""
+"""Finds the pods that a change of a pod, a claim or a device concerns."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -29,7 +29,7 @@ _NOTHING: Final[Taints] = {}
 
 
 class DeviceHandlers:
-    """Calls `look_at` for the pods whose devices may have other taints now.
+    """Calls `enqueue` for the pods whose devices may have other taints now.
 
     A change of a slice concerns only the claims of devices whose taints have changed,
     which an index finds. A pod is concerned once it is bound and its claims are known.
@@ -39,17 +39,19 @@ class DeviceHandlers:
         self,
         context: ControllerContext,
         claims: Claims,
-        look_at: Callable[[Pod], None],
-        gone: Callable[[Pod], None],
+        enqueue: Callable[[Pod], None],
+        deleted: Callable[[Pod], None],
     ) -> None:
-        """Watch pods, claims and slices; `gone` is called for a deleted pod."""
+        """Watch pods, claims and slices; `deleted` is called for a deleted pod."""
         self._claims = claims
-        self._look_at = look_at
+        self._enqueue = enqueue
         self._last: dict[str, int] = {}
-        """The generation of each pool that counted at its last change."""
+        """The last generation of each pool at its last change."""
         informers = context.informers
         informers.informer(PODS).add_handler(
-            Handler(on_add=self._pod_added, on_update=self._pod_updated, on_delete=gone)
+            Handler(
+                on_add=self._pod_added, on_update=self._pod_updated, on_delete=deleted
+            )
         )
         informers.informer(RESOURCE_CLAIMS).add_handler(
             Handler(
@@ -68,7 +70,7 @@ class DeviceHandlers:
 
     def _pod_added(self, pod: Pod) -> None:
         if pod.spec.node_name and pod.spec.resource_claims:
-            self._look_at(pod)
+            self._enqueue(pod)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if (
@@ -80,7 +82,7 @@ class DeviceHandlers:
 
     def _claim_changed(self, claim: ResourceClaim) -> None:
         for pod in self._claims.consumers(claim):
-            self._look_at(pod)
+            self._enqueue(pod)
 
     def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
         if old.status != new.status or old.metadata.uid != new.metadata.uid:
@@ -99,9 +101,9 @@ class DeviceHandlers:
             self._devices_changed(new, changed)
 
     def _pool_changed(self, resource_slice: ResourceSlice) -> None:
-        """Look at the tainted devices of a slice that came, changed its pool or went.
+        """Check the tainted devices of a slice that was added, deleted or moved.
 
-        If another generation of the pool counts now, look at those of all its slices.
+        If the pool has another last generation now, check those of all its slices.
         """
         pool = pool_of(resource_slice)
         last = self._claims.last_generation(pool)
@@ -124,7 +126,7 @@ class DeviceHandlers:
 
 
 def _tainted(slices: Iterable[ResourceSlice]) -> Taints:
-    """Return the devices of slices that have taints that evict."""
+    """Return the devices of slices that have NoExecute taints."""
     devices = (
         each for resource_slice in slices for each in resource_slice.spec.devices or ()
     )

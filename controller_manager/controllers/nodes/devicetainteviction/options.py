@@ -16,7 +16,7 @@ TAINT_RULES: Final = Gate(
 
 
 class DeviceTaintEvictionOptions(ControllerOptions):
-    """How many pods and rules are worked on at a time."""
+    """The number of concurrent syncs of pods and rules."""
 
     concurrent_syncs: int = option(
         concurrency(

@@ -1,4 +1,4 @@
-"""Writes the status of rules: how many pods they evict (maybeUpdateRuleStatus)."""
+"""Writes the status of rules with the numbers of pods (maybeUpdateRuleStatus)."""
 
 import asyncio
 from datetime import datetime
@@ -37,14 +37,14 @@ PERIOD: Final = 10.0
 """Seconds between two changes of a rule's status."""
 
 _TURN: Final = 500
-"""Claims or devices that are looked at before other tasks get their turn."""
+"""The number of claims or devices that are processed in one turn."""
 
 
 class RuleStatus:
-    """Counts what a rule causes, and writes it if it has changed.
+    """Computes the condition of a rule, and writes it if it has changed.
 
-    The time of the condition's transition is that of the last change of any kind, as
-    upstream: the next change comes `PERIOD` later, unless the rule has changed.
+    The transition time of the condition is the time of the last change of any field, as
+    upstream. The next change is written `PERIOD` later, unless the rule has changed.
     """
 
     def __init__(self, context: ControllerContext, claims: Claims) -> None:
@@ -64,7 +64,7 @@ class RuleStatus:
         self._evicted.pop(uid, None)
 
     async def update(self, rule: DeviceTaintRule) -> float | None:
-        """Write the status of a rule; return the seconds to wait if it is too early."""
+        """Write the status of a rule; if it is too early, return seconds to wait."""
         known = find_condition(rule.status.conditions, IN_PROGRESS)
         now = self._clock.now()
         if known is not None and known.observed_generation == rule.metadata.generation:
@@ -93,10 +93,10 @@ class RuleStatus:
         try:
             await self._client.apply(*where, config, self._field_manager, "status")
         except (Conflict, NotFound):
-            return  # the rule is gone, or another one has its name now
+            return  # the rule is gone, or another rule has its name now
 
     async def _count(self, rule: DeviceTaintRule, now: datetime) -> Counts:
-        """Count what a rule causes, or what it would cause."""
+        """Count the pods and devices of a rule, also if it is only simulated."""
         evicted = self._evicted.get(rule.metadata.uid, 0)
         if not counts_pods(rule):
             return Counts(evicted=evicted)
@@ -111,7 +111,7 @@ class RuleStatus:
     async def _pending(
         self, rule: DeviceTaintRule, now: datetime
     ) -> tuple[dict[str, Pod], int]:
-        """Return the pods that a rule evicts, and the number of devices that it has."""
+        """Return the pods that a rule evicts, and the number of allocated devices."""
         pods: dict[str, Pod] = {}
         selector, allocated = rule.spec.device_selector, 0
         for number, claim in enumerate(list(self._claims.allocated())):

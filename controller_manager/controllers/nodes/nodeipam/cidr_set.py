@@ -14,7 +14,7 @@ _MASK_SIZE: Final = re.compile(r"/[0-9]{1,3}$")
 
 
 def parse_network(text: str) -> Network:
-    """Return a range; bits of its address beyond the mask are ignored.
+    """Parse a range; bits of its address beyond the mask are ignored.
 
     Numbers of an IPv4 address may have leading zeros; they are decimal. Raises
     ValueError for anything else than an address, a slash and a mask size.
@@ -35,42 +35,44 @@ _ONE_MORE: Final = bytes(min(count + 1, _MANY) for count in range(256))
 _ONE_LESS: Final = bytes(
     count - 1 if 0 < count < _MANY else count for count in range(256)
 )
-"""What becomes of each number of holders. A range that 255 have held stays taken."""
+"""The next number of holders for each number. A range with 255 holders stays taken."""
 
 
 class CIDRSet:
-    """Equal parts of a range of the cluster, and how many hold each of them.
+    """Equal parts of a range of the cluster, and the number of holders of each part.
 
-    Normally one node holds a range, or nobody. Several hold it if somebody has given it
-    to two nodes, or to a node although the services have it: then it is free only
-    once none holds it any more. Upstream frees it with the first of them.
+    Normally a range has one holder, a node, or none. It has several holders if a user
+    has given it to two nodes, or to a node although the services have it: then it is
+    free after all of them have released it. Upstream frees it with the first of them.
     """
 
     def __init__(self, network: Network, mask_size: int) -> None:
         """Take a range of the cluster, and the mask size of its parts."""
         self.network = network
         self.size = 1 << (mask_size - network.prefixlen)
-        """How many parts there are."""
+        """The number of parts."""
 
         self.taken = 0
-        """How many of them are held."""
+        """The number of parts that have a holder."""
 
         self._mask_size = mask_size
         self._holders = bytearray()
-        """The holders of each part, up to the last that was ever held."""
+        """The number of holders of each part, up to the last part that ever had a
+        holder.
+        """
 
         self._next = 0
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether all parts are held."""
+        """True if all parts have a holder."""
         return self.taken == self.size
 
     def allocate(self) -> tuple[Network, int]:
-        """Take the next free range; return it, and how many were tried before it.
+        """Take the next free range; return it, and the number of ranges tried before.
 
-        A range that was freed is used again only after all ranges beyond it. Raises
-        LookupError if all are held.
+        A range that was freed is used again only after all ranges behind it. Raises
+        LookupError if no range is free.
         """
         if self.is_exhausted:
             msg = f"{self.network} has no free range left"
@@ -86,7 +88,7 @@ class CIDRSet:
         return network, tries
 
     def occupy(self, network: Network) -> int:
-        """Add a holder to all parts that overlap; return how many were free."""
+        """Add a holder to the overlapping parts; return how many of them were free."""
         parts = self._overlapping(network)
         missing = parts.stop - len(self._holders)
         if missing > 0:
@@ -98,7 +100,7 @@ class CIDRSet:
         return free
 
     def release(self, network: Network) -> int:
-        """Remove a holder from all parts that overlap; return how many are free now."""
+        """Remove a holder from the overlapping parts; return how many are free now."""
         parts = self._overlapping(network)
         held = self._holders[parts]
         self._holders[parts] = held.translate(_ONE_LESS)
@@ -107,7 +109,7 @@ class CIDRSet:
         return freed
 
     def parts_of(self, network: Network) -> int:
-        """Return how many parts overlap with a range."""
+        """Return the number of parts that overlap with a range."""
         parts = self._overlapping(network)
         return int(parts.stop - parts.start)
 

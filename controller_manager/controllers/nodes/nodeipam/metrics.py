@@ -57,7 +57,7 @@ class NodeIPAMMetrics:
         )
 
     def started(self) -> None:
-        """Show that the controller runs; upstream's manager does so for no other."""
+        """Show that the controller runs; upstream shows this controller only."""
         self._running.labels("nodeipam", "kube-controller-manager").set(1)
 
     def made(self, ranges: CIDRSet) -> None:
@@ -66,7 +66,7 @@ class NodeIPAMMetrics:
         self._show_usage(ranges)
 
     def tried(self, ranges: CIDRSet, tries: int) -> None:
-        """Observe how many ranges were in use before a free one was found."""
+        """Observe the number of taken ranges before a free one was found."""
         self._tries.labels(str(ranges.network)).observe(tries)
 
     def occupied(self, ranges: CIDRSet, count: int) -> None:

@@ -21,7 +21,7 @@ from controller_manager.runtime.context import InvalidConfiguration
 
 
 class NodeIPAMOptions(ControllerOptions):
-    """The sizes of the nodes' ranges, 0 for the default, and the services' ranges."""
+    """The mask sizes of nodes' ranges, 0 for the default, and the services' ranges."""
 
     mask_size: int = option(
         Flag(
@@ -68,20 +68,22 @@ _ALLOCATOR: Final = "RangeAllocator"
 _DEFAULT_SIZES: Final = {4: 24, 6: 64}
 _FAMILIES: Final = 2
 _MOST_BITS_IPV6: Final = 16
-"""So many bits may an IPv6 range of nodes be smaller than the cluster's."""
+"""The largest difference in bits between the masks of a node's and the cluster's IPv6
+range.
+"""
 
 
 class ClusterRange(Struct, frozen=True):
-    """A range of the cluster's pods, and the mask size of the nodes' parts of it."""
+    """A range of the cluster's pods, and the mask size of the parts for nodes."""
 
     network: Network
     mask_size: int
 
 
 class Settings(Struct, frozen=True):
-    """The ranges of the cluster, by preference of the family, and of its services.
+    """The ranges of the cluster, the preferred family first, and of its services.
 
-    `unread` are ranges of services that are none; upstream ignores them.
+    `unread` are invalid ranges of services, which upstream ignores.
     """
 
     cluster: tuple[ClusterRange, ...]
@@ -107,7 +109,7 @@ def read_settings(pods: PodRangesConfig, options: NodeIPAMOptions) -> Settings:
 
 
 def _cluster_networks(text: str) -> Sequence[Network]:
-    """Return the cluster's ranges: one, or one of each family."""
+    """Return the cluster's ranges: one, or one for each family."""
     flag = f"--cluster-cidr={text}"
     if not text.strip():
         msg = "--cluster-cidr: give the range of the pods, --allocate-node-cidrs is set"
@@ -151,7 +153,7 @@ def _mask_sizes(
 
 
 def _check_size(cluster: ClusterRange) -> None:
-    """Refuse ranges for nodes that are larger than the cluster's, or far smaller."""
+    """Refuse ranges for nodes that are larger or far smaller than the cluster's."""
     network, size = cluster.network, cluster.mask_size
     most: int = network.max_prefixlen
     if network.version == 6:  # noqa: PLR2004 - the address family
@@ -166,7 +168,7 @@ def _check_size(cluster: ClusterRange) -> None:
 
 
 def _service_networks(text: str) -> tuple[tuple[Network, ...], tuple[str, ...]]:
-    """Return the services' ranges, and the entries that are none."""
+    """Return the services' ranges, and the invalid entries."""
     networks, unread = [], []
     for each in text.split(","):
         try:

@@ -1,4 +1,4 @@
-"""Which node holds which ranges (ipam/range_allocator.go, without its requests)."""
+"""The ranges of each node (ipam/range_allocator.go, without its requests)."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ class RangeAllocator:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether a family has no free range left."""
+        """True if a family has no free range left."""
         return any(each.is_exhausted for each in self._sets)
 
     @property
@@ -50,7 +50,7 @@ class RangeAllocator:
         return tuple(self._assigned)
 
     def ranges_of(self, name: str) -> NodeRanges | None:
-        """Return what a node holds, `None` for nothing."""
+        """Return the ranges of a node, `None` if it has none."""
         return self._assigned.get(name)
 
     def is_outside(self, network: Network) -> bool:
@@ -58,10 +58,10 @@ class RangeAllocator:
         return not any(overlap(each.network, network) for each in self._sets)
 
     def reserve(self, name: str, uid: str) -> NodeRanges | None:
-        """Give a node a range of each family; return `None` if a family has none left.
+        """Give a node a range of each family; return `None` if a family is exhausted.
 
-        Then the node gets no range at all. Upstream loses the range of the first family
-        if the second has none.
+        In that case the node gets no range at all. Upstream loses the range of the
+        first family if the second has none.
         """
         if self.is_exhausted:
             return None
@@ -75,9 +75,9 @@ class RangeAllocator:
         return assigned
 
     def hold(self, name: str, assigned: NodeRanges) -> bool:
-        """Note the ranges that a node has, in the place of what it held.
+        """Replace the ranges of a node by those that its spec has.
 
-        Returns whether somebody else, the services or a node, holds a part of them.
+        Return whether the services or another node have a part of them.
         """
         former = self._assigned.get(name)
         if former == assigned:
@@ -89,7 +89,7 @@ class RangeAllocator:
         return bool(shared)
 
     def release(self, name: str) -> None:
-        """Free what a node holds."""
+        """Free the ranges of a node."""
         assigned = self._assigned.pop(name, None)
         for network in assigned.ranges if assigned else ():
             for each in self._sets:
@@ -97,7 +97,7 @@ class RangeAllocator:
                     self._metrics.freed(each, freed)
 
     def _occupy(self, network: Network) -> bool:
-        """Take a range; return whether a part of it was taken before."""
+        """Take a range; tell whether a part of it was taken before."""
         is_shared = False
         for each in self._sets:
             if taken := each.occupy(network):

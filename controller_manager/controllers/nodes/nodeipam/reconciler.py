@@ -1,4 +1,4 @@
-"""Giving nodes their ranges (pkg/controller/nodeipam, ipam/range_allocator.go)."""
+"""Gives nodes their ranges (pkg/controller/nodeipam, ipam/range_allocator.go)."""
 
 import asyncio
 from typing import Final, NoReturn
@@ -33,23 +33,23 @@ from controller_manager.runtime.watches import For
 from controller_manager.runtime.worker import Workers
 
 _RETRY: Final = 1.0
-"""Seconds until the nodes are listed again, or a cache is looked at again."""
+"""Seconds until the nodes are listed again, or a key is reconciled again."""
 
 
 def _may_need_ranges(old: Node, new: Node) -> bool:
-    """Tell whether a node has other ranges, or is another node; no heartbeat is."""
+    """Tell whether a node has other ranges or another uid; False for a heartbeat."""
     return old.spec.pod_cidrs != new.spec.pod_cidrs or (
         old.metadata.uid != new.metadata.uid
     )
 
 
 class NodeIPAMReconciler(Reconciler[Node]):
-    """Gives every node a range of addresses of each family, once and for all.
+    """Gives each node a range of addresses of each family, once and for all.
 
-    Before it writes, it reads all nodes from the API server: a cache may be older than
-    what a former manager has given away. From then on a range is free only if its node
-    is gone: a write that failed may have been carried out, so a node keeps the
-    range that was reserved for it, and is offered the same one again.
+    Before the first write, all nodes are read from the API server: a cache may not show
+    the ranges that a former manager has given away. From then on a range is free only
+    if its node is gone: a failed write may have been carried out, so a node keeps the
+    range that was reserved for it, and the next write has the same range.
     """
 
     watches = (For(NODES, when_changed=_may_need_ranges),)
@@ -63,19 +63,20 @@ class NodeIPAMReconciler(Reconciler[Node]):
         settings = read_settings(config.pod_ranges, config.of(NodeIPAMOptions))
         for text in settings.unread:
             self.logger.warning(
-                "Ignored what is no range of addresses",
+                "Ignored an entry that is not a range of addresses",
                 flag="--service-cluster-ip-range",
                 entry=text,
             )
         self._metrics = context.metrics.of(NodeIPAMMetrics)
         self._allocator = RangeAllocator(settings, self._metrics)
         self._waiting: dict[str, None] = {}
-        """The names of the nodes for which no range was left, the first one first."""
+        """The names of the nodes that wait for a free range, in the order of waiting.
+        """
         self._reported: dict[str, str] = {}
-        """The uids of the nodes whose ranges were reported as wrong, by name."""
+        """The uids of the nodes whose invalid ranges were reported, by name."""
 
     def make_workers(self) -> Workers:
-        """Return the workers; they start once all nodes were read."""
+        """Return the workers; they start after all nodes were read."""
         return self.context.workers(
             self.queue,
             self._sync,
@@ -85,11 +86,11 @@ class NodeIPAMReconciler(Reconciler[Node]):
         )
 
     async def reconcile(self, node: Node) -> Outcome:
-        """Note the node's ranges, or give it some if it has none."""
+        """Store the node's ranges, or give it ranges if it has none."""
         name, uid = node.metadata.name, node.metadata.uid
         assigned = self._allocator.ranges_of(name)
         if assigned is not None and assigned.uid != uid:
-            # The cache may be older than what was read from the API server.
+            # The cache may be older than the node that was read from the API server.
             live = await self._read(name)
             if live is None or live.metadata.uid != uid:
                 return Requeue(_RETRY, "the cache shows a former node of that name")
@@ -100,7 +101,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             assigned = assigned or self._report_exhausted(node)
         else:
             self._note(node)
-        # The next one that waits does not wait for the write into this one.
+        # Wake the next waiting node before the write into this node.
         self._waiting.pop(name, None)
         self._wake()
         if needs_ranges and assigned is not None:
@@ -108,7 +109,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
         return DONE
 
     async def reconcile_absent(self, key: str) -> Outcome:
-        """Free the ranges of a node that was read and that no cache has shown."""
+        """Free the ranges of a deleted node that the cache has never shown."""
         if self._allocator.ranges_of(key) is None:
             return DONE
         if await self._read(key) is not None:
@@ -129,13 +130,13 @@ class NodeIPAMReconciler(Reconciler[Node]):
             self._wake()
 
     def forget(self, key: str) -> None:
-        """Drop what is known of a node that is gone."""
+        """Drop the state of a node that is gone."""
         self._reported.pop(key, None)
         if self._waiting.pop(key, "") is None:
             self._wake()
 
     async def _take_over(self) -> None:
-        """Note the ranges of all nodes, as they are in etcd now."""
+        """Read all nodes from the API server, and store their ranges."""
         while True:
             try:
                 async for page in self.client.list_all(NODES):
@@ -150,7 +151,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
                 self.queue.add(name)
 
     def _note(self, node: Node) -> None:
-        """Hold the ranges that a node has; report those that are wrong, once."""
+        """Store the ranges that a node has; report invalid ones, once."""
         metadata = node.metadata
         texts = _texts_of(node)
         ranges, wrong = [], []
@@ -173,7 +174,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             self.logger.warning(message, node=name, podCIDRs=",".join(ranges))
 
     def _report_exhausted(self, node: Node) -> NoReturn:
-        """Let the node wait for a range: raise SyncError."""
+        """Add the node to the waiting ones, and raise SyncError."""
         name = node.metadata.name
         self._waiting.setdefault(name)
         self._event(node, "CIDRNotAvailable")
@@ -181,12 +182,12 @@ class NodeIPAMReconciler(Reconciler[Node]):
         raise SyncError(msg)
 
     def _wake(self) -> None:
-        """Reconcile the node that has waited longest, if it may get a range now."""
+        """Enqueue the node that has waited longest, if a range is free now."""
         if self._waiting and not self._allocator.is_exhausted:
             self.queue.add(next(iter(self._waiting)))
 
     async def _assign(self, node: Node, assigned: NodeRanges) -> None:
-        """Write the ranges into the node; a failure leaves them reserved for it."""
+        """Write the ranges into the node; after a failure they stay reserved for it."""
         metadata = node.metadata
         texts = [str(each) for each in assigned.ranges]
         patch = {
@@ -196,7 +197,8 @@ class NodeIPAMReconciler(Reconciler[Node]):
         try:
             await self.client.patch(NODES, "", metadata.name, patch)
         except (NotFound, Conflict, Invalid) as error:
-            # It is gone, another one has its name, or somebody has given it a range.
+            # The node is gone, another node has its name, or another client gave it a
+            # range.
             live = await self._read(metadata.name)
             if live is None or live.metadata.uid != metadata.uid or _texts_of(live):
                 return
@@ -207,7 +209,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             raise
 
     async def _read(self, name: str) -> Node | None:
-        """Return a node as it is in etcd; note what it has, or that it is gone."""
+        """Read a node from the API server; store its ranges, or free them if gone."""
         try:
             live = await self.client.get(NODES, "", name)
         except NotFound:

@@ -1,4 +1,4 @@
-"""Writes of nodes: each is refused by the API server if the node has changed."""
+"""Patches nodes; the API server refuses a patch if the node has changed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from controller_manager.runtime.context import ControllerContext
 
 
 class NodeWriter:
-    """Patches nodes, and tells when the cache does not show the last patch yet.
+    """Patches nodes, and recognizes caches that do not show the last patch yet.
 
     All methods that write raise what the client raises: `Conflict` if the cached node
     is old, `NotFound` if it is gone.
@@ -28,8 +28,8 @@ class NodeWriter:
     def timestamp(self) -> str:
         """Return the API server's time.
 
-        Tolerations count from the time of a taint. With the clock of a machine that is
-        behind, pods would be evicted too early.
+        Tolerations count from the time of a taint. With the time of a slow clock, pods
+        would be evicted too early.
         """
         return format_time(self._clock.now())
 
@@ -44,7 +44,7 @@ class NodeWriter:
         return False
 
     def forget(self, name: str) -> None:
-        """Drop what is known of a node that is gone."""
+        """Drop the last write of a node that is gone."""
         self._written.pop(name, None)
 
     async def set_conditions(

@@ -1,4 +1,4 @@
-"""Keeps the records of all nodes up to date with the caches."""
+"""Event handlers that keep the tracker of nodes up to date with the caches."""
 
 from collections.abc import Callable
 from typing import Final
@@ -21,10 +21,10 @@ NODE_LEASES: Final = "kube-node-lease"
 
 
 class NodeHandlers:
-    """Notes which nodes have changed, and when each lease was renewed.
+    """Collects the nodes that have changed, and the times of renewed leases.
 
-    A heartbeat of a node costs one comparison. It notes nothing before `start`: a
-    manager that does not lead remembers nothing.
+    A heartbeat of a node costs one comparison. Events before `start` are ignored: a
+    manager that does not lead keeps no state.
     """
 
     def __init__(self, context: ControllerContext, records: NodeTracker) -> None:
@@ -52,12 +52,12 @@ class NodeHandlers:
         )
 
     def start(self) -> None:
-        """Note changes from now on; all nodes are new."""
+        """Begin to collect changes; all nodes count as changed."""
         self._is_started = True
         self._changed = dict.fromkeys(self._nodes.keys())
 
     def requeue(self, name: str) -> None:
-        """Count a node as changed: it could not be handled completely."""
+        """Count a node as changed, so that the next check includes it."""
         self._changed[name] = None
 
     def update(self, forget: Callable[[NodeRecord], None]) -> list[str]:
@@ -98,12 +98,13 @@ class NodeHandlers:
         self._tracker.add(record)
         lease = self._leases.get(NODE_LEASES, name)
         if lease is not None:
-            # Nobody knows when: it counts from now on, but not as a change.
+            # The time of the renewal is unknown: the grace period begins now, but the
+            # renewal does not count as a change.
             record.renewed, record.renewed_at = lease.spec.renew_time, now
         self._event(node, "RegisteredNode", f"Registered Node {name} in")
 
     def _age(self, node: Node) -> float:
-        """Return the age of a node in seconds of the API server, which made it."""
+        """Return the age of a node in seconds, by the clock of the API server."""
         created = node.metadata.creation_timestamp
         if created is None:
             return 0.0
@@ -127,5 +128,5 @@ class NodeHandlers:
 
 
 def _is_same(old: Node, new: Node | None) -> bool:
-    """Tell whether a node was not deleted, nor created again."""
+    """Tell whether two versions are those of one node, which still exists."""
     return new is not None and old.metadata.uid == new.metadata.uid

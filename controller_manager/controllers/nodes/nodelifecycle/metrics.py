@@ -48,7 +48,7 @@ class NodeLifecycleMetrics:
         )
 
     def zone_seen(self, zone: str) -> None:
-        """Show that nothing was evicted yet in a new zone."""
+        """Show zero evictions for a new zone."""
         self._evictions.labels(zone)
 
     def evicted(self, zone: str) -> None:

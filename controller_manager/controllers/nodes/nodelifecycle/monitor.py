@@ -1,4 +1,4 @@
-"""Looks at the nodes every few seconds (monitorNodeHealth)."""
+"""Checks the health of the nodes every few seconds (monitorNodeHealth)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -60,13 +60,13 @@ _AT_ONCE: Final = 8
 """Nodes that are written concurrently, as upstream."""
 
 _TURN: Final = 200
-"""Nodes that are checked before other tasks get their turn: about one millisecond."""
+"""The number of nodes that are checked in one turn: about one millisecond."""
 
 _SLACK: Final = 1.0
-"""Seconds that a look may be late before the process counts as paused."""
+"""Seconds by which a check may be late before the process counts as paused."""
 
 _LEAST_PERIOD: Final = 0.1
-"""Seconds between two looks if the flag says 0."""
+"""Seconds between two checks if the flag is 0."""
 
 _KEY: Final = "nodes"
 
@@ -74,10 +74,10 @@ _Action = Callable[[NodeRecord], Awaitable[None]]
 
 
 class NodeMonitor:
-    """Finds the nodes that have died and those that are back.
+    """Finds the nodes that have died, and those that are ready again.
 
-    A look costs time for the nodes that have changed, that are not ready, or whose
-    grace period is over.
+    A check costs time only for the nodes that have changed, that are not ready, or
+    whose grace period is over.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class NodeMonitor:
         writer: NodeWriter,
         tainter: NoExecuteTainter,
     ) -> None:
-        """Take the seconds between two looks, and the parts that write."""
+        """Take the seconds between two checks, and the parts that write."""
         self._context = context
         self._clock = context.clock
         self._logger = context.logger
@@ -104,12 +104,12 @@ class NodeMonitor:
         self._handlers = NodeHandlers(context, self._tracker)
         self._states: dict[str, ZoneState] = {}
         self._all_down = False
-        self._looked_at: float | None = None
+        self._checked_at: float | None = None
         self.on_unreachable: Callable[[str], None] = _ignore
 
     def workers(self) -> Workers:
         """Return the worker, not yet running."""
-        return self._context.workers(self._queue, self.look, 1, self._start)
+        return self._context.workers(self._queue, self.check_nodes, 1, self._start)
 
     def is_unreachable(self, name: str) -> bool:
         """Tell whether the status of a node is unknown."""
@@ -121,8 +121,8 @@ class NodeMonitor:
         self._queue.add(_KEY)
         yield
 
-    async def look(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
-        """Look at the nodes that may need something; requeue for the next look."""
+    async def check_nodes(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
+        """Check the nodes that may need a write; requeue after the period."""
         began = self._clock.monotonic()
         if pause := self._pause_before(began):
             self._tracker.discount_pause(pause, began)
@@ -133,16 +133,17 @@ class NodeMonitor:
         await self._each(dead, self._mark_unknown)
         await self._apply_disruption()
         await self._each(names, self._set_taints)
-        self._looked_at = self._clock.monotonic()
-        self._metrics.all_nodes_seconds.observe(self._looked_at - began)
+        self._checked_at = self._clock.monotonic()
+        self._metrics.all_nodes_seconds.observe(self._checked_at - began)
         return Done(self._period)
 
     def _pause_before(self, now: float) -> float:
-        """Return for how many seconds this process did not run, 0 if it did.
+        """Return the seconds for which this process was paused, 0 if it was not.
 
-        It has not read yet what has arrived meanwhile, so that time is no silence.
+        The process has not read yet the heartbeats of that time, so the pause does not
+        count as silence of the nodes.
         """
-        last = self._looked_at
+        last = self._checked_at
         late = 0.0 if last is None else now - last - self._period
         return late if late > self._period + _SLACK else 0.0
 
@@ -150,7 +151,7 @@ class NodeMonitor:
         self._tainter.discard(record.zone, record.node.metadata.name)
 
     async def _check_health(self, names: Iterable[str]) -> list[str]:
-        """Update the status of nodes; return those that have been silent too long."""
+        """Update the status of nodes; return the nodes that are silent for too long."""
         dead = []
         for number, name in enumerate(names):
             record = self._tracker.get(name)
@@ -161,7 +162,7 @@ class NodeMonitor:
         return dead
 
     def _check_health_of(self, record: NodeRecord) -> bool:
-        """Update the status of a node; tell whether it has been silent too long."""
+        """Update the status of a node; tell whether it is silent for too long."""
         zone = zone_of(record.node)
         if zone != record.zone:
             self._forget(record)
@@ -179,7 +180,8 @@ class NodeMonitor:
     async def _mark_unknown(self, record: NodeRecord) -> None:
         """Set the conditions of a silent node to Unknown.
 
-        Raises Conflict if the node has changed meanwhile: then it may be alive.
+        Raises Conflict if the node has changed meanwhile: then it may have posted its
+        status.
         """
         name, node = record.node.metadata.name, record.node
         began = self._clock.monotonic()
@@ -197,15 +199,16 @@ class NodeMonitor:
         self._metrics.node_seconds.observe(self._clock.monotonic() - began)
 
     async def _is_alive(self, record: NodeRecord) -> bool:
-        """Tell whether a node has given a sign of life within its grace period."""
+        """Tell whether a node has sent a heartbeat within its grace period."""
         if record.dies_at(self._grace) < self._clock.monotonic():
             await self._read_lease(record)
         return record.dies_at(self._grace) >= self._clock.monotonic()
 
     async def renews_lease(self, name: str) -> bool:
-        """Tell whether a node renews its lease, though its status is still Unknown.
+        """Tell whether a node renews its lease, although its status is still Unknown.
 
-        Then its kubelet is back, and will post that. Upstream does not look.
+        Then its kubelet runs again, and will post the status soon. Upstream does not
+        check that.
         """
         record = self._tracker.get(name)
         if record is None or not is_silent(record.node):
@@ -215,7 +218,7 @@ class NodeMonitor:
         return self._is_heard(record)
 
     def _is_heard(self, record: NodeRecord) -> bool:
-        """Tell whether a lease was renewed lately, by what this process has seen."""
+        """Tell whether this process saw a renewed lease within the grace period."""
         heard = record.heard_at
         now = self._clock.monotonic()
         return heard is not None and now - heard <= self._grace.monitor
@@ -223,15 +226,17 @@ class NodeMonitor:
     async def _read_lease(self, record: NodeRecord) -> None:
         """Read the lease of a node from the API server.
 
-        A watch may be silent although nodes are not. Upstream trusts its cache.
-        Meanwhile the watch may bring the same renewal: so it counts who is alive
-        afterwards, not who has brought it.
+        A watch may be silent although the nodes send heartbeats. Upstream trusts its
+        cache. The watch may deliver the same renewal during the request, so callers
+        check afterwards whether the node is alive.
         """
         name = record.node.metadata.name
         lease = await self._context.informers.read(LEASE_RENEWALS, NODE_LEASES, name)
         if lease is None or lease.spec.renew_time in (None, record.renewed):
             return
-        self._logger.warning("A lease was renewed, but not in the cache", node=name)
+        self._logger.warning(
+            "The API server has a renewed lease that the cache does not show", node=name
+        )
         now = self._clock.monotonic()
         self._tracker.renewed(name, lease.spec.renew_time, now)
 
@@ -243,7 +248,7 @@ class NodeMonitor:
         recorder.event(NODES, Node(metadata=metadata), NORMAL, "NodeNotReady", message)
 
     async def _apply_disruption(self) -> None:
-        """Choose the rates of the zones by the numbers of healthy nodes."""
+        """Set the eviction rates of the zones by the numbers of healthy nodes."""
         counts = self._tracker.counts()
         found = disruption(self._states, counts, self._rates)
         for zone in self._states.keys() | counts.keys():
@@ -257,11 +262,11 @@ class NodeMonitor:
             state is ZoneState.FULL for state in self._states.values()
         )
         if found.change is Change.ALL_DOWN:
-            self._logger.warning("No node is ready: nothing is evicted")
+            self._logger.warning("No node is ready: evictions are stopped")
             every = [record.node.metadata.name for record in self._tracker]
             await self._each(every, self._remove_taints)
         elif found.change is Change.RECOVERED:
-            self._logger.warning("Some nodes are ready again: evictions go on")
+            self._logger.warning("Some nodes are ready again: evictions are resumed")
             self._tracker.restart_grace_periods(self._clock.monotonic())
 
     async def _remove_taints(self, record: NodeRecord) -> None:
@@ -270,9 +275,9 @@ class NodeMonitor:
         await self._write(record.node, without_no_execute(record.node))
 
     async def _set_taints(self, record: NodeRecord) -> None:
-        """Remove the NoExecute taints of a ready node; have others tainted.
+        """Remove the NoExecute taints of a ready node; enqueue other nodes for taints.
 
-        The node is as it was before this look made its status Unknown.
+        The node has the status from before this check set it to Unknown.
         """
         node = record.node
         status = ready_status(node)
@@ -294,9 +299,10 @@ class NodeMonitor:
             await self._writer.set_taints(node, taints)
 
     async def _each(self, names: Sequence[str], action: _Action) -> None:
-        """Call an action for each node, for some of them concurrently.
+        """Call an action for each node, some of them concurrently.
 
-        It stops when the API server does not answer: the next look goes on.
+        If the API server does not respond, the remaining nodes are left to the next
+        check.
         """
         for start in range(0, len(names), _AT_ONCE):
             batch = names[start : start + _AT_ONCE]
@@ -309,9 +315,9 @@ class NodeMonitor:
                 return
 
     async def _try(self, name: str, action: _Action) -> bool:
-        """Call an action for a node; tell whether the API server has answered.
+        """Call an action for a node; tell whether the API server has responded.
 
-        If the action fails, the next look does it again.
+        If the action fails, the next check repeats it.
         """
         record = self._tracker.get(name)
         if record is None:
@@ -319,7 +325,7 @@ class NodeMonitor:
         try:
             await action(record)
         except NotFound:
-            return True  # the watch will say that it is gone
+            return True  # the watch will deliver the deletion
         except Conflict as error:
             self._logger.v(2).info("Node has changed", node=name, err=str(error))
             self._handlers.requeue(name)

@@ -23,9 +23,9 @@ from controller_manager.workqueue.ratelimiters import TokenBucket
 class EvictionQueue:
     """Names of nodes in the order in which they were added, each once.
 
-    One node may be tainted at a time, and then one every 1/rate seconds. Upstream:
-    RateLimitedTimedQueue. There a write that fails has used the turn of its zone;
-    here a turn is used by a taint that was written.
+    One node may be tainted every 1/rate seconds. Upstream: RateLimitedTimedQueue. There
+    a failed write uses the token of its zone; here only a taint that was written uses a
+    token.
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:
@@ -36,7 +36,7 @@ class EvictionQueue:
         self._names: dict[str, None] = {}
 
     def __len__(self) -> int:
-        """Return how many nodes wait."""
+        """Return the number of waiting nodes."""
         return len(self._names)
 
     def __contains__(self, name: str) -> bool:
@@ -52,30 +52,30 @@ class EvictionQueue:
         self._names.pop(name, None)
 
     def postpone(self, name: str) -> None:
-        """Put a node behind the others, if it waits."""
+        """Move a waiting node behind the others."""
         if name in self._names:
             self.discard(name)
             self.add(name)
 
     def head(self) -> str | None:
-        """Return the node whose turn it is now, `None` for none."""
+        """Return the first node, `None` if no node may be tainted now."""
         if self._bucket is None or not self._bucket.has_token():
             return None
         return next(iter(self._names), None)
 
     def used(self) -> None:
-        """Note that a node was tainted."""
+        """Use a token: a node was tainted."""
         if self._bucket is not None:
             self._bucket.try_take()
 
     def next_in(self) -> float | None:
-        """Return the seconds until the next turn, `None` if no node will have one."""
+        """Return the seconds until the next token, `None` if no node needs one."""
         if self._bucket is None or not self._names:
             return None
         return self._bucket.next_in()
 
     def set_rate(self, rate: float) -> None:
-        """Change the rate; a turn that was waited for is waited for at the new rate."""
+        """Change the rate; a wait for a token begins anew at the new rate."""
         if rate == self._rate:
             return
         waiting = self._bucket is None or not self._bucket.has_token()
@@ -90,7 +90,7 @@ def _bucket(rate: float, clock: Clock) -> TokenBucket | None:
 
 
 _RETRY = 0.1
-"""Seconds after which a node is tried again whose cached version is old."""
+"""Seconds until the retry for a node whose cached version is old."""
 
 
 async def _never(_: str) -> bool:
@@ -102,7 +102,7 @@ class _StaleCacheError(Exception):
 
 
 class NoExecuteTainter:
-    """Taints the unhealthy nodes of each zone one after the other, at the zone's rate.
+    """Taints the unhealthy nodes of each zone in turn, at the rate of the zone.
 
     The zone is the key of the queue. Upstream: doNoExecuteTaintingPass.
     """
@@ -136,24 +136,24 @@ class NoExecuteTainter:
         self._zones.pop(zone, None)
 
     def add(self, zone: str, name: str) -> None:
-        """Have a node tainted when it is its turn."""
+        """Put a node into the queue of its zone."""
         self.add_zone(zone)
         self._zones[zone].add(name)
         self._queue.add(zone)
 
     def discard(self, zone: str, name: str) -> None:
-        """Do not taint a node."""
+        """Remove a node from the queue of its zone."""
         if zone in self._zones:
             self._zones[zone].discard(name)
 
     def set_rate(self, zone: str, rate: float) -> None:
-        """Change how many nodes of a zone are tainted a second; 0 for none."""
+        """Set the number of nodes of a zone that are tainted per second; 0 for none."""
         self.add_zone(zone)
         self._zones[zone].set_rate(rate)
         self._queue.add(zone)
 
     async def sync(self, zone: str) -> Outcome:
-        """Taint the nodes of a zone whose turn it is, and wait for the next turn."""
+        """Taint the first nodes of a zone, and requeue for the next token."""
         waiting = self._zones.get(zone)
         if waiting is None:
             return DONE
@@ -173,7 +173,7 @@ class NoExecuteTainter:
         return DONE if after is None else Done(after)
 
     async def _taint(self, name: str) -> bool:
-        """Taint a node; tell whether it needed it.
+        """Taint a node; return False if it needs no taint.
 
         Raises Conflict or _StaleCacheError if the cached node is old.
         """
@@ -186,7 +186,7 @@ class NoExecuteTainter:
         if taints is None or len(taints) < len(node.spec.taints or ()):
             return False  # it is ready again
         if await self.renews_lease(name):
-            return False  # its kubelet is back
+            return False  # its kubelet runs again
         try:
             await self._writer.set_taints(node, taints)
         except NotFound:

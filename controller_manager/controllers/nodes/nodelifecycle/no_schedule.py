@@ -17,13 +17,13 @@ _BETA_OF: Final = {
     "kubernetes.io/os": "beta.kubernetes.io/os",
     "kubernetes.io/arch": "beta.kubernetes.io/arch",
 }
-"""The beta label of each stable label, which is the source of truth."""
+"""The beta label of each stable label; its value is that of the stable label."""
 
 
 def labels_to_set(labels: Mapping[str, str]) -> dict[str, str]:
     """Return the beta labels that are missing or wrong, with their right values.
 
-    Without the stable label, its beta label stays as it is. Upstream:
+    Without the stable label, the beta label is not changed. Upstream:
     reconcileNodeLabels.
     """
     return {
@@ -36,14 +36,14 @@ def labels_to_set(labels: Mapping[str, str]) -> dict[str, str]:
 _WORKERS = 8
 _STALE = Requeue(0.05, "the cache does not show the last write yet")
 _CONFLICT = Requeue(0.05, "the cache does not show the last change yet")
-"""A retry at once, as after other errors, would only be refused again."""
+"""An immediate retry, as after other errors, would fail again."""
 
 
 class NoScheduleTainter:
     """Writes the NoSchedule taints and the beta labels of one node at a time.
 
-    Both go into one patch, if both change. Upstream: doNodeProcessingPassWorker, which
-    forgets a node whose write fails until it changes again; here it is retried.
+    One patch has both, if both change. Upstream: doNodeProcessingPassWorker, which does
+    not retry a failed write until the node changes again; here it is retried.
     """
 
     def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
@@ -66,7 +66,7 @@ class NoScheduleTainter:
         return self._context.workers(queue, self.sync, _WORKERS, self._enqueue_all)
 
     async def sync(self, name: str) -> Outcome:
-        """Bring the taints and labels of a node in line with its conditions."""
+        """Update the taints and labels of a node by its conditions."""
         node = self._nodes.by_key(name)
         if node is None:
             return DONE

@@ -1,8 +1,8 @@
-"""Judges the health of one node (pure functions).
+"""Computes the health of one node (pure functions).
 
-The time of a sign of life is the moment at which this process sees it, on a clock
-that never goes back. The times that a kubelet writes are only compared for equality:
-a node whose clock is wrong is not dead.
+The time of a heartbeat is the time at which this process sees it, on a monotonic clock.
+The times that a kubelet writes are only compared for equality: a node with a wrong
+clock is not dead.
 """
 
 from typing import Any, Final
@@ -14,20 +14,20 @@ from controller_manager.api.core.v1 import Node, NodeCondition
 UNKNOWN: Final = "Unknown"
 
 _BY_KUBELET: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""The conditions that only the kubelet posts, in the order in which they are made."""
+"""The conditions that only the kubelet posts, in the order in which they are added."""
 
 
 _STOPPED: Final = "NodeStatusUnknown"
 _NEVER: Final = "NodeStatusNeverUpdated"
 _REASONS: Final = (_STOPPED, _NEVER)
-"""The reasons of conditions that are Unknown because a node is silent."""
+"""The reasons of the conditions that this controller sets to Unknown."""
 
 
 class NodeHealth(Struct, frozen=True):
-    """The last health of life of a node that this process has seen.
+    """The last heartbeat of a node that this process has seen (nodeHealthData).
 
-    `seen_at` is in seconds of the monotonic clock. `heartbeat` is that of the
-    condition Ready, `None` without one.
+    `seen_at` is in seconds of the monotonic clock. `heartbeat` is the time in the
+    condition Ready, `None` without it.
     """
 
     seen_at: float
@@ -36,13 +36,13 @@ class NodeHealth(Struct, frozen=True):
 
 
 class GracePeriods(Struct, frozen=True):
-    """How long a node may be silent, in seconds: after its start, and later."""
+    """The times for which a node may be silent, in seconds: at its start, and later."""
 
     startup: float
     monitor: float
 
     def of(self, *, posted: bool) -> float:
-        """Return that of a node that has, or has not, posted its status yet."""
+        """Return the grace period of a node that has, or has not, posted its status."""
         return self.monitor if posted else self.startup
 
 
@@ -61,9 +61,9 @@ def ready_status(node: Node) -> str:
 
 
 def is_silent(node: Node) -> bool:
-    """Tell whether a node has the status that is written for a silent one.
+    """Tell whether a node has the status that this controller sets for silent nodes.
 
-    A kubelet may post Unknown as well, and then gives another reason.
+    A kubelet may post Unknown as well, but with another reason.
     """
     condition = ready_condition(node)
     return (
@@ -74,11 +74,11 @@ def is_silent(node: Node) -> bool:
 
 
 def observe(known: NodeHealth | None, node: Node, now: float, age: float) -> NodeHealth:
-    """Return the health of life after a look at a node.
+    """Return the health of a node, from its former health and its current version.
 
-    A node with a status has given one when it is first seen: a manager that has just
-    started has seen nothing yet, and does not take that for silence. A node that never
-    posted one is as silent as it is old (`age`, in seconds). Upstream:
+    For a node with a status, the first observation counts as a heartbeat: a manager
+    that has just started must not count the time before as silence. A node without a
+    status is silent since its creation (`age`, in seconds). Upstream:
     tryUpdateNodeHealth.
     """
     condition = ready_condition(node)
@@ -92,10 +92,10 @@ def observe(known: NodeHealth | None, node: Node, now: float, age: float) -> Nod
 
 
 def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
-    """Return the patch of the conditions of a node that has been silent for too long.
+    """Return the patch of the conditions of a node that is silent for too long.
 
-    Empty if its condition Ready is Unknown already. NetworkUnavailable is not the
-    kubelet's, so it stays. Upstream: tryUpdateNodeHealth.
+    It is empty if the condition Ready is Unknown already. NetworkUnavailable is not
+    posted by the kubelet, so it stays. Upstream: tryUpdateNodeHealth.
     """
     if ready_status(node) == UNKNOWN:
         return []

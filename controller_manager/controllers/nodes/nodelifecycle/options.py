@@ -5,7 +5,7 @@ from controller_manager.options.flag import Flag
 
 
 class NodeLifecycleOptions(ControllerOptions):
-    """When a node counts as dead (seconds), and how fast its pods are evicted."""
+    """The times after which a node counts as dead, and the rates of evictions."""
 
     large_cluster_size_threshold: int = option(
         Flag(
@@ -31,7 +31,7 @@ class NodeLifecycleOptions(ControllerOptions):
             "node-monitor-grace-period",
             "duration",
             "50s",
-            "How long a node may be silent before it counts as unhealthy.",
+            "The time for which a node may be silent before it counts as unhealthy.",
             "NodeLifecycleController.NodeMonitorGracePeriod",
         )
     )
@@ -40,7 +40,8 @@ class NodeLifecycleOptions(ControllerOptions):
             "node-startup-grace-period",
             "duration",
             "1m0s",
-            "How long a new node may be silent before it counts as unhealthy.",
+            "The time for which a new node may be silent before it counts as "
+            "unhealthy.",
             "NodeLifecycleController.NodeStartupGracePeriod",
         )
     )

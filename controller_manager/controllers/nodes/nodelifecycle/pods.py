@@ -1,4 +1,4 @@
-"""Marks the pods of unreachable nodes not ready: no kubelet does so."""
+"""Marks the pods of unreachable nodes not ready, because their kubelets cannot."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -29,7 +29,7 @@ class PodMarker:
     """Sets the condition Ready of the pods of unreachable nodes to False.
 
     The node is the key of the queue; a failure is retried. A node whose kubelet posts
-    that it is not ready is not unreachable: that kubelet speaks for its pods. Upstream:
+    that it is not ready is not unreachable: that kubelet updates its pods. Upstream:
     MarkPodsNotReady, processPod.
     """
 

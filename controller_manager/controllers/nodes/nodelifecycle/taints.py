@@ -1,4 +1,4 @@
-"""Chooses the taints of a node by its conditions (pure functions)."""
+"""Computes the taints of a node from its conditions (pure functions)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -32,7 +32,7 @@ _BOTH: Final = frozenset((NOT_READY, UNREACHABLE))
 
 
 def no_schedule_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
-    """Return all taints of a node, with the NoSchedule taints that it should have.
+    """Return all taints of a node, including the NoSchedule taints that it should have.
 
     `None` if nothing changes. `now` is the time of new taints. Taints with other keys
     or effects stay as they are. Upstream: doNoScheduleTaintingPass.
@@ -49,10 +49,10 @@ def no_schedule_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
 
 
 def no_execute_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
-    """Return all taints of a node with the NoExecute taint that its health asks for.
+    """Return all taints of a node with the NoExecute taint for its health.
 
-    A node that is not ready has one of two, and a ready one has none. `None` if
-    nothing changes. Upstream: doNoExecuteTaintingPass, markNodeAsReachable.
+    A node that is not ready has one of two such taints, and a ready node has none.
+    `None` if nothing changes. Upstream: doNoExecuteTaintingPass, markNodeAsReachable.
     """
     key = _EXECUTING.get(ready_status(node))
     wanted = [key] if key else []
@@ -60,7 +60,7 @@ def no_execute_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
 
 
 def without_no_execute(node: Node) -> tuple[Taint, ...] | None:
-    """Return all taints of a node but those by which its pods are evicted.
+    """Return all taints of a node except those by which its pods are evicted.
 
     `None` if nothing changes. Upstream: markNodeAsReachable.
     """
@@ -68,7 +68,7 @@ def without_no_execute(node: Node) -> tuple[Taint, ...] | None:
 
 
 def has_opposite(node: Node) -> bool:
-    """Tell whether a node has the NoExecute taint of another state than its own."""
+    """Tell whether a node has a NoExecute taint that does not fit its health."""
     key = _EXECUTING.get(ready_status(node))
     return key is not None and any(
         each.effect == NO_EXECUTE and each.key in _BOTH and each.key != key

@@ -1,4 +1,4 @@
-"""Chooses how fast the pods of unhealthy nodes may be evicted (pure functions).
+"""Computes the states of zones and their eviction rates (pure functions).
 
 If most nodes of a zone look dead, then probably the network or the API server is
 broken, not the nodes. Upstream: handleDisruption, ComputeZoneState.
@@ -28,7 +28,7 @@ _EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
 
 
 class ZoneState(StrEnum):
-    """How many nodes of a zone are unhealthy."""
+    """The state of a zone, by the part of its nodes that is unhealthy."""
 
     NORMAL = "Normal"
     PARTIAL = "PartialDisruption"
@@ -36,7 +36,7 @@ class ZoneState(StrEnum):
 
 
 class Change(StrEnum):
-    """What becomes of the whole cluster."""
+    """A change of the state of the whole cluster."""
 
     NONE = "none"
     ALL_DOWN = "all down"
@@ -44,7 +44,7 @@ class Change(StrEnum):
 
 
 class Count(Struct, frozen=True):
-    """How many nodes of a zone are ready, and how many are not."""
+    """The numbers of ready and of unhealthy nodes of a zone."""
 
     ready: int = 0
     unhealthy: int = 0
@@ -77,7 +77,7 @@ class Rates(Struct, frozen=True):
     def rate(self, state: ZoneState, size: int) -> float:
         """Return the evictions a second in a zone of this state; 0 for none.
 
-        A zone that is fully down keeps the normal rate: another zone is well, so the
+        A zone that is fully down keeps the normal rate: another zone is healthy, so the
         manager can see nodes. Upstream: setLimiterInZone.
         """
         if state is not ZoneState.PARTIAL:
@@ -96,7 +96,7 @@ class Disruption(Struct, frozen=True):
 def disruption(
     before: Mapping[str, ZoneState], counts: Mapping[str, Count], rates: Rates
 ) -> Disruption:
-    """Return what the numbers of unhealthy nodes mean for the evictions.
+    """Return the states and rates of zones by their numbers of unhealthy nodes.
 
     While every zone is down, nothing is evicted. Zones without nodes are forgotten.
     Upstream: handleDisruption. There a cluster whose first ready node is in a new zone
@@ -129,7 +129,7 @@ def zone_of(node: Node) -> str:
 
 
 def is_excluded(node: Node) -> bool:
-    """Tell whether a label takes a node out of the count of its zone."""
+    """Tell whether a label excludes a node from the numbers of its zone."""
     return _EXCLUDED in labels_of(node)
 
 

@@ -1,4 +1,4 @@
-"""What this process knows of each node, and how many of each zone are healthy."""
+"""Keeps the health of each node, and the numbers of healthy nodes of each zone."""
 
 import heapq
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,13 @@ READY: Final = "True"
 
 
 class NodeRecord(Struct):
-    """One node: its last version, its health of life, and its status.
+    """One node: its last version, its health, its lease, and its status.
 
-    `renewed_at` is when this process saw that the lease was renewed, in seconds of the
-    monotonic clock, and `renewed` what the lease says; `heard_at` is the same, but
+    `renewed` is the renew time of the lease, and `renewed_at` the time at which this
+    process saw it, in seconds of the monotonic clock. `heard_at` is the same time, but
     `None` before the first change that this process saw. `ready` is the status of the
-    condition Ready, empty without one; `zone` counts the node, `None` if no zone does.
+    condition Ready, empty without it. `counted_in` is the zone that counts the node,
+    `None` if no zone does.
     """
 
     node: Node
@@ -42,20 +43,20 @@ class NodeRecord(Struct):
 
     @property
     def seen_at(self) -> float:
-        """When the node last gave a sign of life."""
+        """The time of the last heartbeat."""
         return max(self.health.seen_at, self.renewed_at)
 
     def dies_at(self, grace: GracePeriods) -> float:
-        """When the node counts as dead without another sign of life."""
+        """Return the time at which the node counts as dead without a heartbeat."""
         return self.seen_at + grace.of(posted=self.health.posted)
 
 
 class NodeTracker:
     """All known nodes.
 
-    A renewed lease only changes two attributes of a record. A heap tells which nodes
-    may be dead; a healthy node is looked at once in each grace period. Nodes that are
-    not ready are in a set, and looked at in each pass.
+    A renewed lease only changes attributes of a record. A heap has the deadlines of
+    healthy nodes; each of them is checked once in its grace period. Nodes that are not
+    ready are in a set, and are checked each time.
     """
 
     def __init__(self, grace: GracePeriods) -> None:
@@ -67,7 +68,7 @@ class NodeTracker:
         self.unhealthy: dict[str, None] = {}
 
     def __len__(self) -> int:
-        """Return how many nodes are known."""
+        """Return the number of known nodes."""
         return len(self._by_name)
 
     def __iter__(self) -> Iterator[NodeRecord]:
@@ -91,7 +92,7 @@ class NodeTracker:
         return record
 
     def renewed(self, name: str, renew_time: str | None, now: float) -> None:
-        """Note that a lease says something new; one without a time says nothing."""
+        """Store the renew time of a lease if it has changed."""
         record = self._by_name.get(name)
         if renew_time is None or record is None:
             return
@@ -100,12 +101,12 @@ class NodeTracker:
             record.renewed_at = record.heard_at = now
 
     def restart_grace_periods(self, now: float) -> None:
-        """Give every node a full grace period from now on."""
+        """Let the grace period of each node begin now."""
         for record in self._by_name.values():
             record.renewed_at = now
 
     def discount_pause(self, seconds: float, now: float) -> None:
-        """Do not count the last seconds as silence: nobody has listened."""
+        """Do not count the last seconds as silence: this process was paused."""
         for record in self._by_name.values():
             record.renewed_at = min(record.seen_at + seconds, now)
 

@@ -12,7 +12,7 @@ _EVICTED: Final = "Evicted"
 
 
 def may_be_collected(pod: Pod, nodes: Mapping[str, Node]) -> bool:
-    """Tell whether one of the functions below may choose a pod; false for most."""
+    """Tell whether one of the functions below may choose a pod; False for most pods."""
     return (
         pod.status.phase not in _ALIVE
         or is_deleting(pod)
@@ -21,7 +21,7 @@ def may_be_collected(pod: Pod, nodes: Mapping[str, Node]) -> bool:
 
 
 def is_disrupted(pod: Pod) -> bool:
-    """Tell whether the condition DisruptionTarget is true: then its time stays."""
+    """Tell whether the condition DisruptionTarget is true; then its time is kept."""
     return any(
         each.type == "DisruptionTarget" and each.status == "True"
         for each in pod.status.conditions or ()
@@ -29,7 +29,7 @@ def is_disrupted(pod: Pod) -> bool:
 
 
 def terminated_above_threshold(pods: Iterable[Pod], threshold: int) -> list[Pod]:
-    """Return the terminated pods above the threshold: evicted, then oldest first.
+    """Return the terminated pods above the threshold: evicted first, then oldest.
 
     A threshold of 0 or less keeps all pods.
     """
@@ -50,8 +50,8 @@ def terminating_out_of_service(
 ) -> list[Pod]:
     """Return the terminating pods of nodes that are out of service.
 
-    Such a node is not ready, and it has a taint that says that it is out of service,
-    so its kubelet will not end its pods.
+    Such a node is not ready, and it has the taint out-of-service, so its kubelet will
+    not end its pods.
     """
     return sorted(
         (

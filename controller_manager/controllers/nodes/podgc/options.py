@@ -5,7 +5,7 @@ from controller_manager.options.flag import Flag
 
 
 class PodGCOptions(ControllerOptions):
-    """How many terminated pods are kept; 0 or less keeps all of them."""
+    """The number of terminated pods that are kept; 0 or less keeps all of them."""
 
     terminated_pod_threshold: int = option(
         Flag(

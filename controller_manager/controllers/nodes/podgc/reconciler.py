@@ -1,4 +1,4 @@
-"""Checks all pods, and deletes those to be collected (gc_controller.go)."""
+"""Checks all pods, and deletes the chosen ones (gc_controller.go)."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,8 +107,8 @@ class PodGarbageCollector:
         """Delete the pods of a node that is still missing after its quarantine."""
         if self._nodes.by_key(name) is not None:
             return DONE
-        # Those of later belong to a later node of that name, which the answer of the
-        # API server says nothing about.
+        # Read the pods before the node: pods that are created later may belong to a
+        # later node of that name.
         orphans = self._pods.by_index(PODS_BY_NODE, name)
         if not await self._is_gone(name):
             return DONE
@@ -125,8 +125,8 @@ class PodGarbageCollector:
     async def _is_gone(self, name: str) -> bool:
         """Tell whether the API server has no node of this name.
 
-        Raises NotFound if the API server did not find the path: that says nothing
-        about the node.
+        Raises NotFound if the API server did not find the path: then the node may
+        exist.
         """
         try:
             await self._client.get(NODES, "", name)
@@ -142,7 +142,7 @@ class PodGarbageCollector:
         why: str,
         condition: dict[str, Any] | None = None,
     ) -> list[str]:
-        """Delete pods, some concurrently; return the problems."""
+        """Delete pods, some of them concurrently; return the errors."""
         problems = []
         for start in range(0, len(pods), _AT_ONCE):
             problems += await asyncio.gather(
@@ -156,9 +156,9 @@ class PodGarbageCollector:
     async def _delete(
         self, pod: Pod, why: str, condition: dict[str, Any] | None
     ) -> str:
-        """Mark a pod as failed unless it has ended, and delete it; return a problem.
+        """Mark a pod as failed unless it has ended; delete it; return an error or "".
 
-        A pod without a kubelet would otherwise keep a status that says it runs.
+        Without the mark, the status of a pod without a kubelet would stay Running.
         """
         metadata = pod.metadata
         self._metrics.deleting(metadata.namespace, why)

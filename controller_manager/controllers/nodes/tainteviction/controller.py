@@ -35,19 +35,19 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
 _WORKERS: Final = 50
-"""Pods that are evicted at a time: a slow webhook must not stop the others. Upstream
+"""The number of concurrent evictions: a slow webhook must not stop the others. Upstream
 has no limit.
 """
 _LONGEST_WAIT: Final = 86400.0
-"""Seconds until a pod is looked at again, however long it tolerates its taints."""
+"""The longest time in seconds until a pod is checked again."""
 _SHORTEST_WAIT: Final = 0.001
-"""The same if the time is over in less: a timer is not more precise."""
+"""The shortest time in seconds: a timer is not more precise."""
 _RECOVERY: Final = 30.0
-"""Seconds in which a node that is ready again loses the taints that say otherwise."""
+"""Seconds in which a node that is ready again loses the taints of an unhealthy node."""
 _LOSES_TAINTS: Final = 5.0
-"""Seconds until a pod of such a node is looked at again."""
+"""Seconds until a pod of such a node is checked again."""
 _STALE: Final = 1.0
-"""Seconds until a pod is looked at again if the cache of its node is old."""
+"""Seconds until a pod is checked again if the cache of its node is old."""
 
 
 def init_taint_eviction_controller(context: ControllerContext) -> Controller:
@@ -100,10 +100,10 @@ class TaintEviction:
         )
 
     async def sync_node(self, name: str) -> Outcome:
-        """Look at the pods of a node whose taints have changed."""
+        """Enqueue the pods of a node whose taints have changed."""
         node = self._nodes.by_key(name)
         if node is None:
-            return DONE  # as upstream: evictions that are planned stay planned
+            return DONE  # as upstream: planned evictions stay planned
         is_tainted = bool(no_execute(node.spec.taints))
         for pod in self._pods.by_index(PODS_BY_NODE, name):
             key = key_of(pod)
@@ -144,7 +144,7 @@ class TaintEviction:
         return decide(planned, pod.metadata.uid, taints, used, now)
 
     def _is_evicted(self, key: str, pod: Pod, planned: Eviction | None) -> bool:
-        """Tell whether a pod is evicted, perhaps by a request without an answer."""
+        """Tell whether a pod was evicted, perhaps by a request without a response."""
         if planned is not None and planned.is_done:
             return True
         if not self._evictor.has_evicted(pod):
@@ -183,9 +183,9 @@ class TaintEviction:
     async def _must_wait(self, node: Node, due: float) -> Requeue | None:
         """Return `None` if the node has the same taints at the API server.
 
-        A process that was paused, or whose watch is silent, would evict pods though
-        their node was well again long ago. A node that is ready again has some time to
-        lose its taints.
+        Otherwise a process that was paused, or whose watch is silent, would evict pods
+        of a node that has been ready for long. A node that is ready again has some time
+        to lose its taints.
         """
         name = node.metadata.name
         try:
@@ -201,16 +201,16 @@ class TaintEviction:
         return None
 
     def _close(self, key: str, eviction: Eviction) -> None:
-        """Remember an evicted pod until its deletion is seen."""
+        """Keep an evicted pod until the cache shows its deletion."""
         if self._pods.by_key(key) is None:
             self._evictions.pop(key, None)
         else:
             self._evictions[key] = replace(eviction, is_done=True)
 
     def _cancel(self, key: str) -> None:
-        """Forget an eviction; an event tells that it is cancelled, if it was not done.
+        """Forget an eviction; record an event that cancels it, unless it was done.
 
-        Upstream says so for a pod that is deleted, too.
+        Upstream also records the event for a pod that was deleted.
         """
         eviction = self._evictions.pop(key, None)
         if eviction is not None and not (eviction.is_done or eviction.is_silent):

@@ -1,4 +1,4 @@
-"""Says whether a pod on a tainted node stays, goes later or goes now.
+"""Decides whether a pod on a tainted node stays, is evicted later, or now.
 
 Upstream: processPodOnNode of pkg/controller/tainteviction.
 """
@@ -24,9 +24,9 @@ _NONE: Final[tuple[Toleration, ...]] = ()
 class Eviction(Struct, frozen=True):
     """An eviction of the pod `uid` that is planned, announced or done.
 
-    `since` and `due` are monotonic times in seconds: since when the pod's time counts,
-    and when it is over. `taints` are those that it was planned for. It is announced
-    once an event has said so, and done once the API server has accepted the deletion.
+    `since` and `due` are monotonic times in seconds: the begin and the end of the time
+    for which the pod tolerates `taints`. The eviction is announced after an event was
+    recorded, and done after the API server has accepted the deletion.
     """
 
     uid: str
@@ -38,7 +38,7 @@ class Eviction(Struct, frozen=True):
 
     @property
     def is_silent(self) -> bool:
-        """Whether nobody waits for it: it was due at once, and no event has said so."""
+        """True if the eviction was due at once and no event was recorded."""
         return self.due <= self.since and not self.is_announced
 
 
@@ -86,7 +86,7 @@ def used_tolerations(
 
 
 def tolerated_seconds(used: Iterable[Toleration]) -> int | None:
-    """Return the shortest time of the tolerations, `None` if all last for ever.
+    """Return the shortest time of the tolerations, `None` if no toleration has an end.
 
     A negative time counts as 0 (getMinTolerationTime).
     """
@@ -105,11 +105,10 @@ def decide(
     used: Sequence[Toleration] | None,
     now: float,
 ) -> Action:
-    """Return what happens to the pod `uid` on a node with these NoExecute taints.
+    """Return the action for the pod `uid` on a node with these NoExecute taints.
 
     `used` are the tolerations that count, `None` if the pod does not tolerate all the
-    taints. A planned eviction keeps its time when the tolerations change, as
-    upstream's does.
+    taints. A planned eviction keeps its time when the tolerations change, as upstream.
     """
     if used is None:
         is_waiting = planned is not None and planned.due > now
@@ -125,14 +124,14 @@ def decide(
 
 
 def when_due(planned: Eviction, now: float) -> Action:
-    """Return whether a planned eviction must wait."""
+    """Return the action for a planned eviction: later, or now if it is due."""
     return Later(planned) if planned.due > now else Now(planned)
 
 
 def _postponed(planned: Eviction, taints: Taints, seconds: int) -> Eviction:
-    """Return the eviction with a later time, if a taint that it was for is gone.
+    """Return the eviction with a later time, if one of its taints is gone.
 
-    Only the taints that are left may evict the pod, and it may tolerate them longer.
+    Only the remaining taints may evict the pod, and it may tolerate them longer.
     """
     if planned.is_announced or _identities(planned.taints) <= _identities(taints):
         return planned
@@ -141,9 +140,9 @@ def _postponed(planned: Eviction, taints: Taints, seconds: int) -> Eviction:
 
 
 def is_back(node: Node) -> bool:
-    """Tell whether a node is ready, and has only taints that say that it is not.
+    """Tell whether a node is ready, but still has taints of an unhealthy node.
 
-    The node lifecycle controller has not taken them away yet.
+    The node lifecycle controller has not removed them yet.
     """
     keys = {each.key for each in no_execute(node.spec.taints)}
     return keys <= _HEALTH and any(

@@ -1,4 +1,4 @@
-"""Annotates every node with a cache TTL by cluster size (ttl_controller.go)."""
+"""Annotates each node with a cache TTL by cluster size (ttl_controller.go)."""
 
 import math
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from controller_manager.runtime.watches import For, Maps
 class Step(NamedTuple):
     """A range of cluster sizes, in nodes, and the TTL for it, in seconds.
 
-    The ranges overlap, so that adding and removing one node does not change the
+    The ranges overlap. Otherwise, adding and removing one node could change the
     annotation of all nodes each time.
     """
 
@@ -43,11 +43,11 @@ def step_for(nodes: int, step: int) -> int:
 
 
 class TTLReconciler(Reconciler[Node]):
-    """Keeps the TTL annotation of every node equal to the TTL for the cluster's size.
+    """Keeps the TTL annotation of each node equal to the TTL for the cluster's size.
 
-    Kubelets read it: they may cache config maps and secrets for that many seconds.
-    When the TTL changes, the keys of all nodes are added immediately; upstream waits
-    until each node changes for another reason.
+    Kubelets may cache config maps and secrets for that number of seconds. When the TTL
+    changes, the keys of all nodes are added immediately; upstream waits until each node
+    changes for another reason.
     """
 
     queue_name = "ttlcontroller"

@@ -1,4 +1,4 @@
-"""Writes the status and the finalizers of claims, as of the version that was read."""
+"""Writes the status and the finalizers of claims with a version precondition."""
 
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
 from controller_manager.api.json_objects import JSON
@@ -10,7 +10,7 @@ class ClaimWriter:
     """Changes claims; each request fails if the claim has changed meanwhile.
 
     Schedulers reserve claims at the same time. A patch has only the fields that change,
-    so it takes away nothing that this version does not know.
+    so it removes no field that this version does not know.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -18,7 +18,7 @@ class ClaimWriter:
         self._client = context.client
 
     async def set_status(self, claim: ResourceClaim, fields: JSON) -> ResourceClaim:
-        """Set fields of the status; return the claim as stored."""
+        """Set fields of the status; return the stored claim."""
         return await self._patch(claim, {"status": fields}, "status")
 
     async def set_finalizers(
@@ -28,7 +28,7 @@ class ClaimWriter:
         await self._patch(claim, {"metadata": {"finalizers": finalizers}})
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a claim; another one of the same name stays."""
+        """Delete a claim, but not another claim of the same name."""
         metadata = claim.metadata
         options = DeleteOptions(uid=metadata.uid)
         where = (metadata.namespace, metadata.name)

@@ -1,4 +1,4 @@
-"""What a claim looks like that is made from a template (handleClaim)."""
+"""Makes the body of a claim from a template (handleClaim)."""
 
 from typing import Final
 
@@ -24,9 +24,9 @@ _LONGEST_BASE: Final = 57
 def generate_name(consumer: str, entry: str) -> str:
     """Return the prefix of a claim's name; both names are cut if it is too long.
 
-    Each keeps a share in proportion to its length, so that both can be recognised: of
-    names with 80 and 20 characters, 44 and 11 remain (102 with the two hyphens). No
-    hyphen follows a dot, as names must not have it.
+    Each name keeps a share in proportion to its length, so that users recognize both:
+    of names with 80 and 20 characters, 44 and 11 remain (102 with the two hyphens). No
+    hyphen follows a dot, which names must not have.
     """
     whole = f"{consumer}-{entry}-"
     if len(whole) <= _LONGEST_BASE:
@@ -40,7 +40,7 @@ def generate_name(consumer: str, entry: str) -> str:
 def claim_body(
     consumer: Consumer, entry: PodResourceClaim, template: ResourceClaimTemplate
 ) -> bytes:
-    """Return the claim, as JSON, that a template makes for an entry of a consumer."""
+    """Return the JSON of the claim from a template for an entry of a consumer."""
     metadata: JSON = {
         "generateName": generate_name(consumer.name, entry.name),
         "annotations": {
@@ -73,10 +73,10 @@ def _owner(consumer: Consumer) -> JSON:
 
 
 def statuses_of(consumer: Consumer, names: dict[str, str | None]) -> list[JSON]:
-    """Return the claims made for a consumer, as its status has them.
+    """Return the claims that were created for a consumer, as entries of its status.
 
-    They are in the order of the spec, each time: upstream orders them at random, and
-    leaves out those that the status has already, which takes them away.
+    They always have the order of the spec. Upstream orders them at random, and leaves
+    out the entries that the status has already, which removes those entries.
     """
     noted = {**consumer.noted, **names}
     return [

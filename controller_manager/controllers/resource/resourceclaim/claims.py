@@ -33,13 +33,14 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 
 _PATIENCE: Final = 10.0
-"""Seconds after which nobody is about to allocate a claim that has the finalizer."""
+"""Seconds after which no scheduler is still allocating a claim that has the finalizer.
+"""
 
 _SHORTEST_WAIT: Final = 0.001
 
 
 class ClaimSync:
-    """Takes from a claim the consumers that are gone; deletes it with its own pod."""
+    """Removes consumers that are gone from a claim; deletes a claim with its pod."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class ClaimSync:
         groups: PodGroups,
         gone: DeletedPods,
     ) -> None:
-        """Take the caches, and the pods that are known to be gone."""
+        """Take the caches, and the uids of deleted pods."""
         self._client = context.client
         self._logger = context.logger
         self._pods = context.lister(PODS)
@@ -59,7 +60,9 @@ class ClaimSync:
         self._writer = ClaimWriter(context)
         self._clock = context.clock
         self._left_over: dict[str, tuple[str, float]] = {}
-        """The version of each claim with a finalizer too many, and since when."""
+        """The version of each claim with a superfluous finalizer, and the time it was
+        seen.
+        """
 
     async def sync(self, key: str) -> Outcome:
         """Release, and perhaps delete, the claim with this key."""
@@ -87,9 +90,9 @@ class ClaimSync:
         return DONE
 
     async def _tidy_up(self, key: str, claim: ResourceClaim) -> Outcome:
-        """Remove the finalizer of a claim that is not allocated, after a while.
+        """Remove the finalizer of a claim that is not allocated, after a delay.
 
-        A scheduler that is about to allocate the claim must not be disturbed.
+        The delay protects a scheduler that is about to allocate the claim.
         """
         now, version = self._clock.monotonic(), claim.metadata.resource_version
         known, since = self._left_over.get(key, ("", now))
@@ -103,9 +106,10 @@ class ClaimSync:
         return DONE
 
     async def _is_gone(self, claim: ResourceClaim, consumer: ClaimConsumer) -> bool:
-        """Tell whether a consumer is gone, or needs the claim no more.
+        """Tell whether a consumer is gone, or does not need the claim any more.
 
-        What is neither a pod nor a group of pods stays for ever: nothing here knows it.
+        A consumer that is neither a pod nor a group of pods is never gone: this
+        controller does not know its kind.
         """
         kind = (consumer.api_group, consumer.resource)
         namespace = claim.metadata.namespace
@@ -128,11 +132,11 @@ class ClaimSync:
     async def _is_stored(
         self, resource: AnyResource, namespace: str, name: str, uid: str
     ) -> bool:
-        """Tell whether a consumer or owner is there that the cache does not show.
+        """Tell whether the API server has a consumer or owner that the cache lacks.
 
         A scheduler may have reserved the claim for a pod that is newer than the cache,
-        also if the cache shows an older pod of the same name. Upstream takes the claim
-        from it then.
+        even if the cache shows an older pod of the same name. Upstream takes the claim
+        from such a pod.
         """
         try:
             found = await self._client.get(resource, namespace, name)
@@ -143,9 +147,10 @@ class ClaimSync:
         return bool(found.metadata.uid == uid)
 
     async def _is_superfluous(self, claim: ResourceClaim) -> bool:
-        """Tell whether a claim was made for a pod that has been replaced, or is done.
+        """Tell whether a claim was created for a pod that was replaced or is done.
 
-        The garbage collector deletes it with its pod, but the pod may stay for long.
+        The garbage collector deletes a claim with its pod, but the pod may stay for
+        long.
         """
         owner = controller_of(claim)
         if owner is None or is_deleting(claim):

@@ -35,7 +35,7 @@ class _GroupSpec(APIStruct, frozen=True):
 
 
 class _GroupStatus(APIStruct, frozen=True):
-    """The names of the claims that were made for a group."""
+    """The names of the claims that were created for a group."""
 
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
 
@@ -43,8 +43,8 @@ class _GroupStatus(APIStruct, frozen=True):
 class Consumer(Struct, frozen=True):
     """A pod, or a group of pods, with the claims that it wants.
 
-    `noted` has the name of the claim that was made for an entry of `wanted`, as the
-    status of the consumer has it; the name is `None` if no claim is needed.
+    `noted` has the status of the consumer: the name of the claim that was created for
+    an entry of `wanted`, or `None` if the entry needs no claim.
     """
 
     resource: tuple[str, str]
@@ -54,7 +54,7 @@ class Consumer(Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """Return the namespace, which its claims are in, too."""
+        """Return the namespace of the consumer and of its claims."""
         return self.metadata.namespace
 
     @property
@@ -76,11 +76,11 @@ class Consumer(Struct, frozen=True):
         )
 
     def is_noted(self, wanted: PodResourceClaim) -> bool:
-        """Tell whether it is known which claim an entry stands for."""
+        """Tell whether the claim of an entry is known."""
         return wanted.resource_claim_name is not None or wanted.name in self.noted
 
     def name_of(self, wanted: PodResourceClaim) -> str | None:
-        """Return the name of the claim of an entry; `None` if none is noted."""
+        """Return the name of the claim of an entry, `None` if it is not known."""
         if wanted.resource_claim_name is not None:
             return wanted.resource_claim_name
         return self.noted.get(wanted.name)
@@ -122,7 +122,7 @@ def _consumer(
 
 
 def uses_claims(pod: Pod) -> bool:
-    """Tell whether a pod has claims to devices at all: most pods have none."""
+    """Tell whether a pod has any claims to devices: most pods have none."""
     return bool(pod.spec.resource_claims) or bool(_extended_claim(pod))
 
 
@@ -142,7 +142,7 @@ def _extended_claim(pod: Pod) -> str:
 
 
 def is_done(pod: Pod) -> bool:
-    """Tell whether a pod needs its claims no more: it has ended, or never starts."""
+    """Tell whether a pod does not need its claims: it has ended, or never starts."""
     return is_terminal(pod) or (is_deleting(pod) and not pod.spec.node_name)
 
 
@@ -153,7 +153,7 @@ def group_name(pod: Pod) -> str:
 
 
 def shares(group: Consumer | None, wanted: PodResourceClaim) -> bool:
-    """Tell whether a pod's entry stands for a claim that its group has, too.
+    """Tell whether an entry of a pod stands for a claim of its group.
 
     The entries must be equal: their name, and the claim or the template.
     """

@@ -37,11 +37,11 @@ def init_resource_claim_controller(context: ControllerContext) -> Controller:
 
 
 class ResourceClaimController:
-    """Gives pods their claims, and takes claims from pods that are gone.
+    """Gives pods their claims, and removes claims from pods that are gone.
 
     A key is ``pod:``, ``podgroup:`` or ``claim:``, and then ``namespace/name``. A key
     waits until the caches show what its last sync has written, so that no claim is
-    made twice.
+    created twice.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -81,7 +81,7 @@ class ResourceClaimController:
         return context.workers(self._queue, self.sync, count, self._enqueue_all)
 
     async def sync(self, key: str) -> Outcome:
-        """Work on a pod, a group of pods or a claim."""
+        """Sync a pod, a group of pods or a claim."""
         kind, colon, name = key.partition(":")
         consistency = self._context.consistency
         if not self._is_cached[kind + colon](name):
@@ -91,9 +91,9 @@ class ResourceClaimController:
         return await self._syncs[kind + colon](name)
 
     def _enqueue_all(self) -> Iterator[None]:
-        """Look at everything when this process begins to lead.
+        """Enqueue all objects when this process begins to lead.
 
-        A pod may have gone while nobody led, so all claims are looked at.
+        A pod may have been deleted while no process led, so all claims are checked.
         """
         self._creator.start_leading()
         each = self._context.one_by_one

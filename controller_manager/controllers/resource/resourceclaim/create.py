@@ -1,4 +1,4 @@
-"""Makes claims from templates, and notes their names (handleClaim of controller.go)."""
+"""Creates claims from templates, and writes their names into status (handleClaim)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -47,12 +47,12 @@ from controller_manager.runtime.outcome import SyncError
 FIELD_MANAGER: Final = "ResourceClaimController"
 
 
-class ClaimNotCreated(SyncError):  # noqa: N818 - a state, which may end
-    """A claim cannot be made yet; the text is that of the event."""
+class ClaimNotCreated(SyncError):  # noqa: N818 - a temporary state
+    """A claim cannot be created yet; the message is that of the event."""
 
 
 class ClaimCreator:
-    """Makes the claims of pods and of groups of pods, each claim once."""
+    """Creates the claims of pods and of groups of pods, each claim once."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context; index the claims by their owner."""
@@ -64,38 +64,39 @@ class ClaimCreator:
         election = context.config.generic.leader_election
         self._takeover = Takeover(context.server_clock, elected=election.leader_elect)
         self._unsure: set[str] = set()
-        """The uids of consumers for which a claim may have been made: the answer to the
-        request was lost."""
+        """The uids of consumers for which a claim may have been created: the response
+        to the request was lost.
+        """
 
     def start_leading(self) -> None:
-        """Note that a former leader may have made claims that the cache lacks."""
+        """Begin to lead: a former leader may have created claims not cached yet."""
         self._takeover.start_leading()
 
     def forget(self, uid: str) -> None:
-        """Drop what is known of a consumer that is gone."""
+        """Drop the state of a consumer that is gone."""
         self._unsure.discard(uid)
 
     def must_ask(self, consumer: Consumer) -> bool:
         """Tell whether the API server may have claims that the cache lacks.
 
-        So it is after a lost answer, and after another process led.
+        That is possible after a lost response, and after another process has led.
         """
         is_unsure = consumer.uid in self._unsure
         return is_unsure or self._takeover.must_recheck(consumer)
 
     def made_for(self, consumer: Consumer, entry: PodResourceClaim) -> str | None:
-        """Return the name of the claim that was made for an entry, `None` for none.
+        """Return the name of the claim that was created for an entry, `None` for none.
 
-        If a manager of another kind has made several, all take the oldest.
+        If another manager has created several claims, the oldest is used.
         """
         owned = self._claims.by_index(CLAIMS_BY_OWNER, consumer.uid)
         return _oldest(owned, consumer, entry)
 
     async def make(self, consumer: Consumer, entry: PodResourceClaim) -> str:
-        """Return the name of a claim for an entry, which is created if there is none.
+        """Return the name of the claim for an entry; create the claim if it is missing.
 
-        A claim that was made and not noted, because this process died meanwhile, is
-        found by its owner. Raises ClaimNotCreated, or what the client raises.
+        A claim that was created, but whose name was not written because the process
+        died, is found by its owner. Raises ClaimNotCreated, or an error of the client.
         """
         noted = consumer.name_of(entry)
         if noted and await self._is_there(consumer, noted):
@@ -111,10 +112,10 @@ class ClaimCreator:
         return claim.metadata.name
 
     async def _is_there(self, consumer: Consumer, name: str) -> bool:
-        """Tell whether a noted claim is there for its consumer.
+        """Tell whether the claim with a known name exists for its consumer.
 
-        The cache of claims may be older than that of pods, so it is not asked whether
-        a claim is gone.
+        The cache of claims may be older than the cache of pods. So if it lacks the
+        claim, the API server is asked.
         """
         claim = self._claims.get(consumer.namespace, name)
         if claim is None:
@@ -130,9 +131,9 @@ class ClaimCreator:
     async def _made_unseen(
         self, consumer: Consumer, entry: PodResourceClaim
     ) -> str | None:
-        """Return the name of a claim that was made and that the cache may not show.
+        """Return the name of a claim that was created and that the cache may lack.
 
-        All claims of the namespace are listed for it: a selector finds no owner.
+        All claims of the namespace are listed: a selector cannot find an owner.
         """
         if not self.must_ask(consumer):
             return None
@@ -177,7 +178,7 @@ class ClaimCreator:
     async def note(self, consumer: Consumer, names: dict[str, str | None]) -> None:
         """Write the names of new claims into the status of their consumer.
 
-        The uid is a precondition: a later pod of the same name has claims of its own.
+        The uid is a precondition: a later pod of the same name has its own claims.
         """
         config = {
             "metadata": {"uid": consumer.uid},
@@ -191,7 +192,7 @@ class ClaimCreator:
 
 
 def event_text(error: Exception) -> str:
-    """Return event_text a claim was not made, as the event says."""
+    """Return the text of the event about a claim that was not created."""
     if isinstance(error, ClaimNotCreated):
         return str(error)
     return f"create ResourceClaim : {error}"
@@ -200,7 +201,7 @@ def event_text(error: Exception) -> str:
 def _oldest(
     owned: Iterable[ResourceClaim], consumer: Consumer, entry: PodResourceClaim
 ) -> str | None:
-    """Return the name of the oldest claim of a consumer that was made for an entry."""
+    """Return the name of the oldest claim of a consumer that belongs to an entry."""
     found = [
         each
         for each in owned

@@ -36,12 +36,12 @@ GROUP: Final = "podgroup:"
 
 
 class ClaimHandlers:
-    """Calls `enqueue` with the keys of pods, groups and claims that need work.
+    """Calls `enqueue` with the keys of pods, groups and claims that need a sync.
 
-    The key of an object that is gone is enqueued, too: then it is forgotten.
+    The key of a deleted object is enqueued as well, so that its state is dropped.
 
-    Pods without claims cost one look at their spec. An index finds the pods of a claim,
-    of a template and of a group.
+    Pods without claims cost only a check of their spec. An index finds the pods of a
+    claim, of a template and of a group.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ClaimHandlers:
             )
 
     def pod_changed(self, pod: Pod) -> None:
-        """Enqueue the claims of a pod that is done, and a pod that needs work."""
+        """Enqueue a pod that needs a sync, or the claims of a pod that is done."""
         if not uses_claims(pod):
             return
         if is_done(pod):
@@ -109,24 +109,24 @@ class ClaimHandlers:
             self._enqueue(f"{CLAIM}{namespace}/{name}")
 
     def claim_changed(self, claim: ResourceClaim) -> None:
-        """Enqueue a claim, and the pods and the group that need work because of it."""
+        """Enqueue a claim, and its pods and its group if they need a sync."""
         self._enqueue(CLAIM + key_of(claim))
         for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim)):
             self.pod_changed(pod)
-        self._look_at_group(claim)
+        self._enqueue_group(claim)
 
     def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
         if old.metadata.resource_version != new.metadata.resource_version:
             self.claim_changed(new)
 
-    def _look_at_group(self, claim: ResourceClaim) -> None:
-        """Look at the group that a claim was made for, and at its pods."""
+    def _enqueue_group(self, claim: ResourceClaim) -> None:
+        """Enqueue the group that a claim was created for, and the pods of the group."""
         namespace = claim.metadata.namespace
         for each in claim.metadata.owner_references or ():
             group = self._groups.find(namespace, each.name)
             if group is not None and group.metadata.uid == each.uid:
                 self.group_changed(group)
-                self._look_at_pods(group)
+                self._enqueue_pods(group)
 
     def _template_added(self, template: ResourceClaimTemplate) -> None:
         for pod in self._pods.by_index(PODS_BY_TEMPLATE, key_of(template)):
@@ -136,10 +136,10 @@ class ClaimHandlers:
 
     def _group_added(self, group: PodGroup) -> None:
         self.group_changed(group)
-        self._look_at_pods(group)
+        self._enqueue_pods(group)
 
     def group_changed(self, group: PodGroup) -> None:
-        """Enqueue a group that needs work."""
+        """Enqueue a group that needs a sync."""
         if self._groups.needs_work(group):
             self._enqueue(GROUP + key_of(group))
 
@@ -148,13 +148,13 @@ class ClaimHandlers:
             self._group_deleted(old)
         self.group_changed(new)
         if old.metadata.uid != new.metadata.uid or old.status != new.status:
-            self._look_at_pods(new)
+            self._enqueue_pods(new)
 
     def _group_deleted(self, group: PodGroup) -> None:
         self._creator.forget(group.metadata.uid)
         self._enqueue(GROUP + key_of(group))
         self._enqueue_claims(group.metadata.namespace, of_group(group).names())
 
-    def _look_at_pods(self, group: PodGroup) -> None:
+    def _enqueue_pods(self, group: PodGroup) -> None:
         for pod in self._pods.by_index(PODS_BY_GROUP, key_of(group)):
             self.pod_changed(pod)

@@ -1,4 +1,4 @@
-"""How claims are found: by their owner, by the pods that name them, by their kind."""
+"""Indexes of claims and of their pods, and the values by which claims are counted."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -14,19 +14,19 @@ from controller_manager.informers.indexes import Index
 
 
 def pod_claim_name(claim: ResourceClaim) -> str | None:
-    """Return which entry of its owner a claim was made for, `None` for no entry."""
+    """Return the entry of its owner that a claim is for, `None` for no entry."""
     annotations = claim.metadata.annotations
     return None if annotations is None else annotations.pod_claim_name
 
 
 def owner_uid(claim: ResourceClaim) -> str:
-    """Return the uid of the pod or the group that a claim was made for, or ""."""
+    """Return the uid of the pod or the group that a claim was created for, or ""."""
     owner = controller_of(claim)
     return "" if owner is None else owner.uid
 
 
 def has_admin_access(claim: ResourceClaim) -> bool:
-    """Tell whether a claim asks for devices that others may have."""
+    """Tell whether a claim requests admin access to devices that others use."""
     devices = claim.spec.devices
     return any(
         each.exactly is not None and bool(each.exactly.admin_access)
@@ -40,7 +40,7 @@ def label_value(value: bool) -> str:  # noqa: FBT001 - the value itself, not a s
 
 
 def source_of(claim: ResourceClaim) -> str:
-    """Return where a claim comes from: "" for one that a user made."""
+    """Return the source of a claim, "" for a claim that a user has created."""
     annotations = claim.metadata.annotations
     if annotations is None:
         return ""
@@ -121,7 +121,7 @@ PODS_BY_GROUP: Final = Index("group with claims", _group_key, _is_same_pod)
 """Pods with claims by the key of their group."""
 
 CLAIMS_BY_OWNER: Final = Index("owner", _owner_uid, _has_same_owner)
-"""Claims by the uid of what they were made for."""
+"""Claims by the uid of their owner."""
 
 CLAIMS_BY_KIND: Final = Index("kind", _kind, _is_same_kind)
 """Claims by the labels by which they are counted."""

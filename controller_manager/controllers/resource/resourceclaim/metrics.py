@@ -26,8 +26,8 @@ _KINDS: Final = tuple(
 class ResourceClaimMetrics(Collector):
     """The ``resourceclaim_controller_*`` metrics.
 
-    How many claims there are is read from an index of the cache when it is asked for,
-    so no event can be counted twice or be missed.
+    The numbers of claims are read from an index of the cache at each scrape, so no
+    event can be counted twice or be missed.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -51,7 +51,7 @@ class ResourceClaimMetrics(Collector):
         self._creates.labels("failure" if failed else "success", admin_access).inc()
 
     def collect(self) -> Iterable[Metric]:
-        """Read how many claims there are, by the kinds that there are."""
+        """Read the numbers of claims of each kind."""
         family = GaugeMetricFamily(
             f"{_PREFIX}_resource_claims",
             "Number of ResourceClaims, categorized by allocation status, admin "

@@ -10,14 +10,14 @@ DYNAMIC_ALLOCATION: Final = Gate("DynamicResourceAllocation", locked=True)
 """An API server has claims to devices."""
 
 ADMIN_ACCESS: Final = Gate("DRAAdminAccess", locked=True)
-"""Claims may ask for devices that others use, in namespaces that allow it."""
+"""Claims may request devices that other claims use, in namespaces that allow it."""
 
 WORKLOAD_CLAIMS: Final = Gate("DRAWorkloadResourceClaims", "ALPHA", default=False)
 """A group of pods may have claims that its pods share."""
 
 
 class ResourceClaimOptions(ControllerOptions):
-    """How many pods and claims are worked on at a time."""
+    """The number of concurrent syncs of pods and claims."""
 
     concurrent_syncs: int = option(
         concurrency(

@@ -44,7 +44,7 @@ GROUPS_BY_TEMPLATE: Final = Index("claim template", _template_keys, _is_same_gro
 
 
 class PodGroups:
-    """The groups of pods, behind their gate; without it there are none."""
+    """The groups of pods; without their feature gate there are none."""
 
     def __init__(self, context: ControllerContext, creator: ClaimCreator) -> None:
         """Take the cache of groups if the gate is enabled."""
@@ -64,7 +64,7 @@ class PodGroups:
         return None if self._groups is None else self._groups.get(namespace, name)
 
     def using(self, template: ResourceClaimTemplate) -> Sequence[PodGroup]:
-        """Return the groups whose claims are made from a template."""
+        """Return the groups whose claims come from a template."""
         if self._groups is None:
             return ()
         return self._groups.by_index(GROUPS_BY_TEMPLATE, key_of(template))
@@ -80,7 +80,7 @@ class PodGroups:
         return None if group is None else of_group(group)
 
     def needs_work(self, group: PodGroup) -> bool:
-        """Tell whether a group lacks a claim that is made from a template."""
+        """Tell whether a group lacks a claim from a template."""
         consumer = of_group(group)
         return not is_deleting(group) and any(
             self._lacks(consumer, each) for each in consumer.wanted
@@ -96,7 +96,7 @@ class PodGroups:
         return noted is not None and noted != made
 
     async def sync(self, key: str) -> Outcome:
-        """Make and note the claims of the group with this key."""
+        """Create the claims of the group with this key, and write their names."""
         group = self.by_key(key)
         if group is None or is_deleting(group):
             return DONE

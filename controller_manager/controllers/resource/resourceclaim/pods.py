@@ -38,9 +38,10 @@ from controller_manager.runtime.outcome import DONE, Outcome
 
 
 class PodSync:
-    """Makes the claims of a pod, notes them, and reserves them once it has a node.
+    """Creates the claims of a pod, and reserves them after the pod has a node.
 
-    A scheduler reserves claims itself; this is for pods that were bound without it.
+    A scheduler reserves claims itself. Pods that were bound without a scheduler need
+    this controller.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class PodSync:
         reserver: Reserver,
         groups: PodGroups,
     ) -> None:
-        """Take the caches of pods and claims, and what makes and reserves claims."""
+        """Take the caches, and the parts that create and reserve claims."""
         self._client = context.client
         self._recorder = context.recorder
         self._pods = context.lister(PODS)
@@ -60,10 +61,10 @@ class PodSync:
         self._reserver = reserver
 
     def needs_work(self, pod: Pod) -> bool:
-        """Tell whether a pod lacks a claim, or a reservation.
+        """Tell whether a pod lacks a claim or a reservation.
 
-        One that has ended lacks nothing. Upstream reserves its claims again, and makes
-        them again, as often as it takes them away.
+        A pod that has ended lacks nothing. Upstream creates and reserves its claims
+        again each time that they were removed.
         """
         if is_deleting(pod) or is_done(pod):
             return False
@@ -84,7 +85,7 @@ class PodSync:
         return self._reservation(pod, entry, claim) is not None
 
     async def sync(self, key: str) -> Outcome:
-        """Make, note and reserve the claims of the pod with this key."""
+        """Create and reserve the claims of the pod with this key."""
         pod = self._pods.by_key(key)
         if pod is None or is_deleting(pod) or not self.needs_work(pod):
             return DONE
@@ -94,9 +95,9 @@ class PodSync:
         return DONE
 
     def _must_read(self, pod: Pod) -> bool:
-        """Tell whether to read a pod from the API server before claims are made for it.
+        """Tell whether to read a pod from the API server before creating its claims.
 
-        Most pods want claims before they have a node: one request less for them.
+        Most pods need claims before they have a node: this saves a request for them.
         """
         consumer = of_pod(pod)
         if all(map(consumer.is_noted, consumer.wanted)):
@@ -118,8 +119,8 @@ class PodSync:
     async def _read(self, cached: Pod) -> Pod | None:
         """Return a pod as the API server has it, `None` if it needs no claims now.
 
-        A cache that is old does not show that a pod has ended, or that another one has
-        its name, nor the names of claims that were made already.
+        An old cache shows neither the end of a pod, nor another pod of its name, nor
+        the names of claims that were created already.
         """
         metadata = cached.metadata
         try:
@@ -134,7 +135,7 @@ class PodSync:
     async def _claim_for(
         self, pod: Pod, consumer: Consumer, entry: PodResourceClaim
     ) -> str | None:
-        """Return the name of an entry's claim; `None` if there is none, or none yet."""
+        """Return the name of an entry's claim, `None` if it has none (yet)."""
         if entry.resource_claim_name is not None:
             return entry.resource_claim_name
         if entry.name in consumer.noted and consumer.noted[entry.name] is None:
@@ -165,9 +166,9 @@ class PodSync:
     def _reservation(
         self, pod: Pod, entry: PodResourceClaim, claim: ResourceClaim
     ) -> ClaimConsumer | None:
-        """Return for whom a claim is to be reserved, `None` if it is not to be.
+        """Return the consumer to reserve a claim for, `None` if it is not reserved.
 
-        A claim that was made for others is not.
+        A claim that was created for another consumer is not reserved.
         """
         group = self._groups.of(pod)
         consumer = of_pod(pod)
@@ -179,9 +180,10 @@ class PodSync:
         return None if reserve(claim, user.reference) is None else user.reference
 
     def _is_shared(self, pod: Pod, entry: PodResourceClaim) -> bool:
-        """Tell whether a claim is made for the pod's group instead of for the pod.
+        """Tell whether a claim belongs to the pod's group instead of to the pod.
 
-        While the group is not known, that is not known either, and nothing is made.
+        While the group is not cached, the claim counts as one of the group, so that no
+        claim is created.
         """
         if not self._groups.is_enabled or not group_name(pod):
             return False

@@ -1,4 +1,4 @@
-"""What becomes of a claim when its consumers go (syncClaim of controller.go)."""
+"""Reserves claims for consumers, and releases them (syncClaim of controller.go)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,14 +18,14 @@ from controller_manager.controllers.resource.resourceclaim.apply import ClaimWri
 from controller_manager.runtime.context import ControllerContext
 
 MOST_CONSUMERS: Final = 256
-"""How many consumers an API server lets a claim be reserved for."""
+"""The largest number of consumers of a claim that an API server accepts."""
 
 
 class Release(Struct, frozen=True):
-    """What a claim loses: consumers, its allocation, its finalizer."""
+    """The parts that a claim loses: consumers, its allocation, its finalizer."""
 
     status: JSON | None = None
-    """The fields of the status to be changed, `None` for none."""
+    """The new fields of the status, `None` for no change."""
     drops_finalizer: bool = False
 
 
@@ -33,10 +33,10 @@ NOTHING: Final = Release()
 
 
 def is_left_over(claim: ResourceClaim) -> bool:
-    """Tell whether a claim has the finalizer though it is not allocated.
+    """Tell whether a claim has the finalizer although it is not allocated.
 
-    A manager that ends between its two writes leaves such a claim, and so does a
-    scheduler, which sets the finalizer before the allocation.
+    A manager that ends between its two writes leaves such a claim. So does a scheduler,
+    which sets the finalizer before the allocation.
     """
     is_free = claim.status.allocation is None and not reserved_for(claim)
     return is_protected(claim) and is_free and not is_deleting(claim)
@@ -53,10 +53,11 @@ def is_protected(claim: ResourceClaim) -> bool:
 
 
 def release(claim: ResourceClaim, is_gone: Callable[[ClaimConsumer], bool]) -> Release:
-    """Return what a claim loses, if `is_gone` tells which consumers are gone.
+    """Return the parts that a claim loses; `is_gone` checks its consumers.
 
-    A claim is given back with its last consumer, so that the next one may get other
-    devices on another node. One that nobody used stays allocated until it is deleted.
+    A claim loses its allocation with its last consumer, so that the next consumer may
+    get other devices on another node. A claim that never had a consumer stays allocated
+    until it is deleted.
     """
     kept = [each for each in reserved_for(claim) if not is_gone(each)]
     is_allocated = claim.status.allocation is not None
@@ -72,10 +73,11 @@ def release(claim: ResourceClaim, is_gone: Callable[[ClaimConsumer], bool]) -> R
 
 
 def reserve(claim: ResourceClaim, consumer: ClaimConsumer) -> JSON | None:
-    """Return the fields of the status that reserve a claim, `None` if it is not to be.
+    """Return the fields of the status that reserve a claim, `None` for no change.
 
-    Only an allocated claim is reserved. One with the most consumers that it may have
-    must wait until one of them goes; one that is deleted gets no more.
+    Only an allocated claim is reserved. A claim with the largest number of consumers
+    gets the next one after another has left; a claim that is being deleted gets no
+    more.
     """
     reserved = reserved_for(claim)
     if (
@@ -100,13 +102,13 @@ def as_json(consumer: ClaimConsumer) -> JSON:
 
 
 def other_finalizers(claim: ResourceClaim) -> list[str] | None:
-    """Return the finalizers of a claim without the one of allocated claims."""
+    """Return the finalizers of a claim without the finalizer of allocated claims."""
     others = claim.metadata.finalizers or ()
     return [each for each in others if each != DELETE_PROTECTION] or None
 
 
 class _Turns(Struct):
-    """How many workers reserve one claim, and the claim as the last has written it."""
+    """The number of workers that reserve one claim, and its last written version."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: int = 0
@@ -114,10 +116,10 @@ class _Turns(Struct):
 
 
 class Reserver:
-    """Lets the workers of this process not contradict each other.
+    """Lets only one worker at a time reserve a claim.
 
-    Many pods may share a claim. If each worker wrote on top of the same version, all
-    requests but one would be refused: upstream needs 1,500 for 200 pods.
+    Many pods may share a claim. If each worker wrote with the same version, all
+    requests except one would be refused: upstream needs 1,500 requests for 200 pods.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -132,10 +134,11 @@ class Reserver:
         consumer: ClaimConsumer,
         is_needed: Callable[[], Awaitable[bool]],
     ) -> None:
-        """Reserve a claim, if it still is to be when it is this worker's turn.
+        """Reserve a claim, if that is still needed at the turn of this worker.
 
-        `is_needed` asks the API server whether the pod still needs it. The turns are in
-        the order of the calls. Raises Conflict if somebody else has changed the claim.
+        `is_needed` asks the API server whether the pod still needs the claim. The turns
+        are in the order of the calls. Raises Conflict if another client has changed the
+        claim.
         """
         key = key_of(claim)
         turns = self._turns.setdefault(key, _Turns())
@@ -153,7 +156,7 @@ class Reserver:
             self.forget(key)
 
     def forget(self, key: str) -> None:
-        """Drop what was written to a claim, once the cache shows it."""
+        """Drop the written version of a claim after the cache shows it."""
         turns = self._turns.get(key)
         if turns is None or turns.waiting:
             return

@@ -34,7 +34,7 @@ class PoolStatusMetrics:
         )
 
     def processed(self, driver: str, seconds: float, *, failed: bool) -> None:
-        """Observe one answer."""
+        """Observe one response."""
         self._processed.labels(driver).inc()
         self._seconds.labels(driver).observe(seconds)
         if failed:

@@ -1,4 +1,4 @@
-"""Answers requests for the status of pools (controller.go)."""
+"""Writes the status of requests for the status of pools (controller.go)."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -38,10 +38,10 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
 _KEPT: Final = 3600.0
-"""Seconds for which a request stays after its answer."""
+"""Seconds for which a request stays after its response."""
 
 _PATIENCE: Final = 24 * 3600.0
-"""Seconds for which a request waits for an answer."""
+"""Seconds for which a request waits for a response."""
 
 _ENDS: Final = ("Complete", "Failed")
 
@@ -72,14 +72,14 @@ SLICES: Final = Index("driver", _driver_of, _has_same_driver)
 """Slices by their driver."""
 
 ALLOCATIONS: Final = Index("allocated driver", status.drivers_of, _has_same_drivers)
-"""Claims by the drivers of the devices that they have got."""
+"""Claims by the drivers of their allocated devices."""
 
 OPEN: Final = Index("asked driver", _asked_driver, _asks_the_same)
-"""Requests without an answer, by their driver."""
+"""Requests without a response, by their driver."""
 
 
 class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
-    """Answers each request once, as soon as the pools that it asks for are complete."""
+    """Responds to each request once, as soon as the requested pools are complete."""
 
     def _asking(self, found: ResourceSlice) -> Iterable[str]:
         """Return the requests that may wait for a slice."""
@@ -99,7 +99,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         super().__init__(context)
 
     async def reconcile(self, request: ResourcePoolStatusRequest) -> Outcome:
-        """Answer a request, or delete it when its time is over."""
+        """Respond to a request, or delete it when its time is over."""
         if is_deleting(request):
             return DONE
         if request.status is None and await self._answer(request):
@@ -115,7 +115,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         return DONE
 
     async def _answer(self, request: ResourcePoolStatusRequest) -> bool:
-        """Answer a request; tell whether that is possible."""
+        """Respond to a request; return False if its pools are incomplete."""
         began = self.clock.monotonic()
         driver = request.spec.driver
         found = status.answer(
@@ -144,7 +144,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         return True
 
     def _seconds_left(self, request: ResourcePoolStatusRequest) -> float:
-        """Return for how long a request stays."""
+        """Return the seconds until a request is deleted."""
         since, kept = request.metadata.creation_timestamp, _PATIENCE
         if request.status is not None:
             kept = _KEPT

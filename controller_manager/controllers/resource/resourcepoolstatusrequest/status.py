@@ -1,4 +1,4 @@
-"""How many devices of pools are available (calculatePoolStatus of controller.go)."""
+"""Counts the available devices of pools (calculatePoolStatus of controller.go)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,14 +13,14 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
 )
 
 _LIMIT: Final = 100
-"""How many pools an answer has if the request sets no limit."""
+"""The number of pools in a response if the request sets no limit."""
 
 
 class Answer(Struct, frozen=True):
-    """What is known of the pools that a request asks for.
+    """The status of the requested pools.
 
-    `count` also counts the pools beyond the limit. While there is anything in
-    `incomplete`, a text for each pool of which slices are missing, nothing can be said.
+    `count` also counts the pools beyond the limit. `incomplete` has a text for each
+    pool of which slices are missing; the response is not written before it is empty.
     """
 
     pools: tuple[PoolStatus, ...]
@@ -45,7 +45,7 @@ def answer(
     slices: Iterable[ResourceSlice],
     claims: Iterable[ResourceClaim],
 ) -> Answer:
-    """Return what is known of the pools of a driver, by their names.
+    """Return the status of the pools of a driver, sorted by name.
 
     `slices` are those of the driver; `claims` have devices of the driver.
     """
