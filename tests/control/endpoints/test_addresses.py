@@ -1,4 +1,4 @@
-"""What a pod adds to a service: addresses, ports, a name."""
+"""The addresses, the ports and the host name that a pod adds to a service."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ NOW = "2026-01-01T00:00:00Z"
 def test_addresses_are_those_of_the_type_in_their_usual_form(
     texts: tuple[str, ...], of_type_4: tuple[str, ...], of_type_6: tuple[str, ...]
 ) -> None:
-    """What is no address is left out: an API server would refuse the whole slice."""
+    """An invalid address is left out: an API server would refuse the whole slice."""
     assert addresses_of(pod("a", *texts), "IPv4") == of_type_4
     assert addresses_of(pod("a", *texts), "IPv6") == of_type_6
 
@@ -80,12 +80,12 @@ def test_pods_that_run_and_have_an_address_belong_in_endpoints(
 def test_the_types_of_addresses_are_those_of_the_service(
     spec: dict[str, Any], types: tuple[str, ...]
 ) -> None:
-    """Without families it is that of its address; a headless service has both."""
+    """Without families, the cluster IP gives the type; a headless service has both."""
     assert address_types_of(service(**spec)) == types
 
 
 def test_a_service_without_an_address_is_headless() -> None:
-    """Whether the API server says None or nothing."""
+    """Its cluster IP is None or empty."""
     answers = [
         is_headless(service(clusterIP=each)) for each in ("None", "", "10.0.0.1")
     ]
@@ -101,7 +101,7 @@ def test_a_pod_has_a_name_if_its_subdomain_is_the_service() -> None:
 
 
 def test_ready_pods_that_stay_take_traffic() -> None:
-    """With publishNotReadyAddresses all do."""
+    """With publishNotReadyAddresses, all pods take traffic."""
     pods = [pod("a"), pod("a", ready=False), pod("a", deletionTimestamp=NOW)]
     assert [takes_traffic(each, service()) for each in pods] == [True, False, False]
     published = service(publishNotReadyAddresses=True)
@@ -159,7 +159,7 @@ def test_named_ports_are_looked_up_in_containers_and_sidecars(
 
 
 def test_a_headless_service_may_have_no_ports() -> None:
-    """Any other has ports, of which a pod may have none."""
+    """Any other service has ports, of which a pod may lack all."""
     assert has_no_ports(service(clusterIP="None"))
     assert not has_no_ports(service(clusterIP="None", ports=PORTS))
     assert not has_no_ports(service())

@@ -69,13 +69,14 @@ def shape(packing: Packing) -> dict[str, list[str]]:
             [1, 2, 3, 4, 5],
             {"update": ["1: 1 4 5"], "unchanged": ["2-3"]},
         ),
-        # A full slice's worth goes into a new one, whatever has room.
+        # A full slice's worth of endpoints goes into a new slice.
         (
             [of(1)],
             [1, 2, 3, 4],
             {"create": [": 2 3 4"], "unchanged": ["1"]},
         ),
-        # Those that fit nowhere together go into a new one: nothing is split.
+        # Endpoints that fit into no slice together go into a new slice: they are not
+        # split.
         (
             [of(1, 2), of(3, 4)],
             [1, 2, 3, 4, 5, 6],
@@ -89,11 +90,11 @@ def shape(packing: Packing) -> dict[str, list[str]]:
         ),
         # Slices are never merged.
         ([of(1), of(2), of(3)], [1, 2, 3], {"unchanged": ["1", "2", "3"]}),
-        # A slice that loses everything goes.
+        # A slice that loses all endpoints is deleted.
         ([of(1, 2), of(3)], [3], {"delete": ["1-2"], "unchanged": ["3"]}),
         # An empty slice is used.
         ([of()], [1], {"update": ["empty: 1"]}),
-        # An empty one that is not used goes.
+        # An empty slice that is not used is deleted.
         ([of()], [], {"delete": ["empty"]}),
         (
             [of(), of(1)],
@@ -102,7 +103,7 @@ def shape(packing: Packing) -> dict[str, list[str]]:
         ),
         # An endpoint that two slices have stays in the first.
         ([of(1, 2), of(2, 3)], [1, 2, 3], {"update": ["2-3: 3"], "unchanged": ["1-2"]}),
-        # More than the limit stay where they are.
+        # Endpoints above the limit stay in their slice.
         ([of(1, 2, 3, 4)], [1, 2, 3, 4], {"unchanged": ["1-2-3-4"]}),
         (
             [of(1, 2, 3, 4, 5)],
@@ -175,7 +176,7 @@ def test_settled_slices_are_filled_but_not_read() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_changes_every_endpoint_is_in_one_slice(seed: int) -> None:
+def test_after_any_change_every_endpoint_is_in_one_slice(seed: int) -> None:
     """No slice is too full, none is empty, and endpoints stay where they are."""
     rng = random.Random(seed)
     slices: list[EndpointSlice] = []
@@ -204,7 +205,7 @@ def owned(name: str, uid: str = "web-uid", **fields: str) -> EndpointSlice:
 
 
 def test_a_slice_is_updated_where_one_would_be_deleted_and_one_created() -> None:
-    """Only one of the same service and address type."""
+    """Only a slice of the same service and address type is used again."""
     unwanted = [
         owned("foreign", "old-uid"),
         owned("six", addressType="IPv6"),

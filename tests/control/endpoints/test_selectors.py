@@ -1,4 +1,4 @@
-"""Which services a pod backs, and which changes of pods matter."""
+"""The services that a pod backs, and the changes of pods that matter."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_the_pods_of_a_service_have_all_labels_of_its_selector() -> None:
 def test_endpoints_of_pods_are_only_those_of_services_with_a_selector(
     spec: dict[str, Any], answer: bool
 ) -> None:
-    """One of the type ExternalName is an alias, whatever its selector."""
+    """A service of the type ExternalName is an alias, even if it has a selector."""
     assert selects_pods(service(**spec)) is answer
 
 
@@ -120,12 +120,12 @@ OLD = pod("a", "10.1.0.1")
 def test_only_changes_that_endpoints_show_reach_a_service(
     new: Pod, keys: list[str]
 ) -> None:
-    """A heartbeat costs nothing; with other labels, only who wins or loses the pod."""
+    """New labels concern only services that win or lose the pod; a heartbeat none."""
     assert seen_by_handler(OLD, new) == keys
 
 
 def test_changes_that_do_not_count_are_not_looked_up() -> None:
-    """Those that a standby sees."""
+    """A standby ignores the changes that it sees."""
     keys: list[str] = []
     handler = pod_handler(ALL, lambda key, _: keys.append(key), lambda: False)
     handler.on_add(OLD)
@@ -140,6 +140,6 @@ def test_a_resync_reaches_no_service() -> None:
 
 
 def test_a_pod_that_comes_or_goes_reaches_its_services() -> None:
-    """Also one that has no address yet."""
+    """Also a pod that has no address yet."""
     assert seen_by_handler(None, OLD) == seen_by_handler(OLD, None) == ["web"]
     assert seen_by_handler(None, replace(OLD, status=pod("a").status)) == ["web"]

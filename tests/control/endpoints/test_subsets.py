@@ -130,8 +130,8 @@ def test_an_app_protocol_counts_in_the_order_of_ports() -> None:
     ]
 
 
-def test_what_is_repacked_says_the_same_and_stays() -> None:
-    """For random subsets: who offers what, and whether it is ready."""
+def test_repacked_subsets_are_equivalent_and_stable() -> None:
+    """For random subsets: each address has the same ports and the same readiness."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
 

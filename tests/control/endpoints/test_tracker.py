@@ -1,4 +1,4 @@
-"""A controller knows which changes of slices are its own."""
+"""A controller recognizes its own changes of slices."""
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ def tracker_with(*cached: EndpointSlice) -> tuple[SliceTracker, Store[EndpointSl
 
 
 def test_a_version_up_to_the_last_write_is_its_own() -> None:
-    """A later one is somebody else's, and so is a slice that it has never written."""
+    """A later version is from another client, and so is a slice that it never wrote."""
     tracker, _ = tracker_with()
     assert not tracker.is_own_write(version(5))
     tracker.wrote(version(5))
@@ -30,7 +30,7 @@ def test_a_version_up_to_the_last_write_is_its_own() -> None:
 
 
 def test_a_deleted_slice_does_not_count_while_it_is_cached() -> None:
-    """Until the cache shows that it is gone, or the deletion has failed."""
+    """That ends when the cache shows the deletion, or when the deletion has failed."""
     tracker, _ = tracker_with(version(5))
     tracker.deleted(version(5))
     assert tracker.is_deleted(version(5))
@@ -42,7 +42,7 @@ def test_a_deleted_slice_does_not_count_while_it_is_cached() -> None:
 
 
 def test_a_slice_that_is_not_cached_any_more_is_not_remembered() -> None:
-    """The watch may be faster than the answer to the deletion."""
+    """The watch may be faster than the response to the deletion."""
     tracker, _ = tracker_with()
     tracker.deleted(version(5))
     assert len(tracker) == 0
@@ -52,7 +52,7 @@ def test_a_slice_that_is_not_cached_any_more_is_not_remembered() -> None:
     assert len(tracker) == 0
 
 
-def test_the_deletion_of_a_slice_by_somebody_else_is_news() -> None:
+def test_the_deletion_of_a_slice_by_another_client_is_reported() -> None:
     """It is dropped as well."""
     tracker, _ = tracker_with(version(5))
     tracker.wrote(version(5))
@@ -61,7 +61,7 @@ def test_the_deletion_of_a_slice_by_somebody_else_is_news() -> None:
 
 
 def test_slices_whose_deletion_was_seen_before_the_answer_are_dropped() -> None:
-    """They are found when many are remembered."""
+    """They are dropped when the tracker has many slices."""
     tracker, store = tracker_with()
     kept = [version(1, f"kept-{each}") for each in range(10)]
     for each in kept:

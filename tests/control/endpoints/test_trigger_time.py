@@ -1,4 +1,4 @@
-"""Writes of endpoints say when the change happened that they are for."""
+"""Writes of endpoints have the time of the change that caused them."""
 
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
 from controller_manager.runtime.spread import finish
@@ -12,7 +12,7 @@ def at(minute: int) -> str:
 
 
 def test_the_first_time_is_the_creation_of_the_service() -> None:
-    """Whatever its pods say: after a restart they all would look changed."""
+    """Not a time of its pods: after a restart, all pods would look changed."""
     times = TriggerTimes()
     assert finish(times.observe(service(), [pod("a", since=at(5))])) == CREATED
     assert times.knows("default/web")
@@ -29,7 +29,7 @@ def test_later_it_is_the_earliest_new_time_of_a_pod() -> None:
 
 
 def test_changed_pods_alone_give_the_same_time() -> None:
-    """So a sync need not look at the others."""
+    """So a sync does not read the other pods."""
     times = TriggerTimes()
     finish(times.observe(service(), [pod("a", since=at(1)), pod("b", since=at(1))]))
     assert times.observe_some(service(), [pod("b", since=at(7))], []) == at(7)
@@ -38,7 +38,7 @@ def test_changed_pods_alone_give_the_same_time() -> None:
 
 
 def test_a_service_that_is_gone_is_forgotten() -> None:
-    """A new one of its name starts afresh."""
+    """A new service of its name begins without state."""
     times = TriggerTimes()
     finish(times.observe(service(), []))
     times.forget("default/web")

@@ -19,7 +19,7 @@ def _miss_a_pod(_: EndpointsReconciler, __: str, ___: Pod) -> None:
 
 
 def _miss_an_edit(_: EndpointsReconciler, __: Endpoints) -> None:
-    """Do not look at Endpoints that somebody else has changed."""
+    """Do not sync Endpoints that another client has changed."""
 
 
 async def _leave_everything(_: EndpointsReconciler, __: str) -> Outcome:

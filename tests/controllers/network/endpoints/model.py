@@ -1,6 +1,6 @@
-"""Which addresses a service is to have, as a reader of its objects sees it.
+"""The addresses that a service should have, as a reader of its objects sees it.
 
-It knows only what the simulation's users write: one address family.
+The model knows only the objects that the simulation's users write: one address family.
 """
 
 from controller_manager.api.json_objects import JSON
@@ -10,7 +10,7 @@ Offer = tuple[str, int, bool]
 
 
 def offers_of(endpoints: JSON) -> set[Offer]:
-    """Return what Endpoints offer."""
+    """Return the ports and addresses of Endpoints."""
     return {
         (address["ip"], port["port"], field == "addresses")
         for subset in endpoints.get("subsets", [])
@@ -21,7 +21,7 @@ def offers_of(endpoints: JSON) -> set[Offer]:
 
 
 def expected_offers(service: JSON, pods: list[JSON]) -> set[Offer]:
-    """Return what the Endpoints of a service are to offer."""
+    """Return the ports and addresses that the Endpoints of a service should have."""
     spec = service["spec"]
     publishes = spec.get("publishNotReadyAddresses", False)
     return {
@@ -56,7 +56,7 @@ def selects(service: JSON, pod: JSON) -> bool:
 
 
 def _address(pod: JSON, *, including_terminating: bool) -> str:
-    """Return the address of a pod that takes part, "" of others."""
+    """Return the address of a pod that takes part, "" for other pods."""
     status = pod.get("status", {})
     if status.get("phase") in ("Failed", "Succeeded"):
         return ""

@@ -1,4 +1,4 @@
-"""What the endpoints controller promises."""
+"""The properties of the endpoints controller."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -43,13 +43,13 @@ class EndpointsProperties(Properties):
         self._addresses: set[str] = set()
 
     def before_write(self) -> None:
-        """Remember the addresses of all pods that there ever were."""
+        """Store the addresses of all pods that have ever existed."""
         for change in self._pods.take():
             if ip := change.after.obj.get("status", {}).get("podIP"):
                 self._addresses.add(ip)
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check what was written, and what was deleted."""
+        """Check the write or the deletion."""
         if write.controller != self.controller or write.target.plural != _ENDPOINTS:
             return
         if write.verb == "delete":
@@ -70,7 +70,7 @@ class EndpointsProperties(Properties):
             yield f"{write}: {len(offered)} addresses"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check each service that selects pods, and that nothing is left of others."""
+        """Check each service that selects pods, and that others have no Endpoints."""
         del managers
         pods = self.state.stored("pods")
         for service in self.state.stored("services"):

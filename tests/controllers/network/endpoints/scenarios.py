@@ -27,7 +27,7 @@ async def endpoints_are_emptied(environment: Environment) -> None:
     """No upstream issue, recorded: a user empties Endpoints.
 
     Upstream does not watch that, and traffic stops until a pod changes. Here they are
-    put right.
+    corrected.
     """
     environment.create(replicas=2)
     _create(environment, "services", service_json("web"))
@@ -65,8 +65,8 @@ async def service_is_deleted_while_its_deletion_is_not_seen(
 ) -> None:
     """No upstream issue: the cache of services lags while a service is deleted.
 
-    The API server deletes its Endpoints, too. They are made anew, since the cache still
-    shows the service, and deleted once it does not.
+    The API server deletes its Endpoints, too. They are created again because the cache
+    still shows the service, and deleted when the cache shows its deletion.
     """
     environment.create(replicas=2)
     _create(environment, "services", service_json("web"))

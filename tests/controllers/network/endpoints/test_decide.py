@@ -1,4 +1,4 @@
-"""Which Endpoints a service is to have, as tables."""
+"""The Endpoints that a service should have, as tables."""
 
 from typing import Any
 
@@ -134,7 +134,7 @@ def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
 def test_subsets_are_those_of_the_pods(
     backed: Service, pods: tuple[Pod, ...], expected: list[JSON] | None
 ) -> None:
-    """With address, node and pod of each."""
+    """Each address has its node and its pod."""
     wanted = decide(view(backed, *pods))
     assert wanted is not None
     assert as_json(wanted.subsets) == expected
@@ -170,7 +170,7 @@ def test_subsets_are_those_of_the_pods(
 def test_labels_are_the_services_and_the_controllers(
     backed: Service, expected: JSON
 ) -> None:
-    """Those of the controller win."""
+    """The labels of the controller win."""
     wanted = decide(view(backed))
     assert wanted is not None
     assert wanted.metadata.labels == expected
@@ -239,7 +239,7 @@ STORED = subset(address("a", "10.1.0.1"))
 def test_endpoints_are_written_only_if_they_differ(
     current: Endpoints | None, is_right: bool
 ) -> None:
-    """A new trigger time alone, or a new version of a pod, is no difference."""
+    """A new trigger time alone, or a new version of a pod, causes no write."""
     decided = decide(view(service(), A, current=current, time="2026-01-01T00:00:00Z"))
     assert (decided is None) == is_right
 
@@ -302,7 +302,7 @@ def test_new_endpoints_have_a_name_and_nothing_of_the_services_metadata() -> Non
 
 
 def test_too_many_addresses_are_truncated_and_written_once() -> None:
-    """The annotation says so; Endpoints that are as they should be stay."""
+    """The annotation shows it; Endpoints that are right are not written."""
     pods = [
         pod(f"p{n:04}", f"10.1.{n // 250}.{n % 250}", ready=n < 600)
         for n in range(1200)

@@ -79,7 +79,7 @@ async def test_endpoints_follow_pods_and_go_with_the_service() -> None:
 async def test_changes_of_pods_are_collected_for_the_batch_period(
     cluster: Cluster,
 ) -> None:
-    """Those of services are not."""
+    """Changes of services are not collected."""
     config = replace(
         CONFIG, controllers={EndpointsOptions: EndpointsOptions(batch_period=5.0)}
     )
@@ -101,7 +101,7 @@ async def test_changes_of_pods_are_collected_for_the_batch_period(
 async def test_endpoints_by_hand_stay_until_their_service_goes(
     cluster: Cluster, spec: JSON
 ) -> None:
-    """Those of a service that selects no pods, or is only a name."""
+    """Their service selects no pods, or has the type ExternalName."""
     async with cluster.manager(CONFIG) as recording:
         add_service(cluster, **spec)
         add_endpoints(cluster, "web", "192.168.0.1")
@@ -113,8 +113,8 @@ async def test_endpoints_by_hand_stay_until_their_service_goes(
         assert await addresses(cluster) is None
 
 
-async def test_deleted_endpoints_are_made_anew_at_once(cluster: Cluster) -> None:
-    """While the service stands."""
+async def test_deleted_endpoints_are_created_again_at_once(cluster: Cluster) -> None:
+    """The service still exists."""
     add_pod(cluster, "a", "10.1.0.1")
     async with cluster.manager(CONFIG):
         add_service(cluster)
@@ -132,7 +132,7 @@ async def test_deleted_endpoints_are_made_anew_at_once(cluster: Cluster) -> None
         {"metadata": {"annotations": {"endpoints.kubernetes.io/over-capacity": "x"}}},
     ],
 )
-async def test_edited_endpoints_are_put_right_after_a_while(
+async def test_edited_endpoints_are_corrected_after_a_delay(
     cluster: Cluster, edit: JSON
 ) -> None:
     """Upstream waits for the next change of the service or its pods."""
@@ -162,7 +162,7 @@ async def test_edited_endpoints_are_put_right_after_a_while(
 
 
 async def test_annotations_of_others_stay(cluster: Cluster) -> None:
-    """Also when something else is put right."""
+    """Also when the controller corrects something else."""
     async with cluster.manager(CONFIG):
         add_service(cluster)
         await asyncio.sleep(1)
@@ -181,7 +181,7 @@ async def test_annotations_of_others_stay(cluster: Cluster) -> None:
 async def test_own_writes_cause_no_further_sync(
     cluster: Cluster, syncs: list[str]
 ) -> None:
-    """Else each write would cost a second look at all pods of the service."""
+    """Otherwise each write would cost a second sync of all pods of the service."""
     async with cluster.manager(CONFIG) as recording:
         add_service(cluster)
         await asyncio.sleep(1)
@@ -192,7 +192,7 @@ async def test_own_writes_cause_no_further_sync(
 
 
 async def test_leftovers_go_at_the_start_and_locks_stay(cluster: Cluster) -> None:
-    """Later, Endpoints without a service stay: somebody may create it yet."""
+    """Later, Endpoints without a service stay: a user may still create the service."""
     add_endpoints(cluster, "old", "192.168.0.1")
     add_endpoints(cluster, "lock", "192.168.0.2", annotations=LOCK)
     async with cluster.manager(CONFIG):
@@ -308,7 +308,7 @@ async def test_a_deletion_that_fails_is_tried_again(
 async def test_nothing_is_reported_of_a_namespace_that_is_being_deleted(
     cluster: Cluster,
 ) -> None:
-    """Nor is it tried again; updates still arrive."""
+    """The write is not tried again; updates are still written."""
     cluster.add_namespace("shop")
     add_pod(cluster, "a", "10.1.0.1")
     config = make_config(controllers=("endpoint",))
@@ -333,7 +333,7 @@ async def test_nothing_is_reported_of_a_namespace_that_is_being_deleted(
 async def test_changes_that_do_not_concern_endpoints_cost_nothing(
     cluster: Cluster, syncs: list[str]
 ) -> None:
-    """Heartbeats of pods, for instance, and pods of others."""
+    """For instance heartbeats of pods, and pods of other services."""
     add_pod(cluster, "a", "10.1.0.1")
     async with cluster.manager(CONFIG):
         add_service(cluster)

@@ -12,7 +12,7 @@ Sizes = tuple[int, int]
 
 
 def subsets(*sizes: Sizes) -> tuple[EndpointSubset, ...]:
-    """Return subsets with so many addresses that are ready, and that are not."""
+    """Return subsets with these numbers of ready and of not ready addresses."""
 
     def addresses(number: int, count: int) -> tuple[EndpointAddress, ...] | None:
         found = (EndpointAddress(ip=f"{number}.{each}") for each in range(count))
@@ -83,14 +83,14 @@ def test_addresses_beyond_the_capacity_are_left_out(
 
 
 def test_a_subset_keeps_its_first_addresses() -> None:
-    """They are sorted, so the same ones stay from one sync to the next."""
+    """They are sorted, so the same addresses stay from one sync to the next."""
     (before,) = subsets((1100, 100))
     (after,), _ = truncate((before,))
     assert after == EndpointSubset(addresses=(before.addresses or ())[:1000])
 
 
 def test_the_capacity_is_used() -> None:
-    """For random subsets: exactly 1,000 stay, and no ready one makes room."""
+    """For random subsets: exactly 1,000 addresses stay, and ready ones go first."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""What users do with services, with their Endpoints, and with pods behind them."""
+"""Users who change services, their Endpoints, and their pods."""
 
 import asyncio
 import random
@@ -76,7 +76,7 @@ def _label(obj: JSON) -> None:
 
 
 class ServiceUsers(Workload):
-    """Users of a service for each deployment, and of one with Endpoints by hand."""
+    """Users of a service for each deployment, and of one with hand-made Endpoints."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)

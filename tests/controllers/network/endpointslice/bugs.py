@@ -22,7 +22,7 @@ _finish_sync = SettledSlices.finish_sync
 def _look_at_no_change(
     settled_slices: SettledSlices, cached: Sequence[EndpointSlice], _: Iterable[str]
 ) -> tuple[tuple[EndpointSlice, ...], tuple[str, ...]]:
-    """Look only at pods whose slices have changed."""
+    """Check only pods whose slices have changed."""
     return _start_sync(settled_slices, cached, ())
 
 

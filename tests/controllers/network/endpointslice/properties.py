@@ -1,4 +1,4 @@
-"""What the endpoint slice controller promises."""
+"""The properties of the endpoint slice controller."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -62,9 +62,9 @@ class EndpointSliceProperties(Properties):
         return replace(config, controllers=controllers)
 
     def before_write(self) -> None:
-        """Remember the addresses of all pods that there ever were.
+        """Store the addresses of all pods that have ever existed.
 
-        While no manager writes, a pod may come and go.
+        While no manager writes, a pod may be created and deleted.
         """
         for change in self._pods.take():
             pod = change.after.obj

@@ -37,7 +37,7 @@ async def _serve(environment: Environment, pods: int) -> None:
 async def slice_deleted_before_it_is_seen(environment: Environment) -> None:
     """No issue: a user deletes a slice while the cache of slices lags.
 
-    Nobody sees the slice between its creation and its deletion.
+    No cache shows the slice between its creation and its deletion.
     """
     _create(environment, "services", service_json("front"))
     await asyncio.sleep(10)
@@ -53,7 +53,7 @@ async def slice_deleted_before_it_is_seen(environment: Environment) -> None:
 async def pod_that_ends_for_long(environment: Environment) -> None:
     """No issue: a pod that is being deleted serves open connections for long.
 
-    It gets no new ones.
+    It gets no new connections.
     """
     await _serve(environment, 2)
     found = environment.world.find("pods", NAMESPACE, "pod-0")

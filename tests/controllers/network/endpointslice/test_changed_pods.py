@@ -1,4 +1,4 @@
-"""A sync that looks at what has changed decides as one that looks at everything."""
+"""A sync of the changed pods decides like a sync of all pods."""
 
 import random
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ LIMIT = 5
 
 
 class World:
-    """Pods and stored slices of one service, and a controller that remembers."""
+    """Pods and stored slices of one service, and a tracker of settled slices."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -88,8 +88,8 @@ class World:
     def write(self, changes: SliceActions) -> None:
         """Carry out the writes in the order of the writer.
 
-        An endpoint that was there, and is wanted, is there after each of them: with the
-        same ports, and ready or not.
+        A desired endpoint that existed before exists after each write, with the same
+        ports, ready or not.
         """
         wanted = {
             (str(each.endpoint.addresses), each.ports) for each in self.pods.values()
@@ -122,8 +122,8 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_whatever_happens_the_slices_have_exactly_the_pods(seed: int) -> None:
-    """Users edit, delete and copy slices meanwhile; a sync puts all of that right."""
+def test_after_random_changes_the_slices_have_exactly_the_pods(seed: int) -> None:
+    """Users edit, delete and copy slices meanwhile; a sync corrects all of that."""
     world = World(seed)
     for _ in range(150):
         world.churn()
@@ -136,8 +136,8 @@ def test_whatever_happens_the_slices_have_exactly_the_pods(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_after_a_quiet_sync_nothing_is_looked_at(seed: int) -> None:
-    """The first sync after a write looks at the written slices, the next at none."""
+def test_after_a_sync_without_changes_no_pod_is_checked(seed: int) -> None:
+    """The first sync after a write checks the written slices, the next sync none."""
     world = World(seed)
     for _ in range(50):
         world.churn()
@@ -148,7 +148,7 @@ def test_after_a_quiet_sync_nothing_is_looked_at(seed: int) -> None:
     assert world.looked_at == 0
 
 
-def test_a_change_of_one_pod_is_looked_at_with_its_slice_only() -> None:
+def test_after_a_change_of_one_pod_only_its_slice_is_checked() -> None:
     """The service has a hundred pods in twenty slices."""
     world = World(1)
     for number in range(100):
@@ -163,8 +163,8 @@ def test_a_change_of_one_pod_is_looked_at_with_its_slice_only() -> None:
     assert (len(changes.update), changes.count, world.looked_at) == (1, 1, LIMIT)
 
 
-def test_the_pods_of_a_slice_that_was_written_and_is_gone_are_looked_at() -> None:
-    """Nobody has seen the slice between the write and its deletion by a user."""
+def test_the_pods_of_a_slice_that_was_written_and_is_gone_are_checked() -> None:
+    """No cache showed the slice between the write and its deletion by a user."""
     world = World(1)
     world.pods["p1"] = backend(1)
     world.changed = {"p1"}

@@ -1,4 +1,4 @@
-"""What happens to the slices of one address type, decided on plain values."""
+"""Decisions about the slices of one address type, on plain values."""
 
 import msgspec
 import pytest
@@ -80,13 +80,13 @@ def test_the_placeholder_stays() -> None:
 def test_another_slice_than_the_placeholder_is_replaced(
     existing: EndpointSlice,
 ) -> None:
-    """One with other labels, with ports, of another owner, with old endpoints."""
+    """It has other labels, or ports, or another owner, or old endpoints."""
     changes = planned([existing]).changes
     assert (names(changes.delete), len(changes.create)) == (["s"], 1)
 
 
 def test_backends_take_the_place_of_the_placeholder() -> None:
-    """It has other ports, so it goes; the writes make an update of both."""
+    """It has other ports, so it is deleted; the writes make an update of both."""
     changes = planned([owned("empty", ports=())], backend(1)).changes
     assert names(changes.delete) == ["empty"]
     assert [each.ports for each in changes.create] == [HTTP]
@@ -99,7 +99,7 @@ def test_the_slices_of_a_headless_service_without_ports_fill_the_placeholder() -
 
 
 def test_each_set_of_ports_has_slices_of_its_own() -> None:
-    """Slices with ports that no backend has any more are deleted."""
+    """Slices with ports that no backend has are deleted."""
     old = owned("old", backend(3), ports=METRICS)
     result = planned(
         [owned("s", backend(1)), old], backend(1), backend(2, (*METRICS, *HTTP))
@@ -118,7 +118,7 @@ def test_the_order_of_ports_in_a_slice_does_not_matter() -> None:
 
 
 def test_slices_of_a_former_service_of_the_name_are_deleted() -> None:
-    """The garbage collector is about to do so, too; they are not used again."""
+    """The garbage collector would delete them soon; they are not used again."""
     foreign = endpoint_slice("old", endpoint("10.1.0.1"))
     changes = planned([foreign], backend(1)).changes
     assert (names(changes.delete), len(changes.create)) == (["old"], 1)
@@ -223,7 +223,7 @@ def test_an_endpoint_shows_its_pod(
 
 
 def test_a_pod_without_an_address_of_the_type_has_no_endpoint() -> None:
-    """It may have one of the other type."""
+    """It may have an endpoint of the other type."""
     assert endpoint_of(service(), pod("a", "10.1.0.1"), ZONED, "IPv6") is None
 
 

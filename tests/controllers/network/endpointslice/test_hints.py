@@ -1,4 +1,4 @@
-"""Which clients should use which endpoint."""
+"""The clients that should use an endpoint."""
 
 from collections.abc import Iterable
 
@@ -100,7 +100,7 @@ def test_an_annotation_wins_over_the_traffic_distribution(
 
 
 def test_a_traffic_distribution_hints_at_the_zone_of_each_ready_endpoint() -> None:
-    """And at its node with PreferSameNode; the others have no hint."""
+    """With PreferSameNode also at its node; other endpoints have no hint."""
     new = endpoint_slice("", zoned(1, "a"), zoned(2, ""), zoned(3, "b", ready=False))
     changes = SliceActions(create=(new,))
     close = with_traffic_hints(changes, "PreferClose", NONE)
@@ -124,7 +124,7 @@ def test_slices_with_wrong_hints_are_written_though_their_endpoints_stay() -> No
     assert [each.metadata.name for each in checked.update] == ["missing"]
 
 
-def test_node_hints_are_taken_away_with_the_preference() -> None:
+def test_node_hints_are_removed_with_the_preference() -> None:
     """From PreferSameNode to PreferClose."""
     hints = EndpointHints(
         for_zones=(ForZone(name="a"),), for_nodes=(ForNode(name="n1"),)
@@ -134,8 +134,8 @@ def test_node_hints_are_taken_away_with_the_preference() -> None:
     assert hints_of(changes.update) == ["a"]
 
 
-def test_hints_are_taken_from_all_slices_if_none_are_asked_for() -> None:
-    """Slices without a hint are not written for it."""
+def test_hints_are_removed_from_all_slices_if_the_service_asks_for_none() -> None:
+    """Slices without a hint are not written."""
     old = endpoint_slice("old", zoned(1, "a", "a"))
     plain = endpoint_slice("plain", zoned(2, "a"))
     changes = without_hints(SliceActions(update=(old,), unchanged=(old, plain)), NONE)
@@ -179,7 +179,7 @@ CONTROL_PLANE: JSON = {"node-role.kubernetes.io/control-plane": ""}
 def test_zones_have_shares_by_the_cpus_of_their_ready_nodes(
     nodes: list[Node], shares: dict[str, float] | None
 ) -> None:
-    """One node without a zone or CPUs, and nothing is known (SetNodes)."""
+    """If one node has no zone or no CPUs, the shares are unknown (SetNodes)."""
     assert zone_shares(nodes) == shares
 
 
@@ -195,7 +195,7 @@ UNABLE = (
 
 
 def test_each_zone_gets_so_many_endpoints_that_none_is_overloaded() -> None:
-    """By more than a fifth; what is spare may go to either."""
+    """By at most a fifth; a spare endpoint may go to any zone."""
     assert allocations(HALVES, 4) == {
         "a": Allocation(2, 2, 2.0),
         "b": Allocation(2, 2, 2.0),
@@ -242,7 +242,7 @@ def test_too_few_endpoints_are_not_shared(
 def test_zones_with_too_many_endpoints_give_some_to_others(
     allocated: dict[str, int], giving: dict[str, int], receiving: dict[str, int]
 ) -> None:
-    """As many as make the shares fit."""
+    """The shares fit after that."""
     found = transfers(allocated, allocations(HALVES, 4))
     assert found == (giving, receiving)
 
@@ -259,13 +259,13 @@ def best(**zones: float) -> dict[str, Allocation]:
         (best(a=1.2, b=1.1, c=1.0), {"a": 1, "b": 1, "c": 1}, {}, {}),
         # An endpoint stays in its zone although the shares would fit a little better.
         (best(a=5.1, b=5.1, c=5.8), {"a": 16}, {"a": 10}, {"b": 5, "c": 5}),
-        # Who lacks most of one endpoint gets it.
+        # The zone with the largest lack gets the endpoint.
         (best(a=5.0, b=5.6, c=5.4), {"a": 16}, {"a": 11}, {"b": 6, "c": 5}),
-        # Who has most too many gives.
+        # The zone with the largest surplus gives an endpoint.
         (best(a=5.0, b=5.6, c=5.4), {"b": 8, "c": 8}, {"b": 2, "c": 3}, {"a": 5}),
-        # More than is wanted anywhere.
+        # More endpoints than all zones want.
         (best(a=5.0, b=5.0, c=5.0), {"a": 6, "b": 6, "c": 6}, {}, {}),
-        # Less than is wanted anywhere.
+        # Fewer endpoints than all zones want.
         (best(a=5.0, b=5.0, c=5.0), {"a": 1, "b": 2, "c": 3}, {}, {}),
     ],
 )
@@ -328,7 +328,7 @@ def test_endpoints_are_for_their_own_zone_if_the_shares_fit() -> None:
 
 
 def test_endpoints_are_for_another_zone_if_that_has_too_few() -> None:
-    """The first ones of a zone that has too many."""
+    """The first endpoints of a zone that has too many."""
     new = endpoint_slice("", *(zoned(each, "a") for each in range(4)))
     result = with_zone_hints(SliceActions(create=(new,)), HALVES)
     assert hints_of(result.changes.create) == ["b", "b", "a", "a"]
@@ -336,7 +336,7 @@ def test_endpoints_are_for_another_zone_if_that_has_too_few() -> None:
 
 
 def test_slices_keep_hints_that_fit_and_get_others_if_they_do_not() -> None:
-    """They are not written for hints that fit."""
+    """Slices with hints that fit are not written."""
     fit = endpoint_slice("fit", zoned(1, "a", "a"), zoned(2, "b", "b"))
     without = endpoint_slice("without", zoned(3, "a", "a"), zoned(4, "b"))
     strange = endpoint_slice("strange", zoned(5, "a", "z"), zoned(6, "b", "b"))
@@ -346,8 +346,8 @@ def test_slices_keep_hints_that_fit_and_get_others_if_they_do_not() -> None:
     assert result.allocated == {"a": 3, "b": 3}
 
 
-def test_an_endpoint_without_a_zone_takes_all_hints_away() -> None:
-    """Clients of its zone could not be told apart."""
+def test_an_endpoint_without_a_zone_removes_all_hints() -> None:
+    """The controller does not know the clients of its zone."""
     old = endpoint_slice("old", zoned(1, "a", "a"), zoned(2, "b", "b"))
     new = endpoint_slice("", zoned(3, ""), zoned(4, "b"))
     result = with_zone_hints(SliceActions(create=(new,), unchanged=(old,)), HALVES)
@@ -355,7 +355,7 @@ def test_an_endpoint_without_a_zone_takes_all_hints_away() -> None:
     assert result.problem == "One or more endpoints do not have a zone specified"
 
 
-def test_hints_by_topology_tell_when_they_begin_and_end() -> None:
+def test_events_tell_when_hints_by_topology_begin_and_end() -> None:
     """An event for the first hints, and when they cannot be given or are not wanted."""
     nodes = [node("a"), node("b")]
     hints = TopologyHints(lambda: nodes)
@@ -378,7 +378,7 @@ def test_hints_by_topology_tell_when_they_begin_and_end() -> None:
 
 
 def test_services_are_overloaded_once_the_nodes_have_changed() -> None:
-    """The shares are computed again when somebody asks for them."""
+    """The shares are computed again when they are needed."""
     nodes = [node("a"), node("b")]
     hints = TopologyHints(lambda: nodes)
     fits = SliceActions(create=(endpoint_slice("", zoned(1, "a"), zoned(2, "b")),))

@@ -31,7 +31,7 @@ def address(number: int) -> str:
 
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
-    """Count the pods, the endpoints and the slices that syncs look at."""
+    """Count the pods, the endpoints and the slices that syncs check."""
     counted: Counter[str] = Counter()
     backends, start_sync = DesiredEndpoints.backends, SettledSlices.start_sync
     key_of = key_of_endpoint
@@ -63,7 +63,7 @@ def counting() -> Iterator[Counter[str]]:
 
 
 async def cost_of_a_change(pods: int) -> Counter[str]:
-    """Return what the change of one pod of a service of so many pods costs."""
+    """Return the cost of the change of one pod of a service of so many pods."""
     cluster = Cluster()
     user = ServiceUser(cluster)
     user.add_node()
@@ -92,7 +92,7 @@ async def test_a_change_of_one_pod_costs_its_slice() -> None:
 
 
 async def test_pods_of_others_cost_nothing() -> None:
-    """Those of a namespace that no service selects are not looked at."""
+    """Pods of a namespace that no service selects are not read."""
     cluster = Cluster()
     user = ServiceUser(cluster)
     user.add_node()
@@ -109,7 +109,7 @@ async def test_pods_of_others_cost_nothing() -> None:
 
 
 async def test_at_the_start_each_service_is_synced_once() -> None:
-    """And written once; a process that comes after that writes nothing."""
+    """It is written once; a process that starts later writes nothing."""
     cluster = Cluster()
     user = ServiceUser(cluster)
     user.add_node()

@@ -1,4 +1,4 @@
-"""The metrics say how many endpoints and slices there are, and what syncs did."""
+"""The metrics show the numbers of endpoints and slices, and the results of syncs."""
 
 from prometheus_client import CollectorRegistry
 
@@ -76,8 +76,8 @@ def test_services_are_counted_by_their_traffic_distribution() -> None:
     }
 
 
-def test_syncs_are_counted_with_what_they_did() -> None:
-    """The series of every result and operation stand from the start."""
+def test_syncs_are_counted_with_their_results() -> None:
+    """The series of every result and operation exist from the start."""
     registry = CollectorRegistry()
     metrics = EndpointSliceMetrics(registry)
     metrics.synced("success")

@@ -49,7 +49,7 @@ async def user(cluster: Cluster) -> ServiceUser:
 
 
 async def test_a_slice_shows_the_pods_of_a_service() -> None:
-    """Whole: its metadata, its ports, an endpoint for each pod."""
+    """The test compares the metadata, the ports, and an endpoint for each pod."""
     cluster = Cluster(rbac=True)
     user = ServiceUser(cluster)
     user.add_node()
@@ -116,9 +116,9 @@ async def test_a_slice_shows_the_pods_of_a_service() -> None:
 async def test_a_pod_whose_node_is_not_known_is_left_out_until_it_is(
     user: ServiceUser,
 ) -> None:
-    """The others are shown at once; it is tried again with an event each time.
+    """The other pods are shown at once.
 
-    The node alone is enough to end that.
+    The sync is tried again, with an event each time. The new node alone ends that.
     """
     user.add_service()
     user.add_pod("a", "10.1.0.1")
@@ -143,10 +143,10 @@ async def test_a_pod_whose_node_is_not_known_is_left_out_until_it_is(
     ]
 
 
-async def test_addresses_that_are_not_ready_are_published_whatever_the_node(
+async def test_addresses_that_are_not_ready_are_published_even_without_a_node(
     user: ServiceUser,
 ) -> None:
-    """The user wants to see each pod: the peers of a database find each other so."""
+    """The user wants to see each pod: so the peers of a database find each other."""
     user.add_service(publishNotReadyAddresses=True)
     user.add_pod("a", "10.1.0.1", node="unknown")
     async with user.cluster.manager(slice_config()):
@@ -192,7 +192,7 @@ async def test_a_pod_whose_node_is_gone_leaves_at_the_next_sync(
 async def test_changes_of_pods_are_collected_for_the_batch_period(
     user: ServiceUser,
 ) -> None:
-    """Ten pods that come within it cause one write."""
+    """Ten pods that are created within the period cause one write."""
     user.add_service()
     options = EndpointSliceOptions(updates_batch_period=5.0)
     config = replace(slice_config(), controllers={EndpointSliceOptions: options})
@@ -206,7 +206,7 @@ async def test_changes_of_pods_are_collected_for_the_batch_period(
 
 
 async def test_heartbeats_and_other_conditions_cause_no_sync(user: ServiceUser) -> None:
-    """Of pods and of nodes: there are thousands of them a second."""
+    """Pods and nodes send thousands of them per second."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     with _counting_syncs() as syncs:
@@ -224,7 +224,7 @@ async def test_heartbeats_and_other_conditions_cause_no_sync(user: ServiceUser) 
 
 
 async def test_the_controllers_own_writes_cause_no_sync(user: ServiceUser) -> None:
-    """The watch shows them like anybody's."""
+    """The watch shows them like writes of other clients."""
     user.add_service()
     with _counting_syncs() as syncs:
         async with user.cluster.manager(slice_config()):
@@ -266,8 +266,8 @@ async def test_annotations_of_others_on_a_slice_stay_and_cause_no_sync(
         {"metadata": {"labels": {"service.kubernetes.io/headless": ""}}},
     ],
 )
-async def test_an_edit_of_a_slice_is_put_right(user: ServiceUser, edit: JSON) -> None:
-    """After a second, in which its editor may go on."""
+async def test_an_edit_of_a_slice_is_corrected(user: ServiceUser, edit: JSON) -> None:
+    """The delay of a second lets the user finish other edits."""
     user.cluster.add(
         "Service",
         "web",
@@ -287,10 +287,10 @@ async def test_an_edit_of_a_slice_is_put_right(user: ServiceUser, edit: JSON) ->
 @pytest.mark.parametrize(
     "label", ["endpointslice.kubernetes.io/managed-by", "kubernetes.io/service-name"]
 )
-async def test_a_slice_that_a_user_takes_is_replaced(
+async def test_a_slice_that_a_user_relabels_is_replaced(
     user: ServiceUser, label: str
 ) -> None:
-    """Upstream makes no replacement until it starts again. The taken one stays."""
+    """Upstream creates no replacement before a restart. The relabelled slice stays."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     async with user.cluster.manager(slice_config()):
@@ -306,7 +306,7 @@ async def test_a_slice_that_a_user_takes_is_replaced(
 
 
 async def test_a_slice_that_a_user_deletes_comes_back(user: ServiceUser) -> None:
-    """Also one that another process has written."""
+    """Also a slice that another process has written."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     for _ in range(2):
@@ -321,7 +321,7 @@ async def test_a_slice_that_a_user_deletes_comes_back(user: ServiceUser) -> None
 async def test_a_slice_that_waits_for_a_finalizer_is_replaced(
     user: ServiceUser,
 ) -> None:
-    """It does not count any more, and is left alone."""
+    """It does not count any more, and is not changed."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     async with user.cluster.manager(slice_config()):
@@ -337,7 +337,7 @@ async def test_a_slice_that_waits_for_a_finalizer_is_replaced(
 async def test_a_service_that_is_being_deleted_gets_no_new_slices(
     user: ServiceUser,
 ) -> None:
-    """Those that it has are kept up to date: it may serve for long."""
+    """Its existing slices are kept up to date: it may serve for long."""
     user.cluster.add(
         "Service",
         "web",
@@ -362,7 +362,7 @@ async def test_a_service_that_is_being_deleted_gets_no_new_slices(
 async def test_a_new_service_of_the_same_name_gets_slices_of_its_own(
     user: ServiceUser,
 ) -> None:
-    """Those of the former one are deleted, though their garbage collection lags."""
+    """The slices of the former service are deleted before their garbage collection."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     async with user.cluster.manager(slice_config()):
@@ -406,7 +406,7 @@ def _status(code: int, reason: str, **details: Any) -> Response:
 async def test_a_write_that_fails_is_reported_and_tried_again(
     user: ServiceUser, method: str, message: str
 ) -> None:
-    """After one second, then two; the second kind of failure is an event, too."""
+    """After one second, then two. Both kinds of failures are reported by events."""
     options = EndpointSliceOptions(max_endpoints_per_slice=1)
     config = replace(slice_config(), controllers={EndpointSliceOptions: options})
     user.add_service()
@@ -442,7 +442,7 @@ async def test_a_write_that_fails_is_reported_and_tried_again(
 async def test_a_deletion_that_a_conflict_refuses_is_tried_again(
     user: ServiceUser,
 ) -> None:
-    """A webhook may answer with a conflict; the slice would stay for ever."""
+    """A webhook may return a conflict; without a retry, the slice would stay."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     options = EndpointSliceOptions(max_endpoints_per_slice=1)
@@ -460,7 +460,7 @@ async def test_a_deletion_that_a_conflict_refuses_is_tried_again(
 async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
     user: ServiceUser,
 ) -> None:
-    """No slice can be created there any more; it is no failure."""
+    """No slice can be created there any more, so the refusal is not a failure."""
     cause = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
     answer = _status(403, "Forbidden", causes=[cause])
     _refusing(user.cluster, "POST", answer, 100)
@@ -474,7 +474,7 @@ async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
 async def test_slices_of_upstream_are_taken_over_without_a_write(
     user: ServiceUser,
 ) -> None:
-    """Their ports are in another order; the order of endpoints is theirs, too."""
+    """Their ports and their endpoints are in another order."""
     ports = [*PORTS, {"name": "metrics", "port": 90, "targetPort": 9100}]
     user.add_service(ports=ports)
     user.add_pod("a", "10.1.0.1")
@@ -493,8 +493,8 @@ async def test_slices_of_upstream_are_taken_over_without_a_write(
     assert recording.writes == []
 
 
-async def test_hints_are_given_anew_when_nodes_come(user: ServiceUser) -> None:
-    """A third zone needs a share; without endpoints in it some are given away."""
+async def test_hints_are_set_again_when_nodes_are_added(user: ServiceUser) -> None:
+    """A third zone needs a share; it has no endpoints, so other zones give it some."""
     user.add_node("n2", zone="b")
     mode = {"service.kubernetes.io/topology-mode": "Auto"}
     user.cluster.add(

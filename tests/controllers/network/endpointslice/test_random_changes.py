@@ -1,4 +1,4 @@
-"""Whatever users, nodes and pods do, in the end the slices are what they should be."""
+"""After random changes by users, nodes and pods, the slices are right in the end."""
 
 import asyncio
 import random
@@ -46,7 +46,7 @@ SERVICE_PATCHES: tuple[JSON, ...] = (
 
 
 class Chaos:
-    """Does one thing after the other, at random."""
+    """Changes objects at random."""
 
     def __init__(self, user: ServiceUser, seed: int) -> None:
         self.user = user
@@ -128,7 +128,7 @@ class Chaos:
 
 
 async def expected(user: ServiceUser) -> list[tuple[object, ...]]:
-    """Return what the endpoints should be, from the pods, nodes and the service."""
+    """Return the desired endpoints, from the pods, the nodes and the service."""
     service = await user.client.get(SERVICES, "default", "web")
     nodes = {
         each.metadata.name: (each.metadata.labels or {}).get(ZONE)
@@ -161,7 +161,7 @@ async def expected(user: ServiceUser) -> list[tuple[object, ...]]:
 
 
 async def shown(user: ServiceUser) -> list[tuple[object, ...]]:
-    """Return what the slices show, in the same form."""
+    """Return the endpoints in the slices, in the same form."""
     found = []
     for each in await user.slices():
         assert len(each.endpoints or ()) <= LIMIT
@@ -184,7 +184,7 @@ async def shown(user: ServiceUser) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_the_slices_become_what_they_should_be(
+async def test_the_slices_have_the_desired_endpoints_in_the_end(
     cluster: Cluster, seed: int
 ) -> None:
     """A pod whose node is gone leaves at the next sync, so one is caused at the end."""

@@ -1,4 +1,4 @@
-"""What is remembered of a service is used only while it is certain to be right."""
+"""The state of a service is used only while it is certain to be right."""
 
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ from tests.control.endpoints.objects import service
 
 
 def test_a_service_that_has_changed_is_not_known() -> None:
-    """Not even if it is equal: another version may have other pods."""
+    """Not even if the objects are equal: another version may have other pods."""
     memory, web = ServiceTracker(_Stopped()), service()
     assert memory.of("default/web", web) is None
     known = memory.start("default/web", web, ("IPv4",))
@@ -16,7 +16,7 @@ def test_a_service_that_has_changed_is_not_known() -> None:
     assert memory.of("default/web", service()) is None
 
 
-def test_after_an_hour_a_service_is_looked_at_anew() -> None:
+def test_after_an_hour_a_service_is_checked_completely() -> None:
     """As upstream does at every sync."""
     clock = _Stopped()
     memory, web = ServiceTracker(clock), service()
@@ -28,7 +28,7 @@ def test_after_an_hour_a_service_is_looked_at_anew() -> None:
 
 
 def test_changes_are_kept_in_order_for_known_services() -> None:
-    """Of the others the next sync looks at all pods."""
+    """For other services, the next sync checks all pods."""
     memory, web = ServiceTracker(_Stopped()), service()
     memory.pod_changed("default/web", "early")
     known = memory.start("default/web", web, ("IPv4",))

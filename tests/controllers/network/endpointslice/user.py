@@ -1,4 +1,4 @@
-"""What a user of services sees on a cluster in memory."""
+"""A user of services on a cluster in memory."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What users do with services: they change them, their pods, and even their slices."""
+"""Users who change services, their pods, and even their slices."""
 
 import asyncio
 import random
@@ -66,7 +66,7 @@ class ServiceUsers(Workload):
         for _ in range(operations):
             await asyncio.sleep(self._rng.uniform(1, 60))
             change = self._rng.choice(_CHANGES)
-            # Of its own: how often it is used depends on what stands there.
+            # A random source of its own: its use depends on the objects on the cluster.
             rng = random.Random(self._rng.random())
             match change:
                 case "pod":
@@ -102,7 +102,7 @@ class ServiceUsers(Workload):
             self.world.change("services", service, lambda obj: edit(obj, rng))
 
     def _meddle(self, rng: random.Random) -> None:
-        """Edit or delete a slice, as users do who do not know better."""
+        """Edit or delete a slice, as some users do."""
         slices = self.world.stored("endpointslices", NETWORK)
         if not slices:
             return

@@ -22,7 +22,7 @@ from tests.simulation.planted import Bug
 
 
 def _miss_a_change(_: MirroringReconciler, __: EndpointSlice, *___: Any) -> None:
-    """Do not look at slices that somebody else has changed."""
+    """Ignore slices that another client has changed."""
 
 
 def _skip_nothing(_: Endpoints) -> bool:

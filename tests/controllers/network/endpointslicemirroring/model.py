@@ -1,4 +1,4 @@
-"""What mirrors Endpoints, as a reader of the objects sees it."""
+"""The slices that mirror Endpoints, as a reader of the objects sees it."""
 
 from typing import Final
 
@@ -26,7 +26,7 @@ def is_mirror_of(each: JSON, endpoints: JSON) -> bool:
 
 
 def is_to_be_mirrored(endpoints: JSON, service: JSON | None) -> bool:
-    """Tell whether Endpoints are to have slices."""
+    """Tell whether Endpoints should have slices."""
     metadata = endpoints["metadata"]
     return (
         service is not None
@@ -37,7 +37,7 @@ def is_to_be_mirrored(endpoints: JSON, service: JSON | None) -> bool:
 
 
 def offers_of_slice(each: JSON) -> list[Offer]:
-    """Return what a slice offers."""
+    """Return the ports and addresses of a slice."""
     return [
         (
             each["addressType"],
@@ -54,7 +54,7 @@ def offers_of_slice(each: JSON) -> list[Offer]:
 
 
 def expected_offers(endpoints: JSON) -> set[Offer]:
-    """Return what the slices of Endpoints are to offer.
+    """Return the ports and addresses that the slices of Endpoints should have.
 
     An address that is ready in one subset and not in another is not ready.
     """

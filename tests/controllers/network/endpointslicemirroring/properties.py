@@ -1,4 +1,4 @@
-"""What the mirroring controller promises."""
+"""The properties of the mirroring controller."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,7 @@ _MANAGED: Final = "endpointslice.kubernetes.io/managed-by"
 
 
 class MirroringProperties(Properties):
-    """Slices have the addresses of hand-made Endpoints; nobody else's are touched."""
+    """Slices have the addresses of hand-made Endpoints; others are not written."""
 
     controller = "endpointslice-mirroring-controller"
     may_write = (
@@ -58,7 +58,7 @@ class MirroringProperties(Properties):
             yield f"{write}: the slice has no owner"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check all Endpoints, and that no slice is left of others."""
+        """Check all Endpoints, and that those that are not mirrored have no slice."""
         del managers
         slices = [
             each for each in self.state.stored(_SLICES) if _manager_of(each) == MANAGER
@@ -78,7 +78,7 @@ class MirroringProperties(Properties):
                 yield f"the slice {each['metadata']['name']} mirrors nothing"
 
     def end_state(self) -> JSON:
-        """Return what the slices of the users' Endpoints offer."""
+        """Return the ports and addresses in the slices of the users' Endpoints."""
         found = {}
         for name in NAMES:
             endpoints = {"metadata": {"name": name, "namespace": NAMESPACE}}

@@ -47,8 +47,8 @@ def _is_mirrored(environment: Environment) -> bool:
 async def mirrored_slice_is_taken_away(environment: Environment) -> None:
     """No upstream issue, recorded: a user relabels a mirrored slice.
 
-    Upstream then waits for ever for its cache to show that slice. Here there is another
-    one at once; the slice that was taken stays as it is.
+    Upstream then waits for ever for its cache to show that slice. Here another slice is
+    created at once; the relabelled slice is not changed.
     """
     endpoints = endpoints_json(_NAME, random.Random(5))
     endpoints["subsets"] = [
@@ -76,7 +76,8 @@ async def mirrored_slice_is_taken_away(environment: Environment) -> None:
 async def endpoints_are_replaced_while_slices_lag(environment: Environment) -> None:
     """No upstream issue: Endpoints are replaced, and their slices are not seen.
 
-    The slices of the former Endpoints go, and those of the new ones come, each once.
+    The slices of the former Endpoints are deleted, and the new ones are created, each
+    once.
     """
     _create(environment, "services", service_json(_NAME))
     for seed in range(1, 6):

@@ -1,4 +1,4 @@
-"""How the slices of Endpoints change, as tables."""
+"""The changes of the slices of Endpoints, as tables."""
 
 from typing import Any
 
@@ -81,13 +81,13 @@ def slice_json(
 
 
 def mirrored(given: Endpoints, *slices: JSON, limit: int = 1000) -> Decision:
-    """Return what a sync would do."""
+    """Return the decision of a sync."""
     existing = tuple(msgspec.convert(each, EndpointSlice) for each in slices)
     return decide(View(given, existing, limit))
 
 
 def written(found: Decision) -> JSON:
-    """Return the writes: name (none for new slices) and what is in the slice."""
+    """Return the writes: name (none for new slices) and content of the slice."""
 
     def content(each: EndpointSlice) -> JSON:
         body: JSON = msgspec.json.decode(msgspec.json.encode(each))
@@ -107,7 +107,7 @@ def written(found: Decision) -> JSON:
 
 
 def content(name: str, ips: str, ports: str = "sql", family: str = "IPv4") -> JSON:
-    """Return what `written` shows of a slice."""
+    """Return the content of a slice, as `written` shows it."""
     return {"name": name, "type": family, "ips": ips.split(), "ports": ports.split()}
 
 
@@ -278,8 +278,8 @@ def test_a_slice_has_the_metadata_of_its_endpoints() -> None:
         {"annotations": {"mine": "1"}},
     ],
 )
-def test_metadata_by_hand_is_put_right(metadata: JSON) -> None:
-    """Only what belongs to the slice itself stays, such as finalizers."""
+def test_metadata_by_hand_is_corrected(metadata: JSON) -> None:
+    """Only metadata of the slice itself stays, such as finalizers."""
     edited = slice_json(
         "db-1",
         endpoint(A),
@@ -351,7 +351,7 @@ def test_a_subset_has_at_most_so_many_addresses(
 
 
 def test_endpoints_are_counted() -> None:
-    """Those that come, change and go, and how well the slices are filled."""
+    """The test compares added, updated and removed endpoints, and the use of slices."""
     found = mirrored(
         endpoints(subset(f"{A} {B} 10.0.0.3 fd00::1"), subset(A, "", WEB)),
         slice_json("db-1", endpoint(A, ready=False), endpoint("10.0.0.9")),

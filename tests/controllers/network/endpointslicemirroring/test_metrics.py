@@ -18,7 +18,7 @@ _PREFIX = "endpoint_slice_mirroring_controller"
 
 
 def test_gauges_show_what_all_endpoints_need_and_have() -> None:
-    """Each sync replaces what it said before; what is not mirrored does not count."""
+    """A sync replaces the former numbers; only mirrored Endpoints count."""
     registry = CollectorRegistry()
     metrics = MirroringMetrics(registry)
 
@@ -47,7 +47,7 @@ def test_gauges_show_what_all_endpoints_need_and_have() -> None:
 
 
 def test_histograms_and_the_counter_have_upstreams_names_and_buckets() -> None:
-    """Series of the counter are there from the start."""
+    """The series of the counter exist from the start."""
     registry = CollectorRegistry()
     metrics = MirroringMetrics(registry)
 

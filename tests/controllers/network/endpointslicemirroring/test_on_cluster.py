@@ -133,7 +133,7 @@ async def test_slices_follow_endpoints_and_go_with_them() -> None:
 async def test_some_endpoints_are_not_mirrored(
     cluster: Cluster, resource: Resource[Any], change: JSON, back: JSON
 ) -> None:
-    """Their slices go, and come again."""
+    """Their slices are deleted, and created again."""
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         seen = [await addresses(cluster)]
@@ -153,9 +153,7 @@ async def test_some_endpoints_are_not_mirrored(
         pytest.param({SERVICE_NAME: "other"}, id="it is another service's"),
     ],
 )
-async def test_a_slice_that_is_taken_away_is_made_anew(
-    cluster: Cluster, labels: JSON
-) -> None:
+async def test_a_relabelled_slice_is_replaced(cluster: Cluster, labels: JSON) -> None:
     """Upstream waits for ever for the slice that it has lost."""
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
@@ -171,11 +169,11 @@ async def test_a_slice_that_is_taken_away_is_made_anew(
     ]
     assert [each.endpoints for each in mine] == [first.endpoints]
     assert mine[0].metadata.name != name
-    # As upstream: what names a service without Endpoints is deleted.
+    # As upstream: a slice that names a service without Endpoints is deleted.
     assert (name in found) == (MANAGED_BY in labels)
 
 
-async def test_slices_by_hand_are_left_alone(cluster: Cluster) -> None:
+async def test_hand_made_slices_are_not_changed(cluster: Cluster) -> None:
     """Also those of the same service."""
     cluster.add(
         "EndpointSlice",
@@ -196,7 +194,7 @@ async def test_slices_by_hand_are_left_alone(cluster: Cluster) -> None:
 async def test_changes_of_slices_are_collected_for_the_batch_period(
     cluster: Cluster,
 ) -> None:
-    """Those of Endpoints are not."""
+    """Changes of Endpoints are not collected."""
     config = replace(
         CONFIG, controllers={MirroringOptions: MirroringOptions(batch_period=5.0)}
     )
@@ -225,7 +223,7 @@ async def test_slices_without_endpoints_go_at_the_start(cluster: Cluster) -> Non
 
 
 async def test_addresses_that_are_left_out_are_reported(cluster: Cluster) -> None:
-    """Those that are too many; the words are upstream's."""
+    """They exceed the limit, or are invalid; the messages are upstream's."""
     config = replace(
         CONFIG,
         controllers={MirroringOptions: MirroringOptions(max_endpoints_per_subset=2)},
@@ -273,7 +271,7 @@ async def test_a_refused_write_is_tried_again(cluster: Cluster, method: str) -> 
 async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(
     cluster: Cluster,
 ) -> None:
-    """It is not tried again."""
+    """The write is not tried again."""
     cluster.add_namespace("shop")
     hold = {"finalizers": ["example.com/hold"]}
     for kind in ("Service", "Endpoints"):
@@ -294,7 +292,7 @@ async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(
 async def test_slices_stay_while_a_cache_lags_behind_them(
     cluster: Cluster, late: str
 ) -> None:
-    """The leader before has mirrored Endpoints that this one has not seen yet."""
+    """The former leader has mirrored Endpoints that this leader has not seen yet."""
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(CONFIG, transport=watches) as recording:
         watches.silence(late)
@@ -313,7 +311,7 @@ async def test_slices_stay_while_a_cache_lags_behind_them(
 async def test_a_slice_that_is_being_deleted_is_replaced_at_once(
     cluster: Cluster,
 ) -> None:
-    """Somebody's finalizer keeps it; when that goes, nothing is missing."""
+    """A finalizer keeps the old slice; without it, no endpoint would be missing."""
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         (first,) = await slices(cluster)

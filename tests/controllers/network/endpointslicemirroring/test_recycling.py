@@ -64,8 +64,8 @@ def port(name: str) -> JSON:
     return {"name": name, "port": ord(name), "protocol": "TCP"}
 
 
-def test_what_stays_is_there_after_each_write() -> None:
-    """For random Endpoints, one after the other."""
+def test_an_endpoint_that_stays_exists_after_each_write() -> None:
+    """The Endpoints are random."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     for _ in range(300):
@@ -97,7 +97,7 @@ def sync(given: Endpoints, *before: EndpointSlice) -> list[list[EndpointSlice]]:
 
 
 def test_a_port_gets_its_new_slice_before_it_loses_the_old_one() -> None:
-    """Both slices are used again; q passes from the slice of p to that of r."""
+    """Both slices are used again; the port q moves from the slice of p to that of r."""
     before = sync(endpoints(subset(A, "", P, Q), subset(B, "", R)))[-1]
     after = endpoints(subset(A, "", P), subset(f"{A} {B}", "", Q, R))
     steps = sync(after, *before)
@@ -107,7 +107,7 @@ def test_a_port_gets_its_new_slice_before_it_loses_the_old_one() -> None:
     assert len(steps) == 2 + 1
 
 
-def test_a_slice_is_not_used_again_if_something_were_missing() -> None:
+def test_a_slice_is_not_used_again_if_an_endpoint_were_missing() -> None:
     """Two slices exchange ports: new ones are created first."""
     before = sync(endpoints(subset(A, "", P, Q), subset(B, "", R, S)))[-1]
     both = f"{A} {B}"

@@ -1,4 +1,4 @@
-"""What users do with Endpoints that they write themselves."""
+"""Users who write Endpoints themselves."""
 
 import asyncio
 import random

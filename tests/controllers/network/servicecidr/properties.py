@@ -1,4 +1,4 @@
-"""What the protection of ranges promises."""
+"""The properties of the service CIDR controller."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, ip_network
@@ -20,7 +20,7 @@ _MANAGED: Final = ("metadata", "managedFields")
 
 
 class ServiceCIDRProperties(Properties):
-    """It changes finalizer and condition; no address in use loses its last range."""
+    """It changes finalizer and condition; no used address loses its last range."""
 
     controller = "service-cidr-controller"
     may_write = (
@@ -32,7 +32,7 @@ class ServiceCIDRProperties(Properties):
     workload = RangeUsers
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check that no address is left without a range when one goes."""
+        """Check that no address is left without a range when a range is released."""
         gone = write.before
         released = write.after is None or not _is_protected(write.after)
         if write.controller != self.controller or gone is None or not released:

@@ -26,8 +26,8 @@ def _has(environment: Environment, name: str) -> bool:
 async def address_that_the_cache_lacks(environment: Environment) -> None:
     """No issue: the cache lags by more than ten seconds while a range is deleted.
 
-    Upstream trusts its cache, and lets the range go though an address was allocated
-    from it. Here the addresses are read from the API server before that.
+    Upstream trusts its cache, and releases the range although an address was allocated
+    from it. Here the addresses are read from the API server first.
     """
     _create(environment, "servicecidrs", ranges_json("sim-old", "172.29.1.0/24"))
     await asyncio.sleep(10)
@@ -43,7 +43,7 @@ async def address_that_the_cache_lacks(environment: Environment) -> None:
 async def twin_ranges_deleted_together(environment: Environment) -> None:
     """No issue: two equal ranges are deleted at the same time, with an address in use.
 
-    Upstream lets both go, each because of the other.
+    Upstream releases both, each because of the other.
     """
     await asyncio.sleep(10)
     for name in ("sim-a", "sim-b"):

@@ -1,4 +1,4 @@
-"""What a deleted range still holds, as tables."""
+"""The addresses that still need a deleted range, as tables."""
 
 from ipaddress import ip_address, ip_network
 
@@ -59,8 +59,8 @@ HELD: dict[str, tuple[list[ServiceCIDR], str, bool]] = {
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_an_address_is_held_by_whom_may_allocate_it(name: str) -> None:
-    """Of the last range that does, it may not be taken."""
+def test_a_range_holds_the_addresses_that_may_be_allocated_from_it(name: str) -> None:
+    """The last range that holds an address is not released."""
     others, text, held = HELD[name]
     address = ip_address(text)
     found = held_only_here(DEFAULT, others, [ip_address("10.0.0.1"), address])
@@ -85,13 +85,13 @@ COVERED: dict[str, tuple[list[ServiceCIDR], bool]] = {
 
 @pytest.mark.parametrize("name", COVERED)
 def test_a_range_is_covered_by_larger_ones(name: str) -> None:
-    """Each family, by whichever objects."""
+    """Each family may be covered by another object."""
     others, covered = COVERED[name]
     assert is_covered(DEFAULT, others) is covered
 
 
 def test_of_ranges_that_are_deleted_the_last_one_keeps_the_addresses() -> None:
-    """Upstream lets two of them go at a time, each because of the other."""
+    """Upstream releases two of them at a time, each because of the other."""
     first = service_cidr("a", *BOTH, deleted="2026-01-01T00:00:01Z")
     second = service_cidr("c", *BOTH, deleted="2026-01-01T00:00:02Z")
     third = service_cidr("b", *BOTH, deleted="2026-01-01T00:00:02Z")
@@ -128,7 +128,7 @@ def address(name: str, managed_by: str = ALLOCATOR) -> PartialObject:
 def test_the_addresses_of_a_range_are_found_by_an_index(
     text: str, name: str, *, inside: bool
 ) -> None:
-    """Under one of a few entries, however large the range is."""
+    """A range uses only a few entries of the index, however large it is."""
     entries = entries_of(ip_network(text))
     assert len(entries) <= 256
     found = set(BY_ADDRESS.function(address(name)))
@@ -137,6 +137,6 @@ def test_the_addresses_of_a_range_are_found_by_an_index(
 
 
 def test_other_addresses_are_not_found() -> None:
-    """Those that the API server has not allocated do not hold a range."""
+    """Addresses that the API server has not allocated do not keep a range."""
     assert list(BY_ADDRESS.function(address("10.0.0.1", "somebody"))) == []
     assert list(BY_ADDRESS.function(address("no-address"))) == []

@@ -65,7 +65,7 @@ def _body(write: Write) -> JSON:
 
 
 async def test_ranges_get_the_finalizer_and_are_ready(cluster: Cluster) -> None:
-    """With two writes, and none later."""
+    """The controller writes twice, and not again later."""
     add(cluster, "new", "10.1.0.0/24", "fd00:1::/112")
     async with cluster.manager(CONFIG) as recording:
         await asyncio.sleep(600)
@@ -98,15 +98,15 @@ async def test_ranges_get_the_finalizer_and_are_ready(cluster: Cluster) -> None:
         for each in found["metadata"]["managedFields"]
         if each.get("subresource") == "status"
     ]
-    # The range was there before anybody's fields were recorded.
+    # The range existed before managed fields were recorded.
     assert owners == [
         ("service-cidr-controller", "Apply"),
         ("before-first-apply", "Update"),
     ]
 
 
-async def test_what_others_take_away_comes_back(cluster: Cluster) -> None:
-    """The finalizer, and the condition."""
+async def test_a_removed_finalizer_or_condition_is_restored(cluster: Cluster) -> None:
+    """Another client has removed it."""
     add(cluster, "new", "10.1.0.0/24")
     async with cluster.manager(CONFIG):
         await asyncio.sleep(1)
@@ -126,7 +126,7 @@ async def test_what_others_take_away_comes_back(cluster: Cluster) -> None:
 
 
 async def test_an_unused_range_goes_after_ten_seconds(cluster: Cluster) -> None:
-    """By then no API server allocates from it; addresses of others do not count."""
+    """By then no API server uses it; addresses of other allocators do not count."""
     add(cluster, "old", "10.1.0.0/24")
     allocate(cluster, "10.1.0.0")
     allocate(cluster, "10.1.0.9", mine="yes")
@@ -142,7 +142,7 @@ async def test_an_unused_range_goes_after_ten_seconds(cluster: Cluster) -> None:
 async def test_a_range_in_use_stays_until_its_last_address_is_free(
     cluster: Cluster,
 ) -> None:
-    """It says why; the address is looked for again only when one is freed."""
+    """Its condition has the reason; addresses are checked when one is freed."""
     add(cluster, "old", "10.1.0.0/24")
     for number in (1, 2):
         allocate(cluster, f"10.1.0.{number}")
@@ -168,7 +168,7 @@ async def test_a_range_in_use_stays_until_its_last_address_is_free(
 
 
 async def test_a_range_goes_if_another_holds_its_addresses(cluster: Cluster) -> None:
-    """Also if that one is created later; then the other stays instead."""
+    """Also if the other range is created later."""
     add(cluster, "old", "10.1.0.0/24")
     allocate(cluster, "10.1.0.1")
     async with cluster.manager(CONFIG):
@@ -185,7 +185,7 @@ async def test_a_range_goes_if_another_holds_its_addresses(cluster: Cluster) -> 
 async def test_of_two_ranges_that_are_deleted_together_one_stays(
     cluster: Cluster,
 ) -> None:
-    """Upstream lets both go, each because of the other: the address has none then."""
+    """Upstream releases both, each because of the other: the address has no range."""
     for name in ("a", "b"):
         add(cluster, name, "10.1.0.0/24")
     allocate(cluster, "10.1.0.1")

@@ -1,4 +1,4 @@
-"""What administrators and the API server do with ranges and their addresses."""
+"""Administrators and an API server that change ranges and their addresses."""
 
 import asyncio
 import random
@@ -43,7 +43,7 @@ class RangeUsers(Workload):
             self._restore()
 
     async def clean_up(self) -> None:
-        """Free all addresses; then all deleted ranges can go."""
+        """Free all addresses, so that all deleted ranges can be released."""
         for address in _ADDRESSES:
             self._remove("ipaddresses", address)
 

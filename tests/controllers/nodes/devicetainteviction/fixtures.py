@@ -144,7 +144,7 @@ async def events(cluster: Cluster) -> list[str]:
 
 
 def event(pod: str, message: str) -> str:
-    """Return what `events` says of an event."""
+    """Return an event in the form of `events`."""
     source = "device-taint-eviction-controller"
     return f"{pod} Normal DeviceTaintManagerEviction [{source}]: {message}"
 

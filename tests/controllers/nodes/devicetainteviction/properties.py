@@ -1,4 +1,4 @@
-"""What the device taint eviction controller promises."""
+"""The properties of the device taint eviction controller."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _ON_THE_WAY: Final = 60.0
 
 
 class DeviceTaintEvictionProperties(Properties):
-    """It evicts pods whose devices are tainted, when the taints say so."""
+    """It evicts pods whose devices are tainted, at the times of the taints."""
 
     controller = "device-taint-eviction-controller"
     bounded = (".claims.generations",)
@@ -60,7 +60,7 @@ class DeviceTaintEvictionProperties(Properties):
         self._over: dict[str, float] = {}
 
     def before_write(self) -> None:
-        """Remember when the time of each pod was over last."""
+        """Store the last time at which the toleration of each pod was over."""
         now = asyncio.get_running_loop().time()
         for pod in self.state.stored("pods"):
             if _claims(pod) and min(self._taints(pod), default=1e9) < _ROUNDING:

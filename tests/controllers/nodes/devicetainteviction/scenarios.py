@@ -1,4 +1,4 @@
-"""Devices that break, and managers that are not there or cannot see it."""
+"""Devices that break while no manager runs, or while its watch is silent."""
 
 import asyncio
 from typing import Final
@@ -14,7 +14,7 @@ from tests.simulation.environment import Environment, Scenario
 
 
 async def device_breaks_while_no_manager_runs(environment: Environment) -> None:
-    """Evict each pod at its own time, which counts while no manager runs."""
+    """Evict each pod at its own time, which also passes while no manager runs."""
     _create(environment)
     await asyncio.sleep(20)
     environment.manager.pause(60)
@@ -44,7 +44,7 @@ async def watch_of_slices_is_silent(environment: Environment) -> None:
 
 
 async def rule_taints_a_device(environment: Environment) -> None:
-    """Evict by a rule; its status says how far it is."""
+    """Evict by a rule; its status shows the progress."""
     _create(environment)
     await asyncio.sleep(10)
     rule(environment.world, "gpu-1")

@@ -69,7 +69,7 @@ SINCE = "evicted since starting the controller."
         ),
     ],
 )
-def test_the_condition_tells_what_a_rule_does(
+def test_the_condition_has_the_numbers_of_a_rule(
     effect: str, counts: Counts, status: str, reason: str, message: str
 ) -> None:
     """In the singular and in the plural."""

@@ -1,4 +1,4 @@
-"""When tainted devices evict, and which taints count, as tables."""
+"""The times of evictions, and the taints that count, as tables."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -62,7 +62,7 @@ def tolerates(seconds: int | None = None, **fields: str) -> DeviceToleration:
         ((tolerates(effect=""),), 0),
     ],
 )
-def test_a_pod_goes_so_many_seconds_after_the_taint(
+def test_a_pod_is_evicted_when_its_toleration_is_over(
     tolerations: tuple[DeviceToleration, ...], after: int | None
 ) -> None:
     """The shortest toleration counts; `None` is for ever."""
@@ -76,7 +76,7 @@ def test_a_pod_goes_so_many_seconds_after_the_taint(
 
 
 def test_a_taint_without_a_time_counts_from_now() -> None:
-    """An API server sets it; a pod that tolerates nothing goes at once."""
+    """An API server sets it; a pod that tolerates nothing is evicted at once."""
     taint = DeviceTaint(key="k", effect="NoExecute")
     device = AllocatedDevice("d", "p", "x")
     reasons = tuple(reasons_of(device, [(ORIGIN, taint)], NOW))
@@ -99,7 +99,7 @@ def test_a_taint_without_a_time_counts_from_now() -> None:
 def test_a_selector_selects_devices_with_all_its_names(
     selector: DeviceTaintSelector | None, *, expected: bool
 ) -> None:
-    """An empty one selects all, and none selects nothing."""
+    """An empty selector selects all devices, and no selector selects none."""
     assert selects(selector, NAME) == expected
 
 
@@ -114,7 +114,7 @@ def rule(name: str, effect: str, **selector: str) -> DeviceTaintRule:
 
 
 def test_taints_come_from_drivers_and_from_rules() -> None:
-    """Those with the effect NoExecute; also for a device that is not published."""
+    """Only NoExecute taints count; rules also taint a device that is not published."""
     device = Device("x", (DeviceTaint(key="n", effect="NoSchedule"), TAINT))
     published = (ResourceSlice(metadata=PartialMetadata(name="s", uid="u")), device)
     rules = [rule("a", "NoExecute", device="x"), rule("b", "None"), rule("c", "")]

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.looptime
 
 @contextmanager
 def slices_looked_at() -> Iterator[list[int]]:
-    """Note how many slices each look-up in a cache returns."""
+    """Count the slices that each look-up in a cache returns."""
     looked: list[int] = []
     by_index = Store.by_index
 
@@ -49,7 +49,7 @@ async def _terminating(cluster: Cluster) -> set[str]:
 
 
 async def _cost_of_slices(count: int) -> int:
-    """Return the looks at slices that a pool costs that comes slice by slice."""
+    """Return the number of slices that are read while a pool is published in parts."""
     cluster = Cluster()
     async with cluster.manager(config()):
         with slices_looked_at() as looked:
@@ -60,14 +60,14 @@ async def _cost_of_slices(count: int) -> int:
 
 
 async def test_the_slices_of_a_pool_cost_in_proportion_to_their_number() -> None:
-    """A new slice concerns no device of another one, unless its generation is new."""
+    """A new slice concerns no device of another slice, unless its generation is new."""
     few, many = await _cost_of_slices(10), await _cost_of_slices(40)
     assert few > 0
     assert many <= 4 * few
 
 
 async def _cost_of_pods(count: int) -> int:
-    """Return the looks at slices that pods with a slice each cost."""
+    """Return the number of slices that are read for pods with a slice each."""
     cluster = Cluster()
     for number in range(count):
         add_slice(cluster, f"s{number}", device(f"d{number}", TAINT))
@@ -92,7 +92,7 @@ async def test_the_pods_of_a_pool_cost_in_proportion_to_their_number() -> None:
 
 
 async def test_a_new_generation_of_a_pool_concerns_all_its_devices() -> None:
-    """Those of older slices count no more, and count again once it is gone."""
+    """Devices of older slices stop counting, until the new generation is gone."""
     cluster = Cluster()
     for number in range(3):
         add_slice(cluster, f"s{number}", device(f"d{number}", TAINT))

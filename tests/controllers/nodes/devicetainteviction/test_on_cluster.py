@@ -55,7 +55,7 @@ async def cluster_with_devices() -> Cluster:
 
 
 async def test_a_pod_goes_when_its_driver_taints_its_device(gpus: Cluster) -> None:
-    """It is marked and then deleted; pods with other devices stay."""
+    """The pod is marked and then deleted; pods with other devices stay."""
     await add_user(gpus, "p", "gpu-0")
     await add_user(gpus, "other", "gpu-1")
     async with gpus.confined_manager(config()) as recording:
@@ -80,7 +80,7 @@ async def test_a_pod_goes_when_its_driver_taints_its_device(gpus: Cluster) -> No
 async def test_the_time_counts_from_the_taint_also_over_a_restart(
     gpus: Cluster,
 ) -> None:
-    """Unlike that of the taints of nodes: the API server keeps it."""
+    """The API server stores the time, unlike that of taints of nodes."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     await publish(gpus, "slice", device("gpu-0", TAINT))
     await asyncio.sleep(20)
@@ -95,7 +95,7 @@ async def test_the_time_counts_from_the_taint_also_over_a_restart(
 
 
 async def test_tolerations_of_claims_keep_pods(gpus: Cluster) -> None:
-    """For ever or for a while; one of all effects does not count, as upstream."""
+    """For ever or for some time; one of all effects does not count, as upstream."""
     for_all = {"key": "broken", "operator": "Exists"}
     await add_user(gpus, "ever", "gpu-0", tolerations=(tolerating(), tolerating(5)))
     await add_user(gpus, "both", "gpu-0", tolerations=(tolerating(90), tolerating(30)))
@@ -130,7 +130,7 @@ async def test_an_eviction_is_cancelled_when_the_taint_goes(gpus: Cluster) -> No
 async def test_an_eviction_is_cancelled_when_the_claim_goes(
     gpus: Cluster, how: str
 ) -> None:
-    """Deleted, or no longer reserved for the pod."""
+    """The claim is deleted, or no longer reserved for the pod."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     async with gpus.confined_manager(config()) as recording:
         await publish(gpus, "slice", device("gpu-0", TAINT))
@@ -148,7 +148,7 @@ async def test_an_eviction_is_cancelled_when_the_claim_goes(
 
 
 async def test_only_claims_of_the_pod_count(gpus: Cluster) -> None:
-    """Reserved for it, and made for it if a template says so; once it is bound."""
+    """The claim is reserved for the pod, and owned by it if a template made it."""
     claims = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
     containers = [{"name": "c", "image": "app:v1"}]
     for name, node in (("bound", "a"), ("unbound", ""), ("strange", "a")):
@@ -175,7 +175,7 @@ async def test_only_claims_of_the_pod_count(gpus: Cluster) -> None:
 
 
 async def test_only_the_last_generation_of_a_pool_counts(gpus: Cluster) -> None:
-    """A slice of a new generation may taint devices, and take taints away."""
+    """A slice of a new generation may add and remove taints."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     await add_user(gpus, "q", "gpu-1")
     await publish(gpus, "slice", device("gpu-0", TAINT), device("gpu-1"))
@@ -194,8 +194,8 @@ async def test_only_the_last_generation_of_a_pool_counts(gpus: Cluster) -> None:
         assert await evicted(gpus) == ["p", "q"]
 
 
-async def test_a_rule_evicts_and_says_how_far_it_is(gpus: Cluster) -> None:
-    """At once, and then every ten seconds; the text is upstream's."""
+async def test_a_rule_evicts_and_shows_its_progress(gpus: Cluster) -> None:
+    """At once, and then every ten seconds; the text of the status is upstream's."""
     await add_user(gpus, "p", "gpu-0")
     await add_user(gpus, "later", "gpu-1", tolerations=(tolerating(60),))
     async with gpus.confined_manager(config()):
@@ -226,8 +226,10 @@ async def test_a_rule_evicts_and_says_how_far_it_is(gpus: Cluster) -> None:
         )
 
 
-async def test_a_rule_without_effect_says_what_it_would_do(gpus: Cluster) -> None:
-    """Nothing is evicted; with the effect NoExecute it is."""
+async def test_a_rule_without_effect_shows_the_effect_it_would_have(
+    gpus: Cluster,
+) -> None:
+    """Nothing is evicted before the effect becomes NoExecute."""
     await add_user(gpus, "p", "gpu-0")
     async with gpus.confined_manager(config()):
         add_rule(gpus, "rule", "None", device="gpu-0")
@@ -250,7 +252,7 @@ async def test_a_rule_without_effect_says_what_it_would_do(gpus: Cluster) -> Non
 
 
 async def test_a_rule_that_goes_cancels_its_evictions(gpus: Cluster) -> None:
-    """Also one whose effect changes; another effect says that nothing is evicted."""
+    """Also a rule whose effect changes; its condition shows that nothing is evicted."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     await add_user(gpus, "q", "gpu-1", tolerations=(tolerating(60),))
     async with gpus.confined_manager(config()):
@@ -314,7 +316,7 @@ async def test_an_eviction_that_fails_is_tried_again(cluster: Cluster) -> None:
 async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
     cluster: Cluster,
 ) -> None:
-    """The watch has not told yet; upstream evicts the pod."""
+    """The watch is late; upstream evicts the pod."""
     cluster.add("Node", "a")
     add_slice(cluster, "slice", device("gpu-0", TAINT), device("gpu-1"))
     await add_user(cluster, "p", "gpu-0")
@@ -348,7 +350,7 @@ async def test_nothing_is_evicted_while_the_gate_of_taints_is_off(
 async def test_a_wrong_clock_of_the_manager_changes_no_time(
     cluster: Cluster, hours: int
 ) -> None:
-    """That of the API server counts, which has set the time of the taint."""
+    """The clock of the API server counts, which has set the time of the taint."""
     cluster.add("Node", "a")
     add_slice(cluster, "slice", device("gpu-0", TAINT))
     await add_user(cluster, "p", "gpu-0", tolerations=(tolerating(60),))

@@ -1,4 +1,4 @@
-"""Pods that use devices, and drivers and administrators who taint these."""
+"""Pods that use devices, and drivers and administrators who taint devices."""
 
 import asyncio
 import random
@@ -45,7 +45,7 @@ class DeviceUsers(Workload):
             )
 
     async def clean_up(self) -> None:
-        """Repair all devices: the pods that are left may stay."""
+        """Repair all devices, so that the remaining pods may stay."""
         for device in _DEVICES:
             untaint(self.world, device)
             unrule(self.world, device)
@@ -107,7 +107,7 @@ def taint(world: "World", device: str) -> None:
 
 
 def untaint(world: "World", device: str) -> None:
-    """Take the driver's taint of a device away."""
+    """Remove the driver's taint of a device."""
     _set_taints(world, device, [])
 
 

@@ -30,7 +30,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, RangeAllocator, "hold", lambda *_: False, _OLD
     ),
     "never free a range": Bug(0, RangeAllocator, "release", lambda *_: None, _FULL),
-    "let nodes wait for their back-off": Bug(
+    "let nodes wait for their backoff": Bug(
         0, NodeIPAMReconciler, "_wake", lambda _: None, _FULL
     ),
     "use a freed range at once": Bug(

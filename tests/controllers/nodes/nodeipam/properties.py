@@ -1,4 +1,4 @@
-"""What the node IPAM controller promises."""
+"""The properties of the node IPAM controller."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -36,12 +36,12 @@ class NodeIPAMProperties(Properties):
 
     @classmethod
     def configured(cls, config: Config) -> Config:
-        """Have it give ranges to nodes."""
+        """Let the controller give ranges to nodes."""
         pods = PodRangesConfig(allocate=True, cluster=CLUSTER)
         return replace(config, pod_ranges=pods)
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check that the ranges that it gives are nobody else's."""
+        """Check that no other node has the ranges that the controller gives."""
         if write.controller != self.controller or write.after is None:
             return
         given = write.after

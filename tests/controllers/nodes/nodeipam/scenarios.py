@@ -1,4 +1,4 @@
-"""Nodes that come and go, and caches that do not show them."""
+"""Nodes that are created and deleted, and caches that do not show them."""
 
 import asyncio
 from typing import Final
@@ -12,7 +12,8 @@ _ALL: Final = [f"10.244.{part}.0/24" for part in range(8)]
 async def ranges_that_an_old_cache_lacks(environment: Environment) -> None:
     """No issue: a manager starts on a server whose watch cache is old.
 
-    Another manager has given ranges away since. It reads the nodes before it writes.
+    Another manager has given ranges away since. This manager reads the nodes before it
+    writes.
     """
     await asyncio.sleep(10)
     old = environment.world.server.storage.version
@@ -28,7 +29,7 @@ async def ranges_that_an_old_cache_lacks(environment: Environment) -> None:
 
 
 async def cluster_is_full_until_a_node_goes(environment: Environment) -> None:
-    """No issue: the node that waits gets the range at once, though it waited long."""
+    """No issue: the waiting node gets the range at once, although it waited long."""
     await asyncio.sleep(10)
     for number in range(5):
         _create(environment, f"n-{number}")

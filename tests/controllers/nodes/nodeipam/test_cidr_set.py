@@ -1,4 +1,4 @@
-"""The order in which ranges are given away, and what frees them."""
+"""The order in which ranges are given away, and the release of ranges."""
 
 from ipaddress import ip_network
 
@@ -40,7 +40,7 @@ def test_ranges_are_given_away_in_order(
 
 
 def test_a_freed_range_is_used_again_only_after_those_beyond() -> None:
-    """So that addresses of a gone node stay out of use for long."""
+    """So the addresses of a deleted node stay unused for long."""
     ranges = made("10.0.0.0/22", 24)
     allocated(ranges, 2)
     ranges.release(ip_network("10.0.0.0/24"))
@@ -67,7 +67,7 @@ def test_a_freed_range_is_used_again_only_after_those_beyond() -> None:
 def test_every_range_that_overlaps_is_held(
     held: str, taken: int, left: list[str]
 ) -> None:
-    """Smaller and larger ones; the others are free, and it is freed as it was held."""
+    """Smaller and larger ranges are held; they are freed as they were held."""
     ranges = made("10.0.0.0/22", 24)
     assert ranges.occupy(ip_network(held)) == taken == ranges.taken
     assert allocated(ranges, 4 - taken) == left
@@ -76,7 +76,7 @@ def test_every_range_that_overlaps_is_held(
     assert ranges.taken == 4 - taken
 
 
-def test_a_range_is_free_once_nobody_holds_it() -> None:
+def test_a_range_is_free_when_its_last_holder_has_released_it() -> None:
     """Two nodes may have the same range, given to them by hand."""
     ranges = made("10.0.0.0/23", 24, "10.0.0.0/24", "10.0.0.0/24")
     assert ranges.taken == 1
@@ -86,7 +86,7 @@ def test_a_range_is_free_once_nobody_holds_it() -> None:
     assert allocated(ranges, 1) == ["10.0.0.0/24"]
 
 
-def test_what_was_not_held_is_not_freed() -> None:
+def test_a_range_that_was_not_held_is_not_freed() -> None:
     """The count stays right."""
     ranges = made("10.0.0.0/23", 24)
     assert ranges.release(ip_network("10.0.0.0/23")) == 0
@@ -94,7 +94,7 @@ def test_what_was_not_held_is_not_freed() -> None:
 
 
 def test_it_is_counted_how_many_ranges_were_tried() -> None:
-    """Those that were in use, from where the last one was found."""
+    """The number includes the taken ranges behind the last range that was given."""
     ranges = made("10.0.0.0/22", 24, "10.0.0.0/24", "10.0.2.0/23")
     assert ranges.allocate() == (ip_network("10.0.1.0/24"), 1)
     ranges.release(ip_network("10.0.0.0/24"))

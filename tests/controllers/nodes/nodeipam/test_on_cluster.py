@@ -66,7 +66,7 @@ def add(cluster: Cluster, name: str, *held: str) -> None:
 
 
 async def test_a_metric_says_that_the_allocator_runs(cluster: Cluster) -> None:
-    """Once this process leads; upstream's manager says so of this controller only."""
+    """The process must lead; upstream's manager shows this controller only."""
     registry = CollectorRegistry()
     labels = {"name": "nodeipam", "manager": "kube-controller-manager"}
     manager = ControllerManager(
@@ -88,7 +88,7 @@ async def test_a_metric_says_that_the_allocator_runs(cluster: Cluster) -> None:
 
 
 class Failing(InMemoryTransport):
-    """Answers the requests that `fails` returns an answer for."""
+    """Answers each request with the response of `fails`, if it returns one."""
 
     def __init__(
         self, cluster: Cluster, fails: Callable[[Request], Response | Exception | None]
@@ -99,7 +99,7 @@ class Failing(InMemoryTransport):
     async def request(self, request: Request) -> Response:
         found = self._fails(request)
         if isinstance(found, Exception):
-            # The server has done it, and its answer is lost.
+            # The server has carried out the request, and its response is lost.
             await super().request(request)
             raise found
         return found or await super().request(request)
@@ -108,7 +108,7 @@ class Failing(InMemoryTransport):
 async def test_nothing_runs_unless_ranges_are_to_be_allocated(
     cluster: Cluster,
 ) -> None:
-    """Then no other flag of it matters."""
+    """Then no other flag of the controller matters."""
     off = replace(
         make_config(controllers=("nodeipam", "ttl")),
         pod_ranges=PodRangesConfig(cluster="nonsense"),
@@ -121,7 +121,7 @@ async def test_nothing_runs_unless_ranges_are_to_be_allocated(
 
 
 async def test_flags_that_are_refused_end_the_start(cluster: Cluster) -> None:
-    """With one line, without the names of classes."""
+    """The error has one line, without names of classes."""
     with pytest.RaisesGroup(
         pytest.RaisesExc(
             StartError, match=r"^--cluster-cidr=10\.0\.0\.0/30: nodes get "
@@ -159,7 +159,7 @@ async def test_both_families_are_given_by_one_patch_within_the_role(
 async def test_a_node_outside_the_cluster_is_reported_and_others_get_ranges(
     cluster: Cluster,
 ) -> None:
-    """Upstream does not start any more then."""
+    """Upstream does not start in that case."""
     add(cluster, "strange", "192.168.0.0/24")
     add(cluster, "two", "10.0.0.0/24", "fd00::/64")
     add(cluster, "new")
@@ -177,7 +177,7 @@ async def test_a_node_outside_the_cluster_is_reported_and_others_get_ranges(
 async def test_a_range_of_two_nodes_is_free_once_both_are_gone(
     cluster: Cluster,
 ) -> None:
-    """Upstream gives it away when the first is gone."""
+    """Upstream gives it away when the first node is gone."""
     for name in ("a", "b"):
         add(cluster, name, "10.0.0.0/24")
     add(cluster, "large", "10.0.2.0/23")
@@ -199,7 +199,7 @@ async def test_a_range_of_two_nodes_is_free_once_both_are_gone(
 async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
     cluster: Cluster,
 ) -> None:
-    """At once when a range is free, not after a back-off."""
+    """A node gets a range at once when it is free, not after a backoff."""
     async with cluster.manager(config("10.0.0.0/24")):
         for name in ("a", "b", "c", "d"):
             add(cluster, name)
@@ -223,7 +223,7 @@ async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
 async def test_a_node_that_cannot_be_written_does_not_keep_others_waiting(
     cluster: Cluster,
 ) -> None:
-    """It holds its range, and the next one gets its own at once."""
+    """It keeps its range, and the next node gets a range at once."""
 
     def fails(request: Request) -> Response | None:
         is_of_c = (request.method, request.path) == ("PATCH", "/api/v1/nodes/c")
@@ -244,7 +244,7 @@ async def test_a_node_that_cannot_be_written_does_not_keep_others_waiting(
 async def test_no_range_is_lost_when_the_second_family_has_none(
     cluster: Cluster,
 ) -> None:
-    """Upstream takes one of the first family at each try."""
+    """Upstream loses a range of the first family at each try."""
     async with cluster.manager(config("10.0.0.0/22,fd00::/64")):
         for name in ("a", "b"):
             add(cluster, name)
@@ -255,7 +255,7 @@ async def test_no_range_is_lost_when_the_second_family_has_none(
 
 
 async def test_a_node_that_is_being_deleted_gets_no_range(cluster: Cluster) -> None:
-    """As upstream; it waits for a finalizer, and the next one gets the range."""
+    """As upstream; it waits for a finalizer, and the next node gets the range."""
     cluster.add("Node", "a", metadata={"name": "a", "finalizers": ["example.com/x"]})
     await cluster.client.delete(NODES, "", "a")
     async with cluster.manager(config("10.0.0.0/24")):
@@ -311,7 +311,7 @@ def _answer(status: int, reason: str) -> Response:
 async def test_a_node_is_offered_the_same_range_until_it_has_it(
     cluster: Cluster, failure: Response | Exception, *, told: bool
 ) -> None:
-    """Nobody knows whether a patch that failed was carried out.
+    """The server may have carried out a patch that failed.
 
     Upstream may take another range then, and reports that the assignment failed.
     """
@@ -334,10 +334,10 @@ async def test_a_node_is_offered_the_same_range_until_it_has_it(
     assert found == ({("CIDRAssignmentFailed", "a")} if told else set())
 
 
-async def test_ranges_that_somebody_else_has_given_are_kept(
+async def test_ranges_that_another_client_has_given_are_kept(
     cluster: Cluster,
 ) -> None:
-    """Between the look at a node and the patch; the reserved range is free again."""
+    """They were given between read and patch; the reserved range is free again."""
     spec = {"podCIDR": "10.0.3.0/24", "podCIDRs": ["10.0.3.0/24"]}
 
     async def give() -> None:
@@ -361,7 +361,7 @@ async def test_ranges_that_somebody_else_has_given_are_kept(
 
 
 class _Before(InMemoryTransport):
-    """Has something done right before the first patch of a node."""
+    """Calls a function right before the first patch of a node."""
 
     def __init__(self, cluster: Cluster, act: Callable[[], Awaitable[None]]) -> None:
         super().__init__(cluster.server, TOKEN)
@@ -377,7 +377,7 @@ class _Before(InMemoryTransport):
 async def test_a_namesake_that_was_created_meanwhile_is_left_for_later(
     cluster: Cluster,
 ) -> None:
-    """The patch carries the uid; the new node gets a range by its own."""
+    """The patch carries the uid; the new node gets a range by its own event."""
 
     async def replace_node() -> None:
         await cluster.client.delete(NODES, "", "a")
@@ -414,7 +414,7 @@ async def test_it_waits_until_it_has_read_all_nodes(cluster: Cluster) -> None:
 async def test_heartbeats_and_ranges_that_nodes_have_cost_nothing(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nodes that have ranges are not written, and no heartbeat is looked at."""
+    """Nodes that have ranges are not written, and heartbeats cause no sync."""
     for number in range(200):
         add(cluster, f"n{number}", f"10.1.{number}.0/24")
     looked_at: list[str] = []

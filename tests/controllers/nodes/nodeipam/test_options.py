@@ -1,4 +1,4 @@
-"""What the flags say, and the combinations that are refused."""
+"""The settings of the flags, and the combinations that are refused."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -108,7 +108,7 @@ def test_flags_that_contradict_each_other_are_refused(
 
 @pytest.mark.parametrize("allocator", ["CloudAllocator", "IPAMFromCluster", "x"])
 def test_an_allocator_of_a_cloud_provider_is_refused(allocator: str) -> None:
-    """There is none here, and none upstream."""
+    """Neither this build nor upstream has one."""
     with pytest.raises(
         InvalidConfiguration,
         match=f"^--cidr-allocator-type={allocator}: .*; use RangeAllocator$",
@@ -116,7 +116,7 @@ def test_an_allocator_of_a_cloud_provider_is_refused(allocator: str) -> None:
         read("10.0.0.0/16", allocator)
 
 
-def test_what_is_no_range_of_services_is_ignored() -> None:
+def test_an_invalid_range_of_services_is_ignored() -> None:
     """Upstream logs a warning and goes on."""
     found = read("10.0.0.0/16", service_ranges="10.96.0.0/12,nonsense")
     services = (ip_network("10.96.0.0/12"),)
@@ -140,6 +140,6 @@ def test_ranges_are_read_as_upstream_reads_them(text: str, expected: str) -> Non
 
 @pytest.mark.parametrize("text", ["10.0.0.0/255.0.0.0", "10.0.0.0/", "/8", "a/8", ""])
 def test_other_texts_are_no_ranges(text: str) -> None:
-    """Not even those that Python takes."""
+    """Not even texts that Python accepts."""
     with pytest.raises(ValueError, match=r"."):
         parse_network(text)

@@ -16,14 +16,14 @@ _PREFIX: Final = "passing-"
 
 
 class PassingNodes(Workload):
-    """Makes nodes that nobody runs, and deletes them soon, each name anew."""
+    """Creates nodes without a kubelet, and deletes them soon; each name is new."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
         self._rng = random.Random(f"passing nodes {world.seed}")
 
     async def use(self, operations: int) -> None:
-        """Make a node or delete one, each time."""
+        """Create a node or delete one, each time."""
         for _ in range(operations):
             await asyncio.sleep(self._rng.uniform(1, 60))
             name = f"{_PREFIX}{self._rng.randrange(_MOST)}"
@@ -31,7 +31,7 @@ class PassingNodes(Workload):
             if found is not None:
                 self.world.delete("nodes", found)
                 continue
-            # No pod of a deployment shall wait for a kubelet that is not there.
+            # No pod of a deployment must wait for a kubelet that does not exist.
             node = {"metadata": {"name": name}, "spec": {"unschedulable": True}}
             kind = self.world.kind("nodes")
             self.world.server.objects.create(kind, "", node)

@@ -14,14 +14,14 @@ _SERVER: Final = _PACKAGE / "devcluster"
 
 
 class Calls:
-    """How often functions of the manager were called; those of the server are not."""
+    """The numbers of calls of the manager's functions, without the server's."""
 
     def __init__(self) -> None:
         self.count = 0
         self._counted: dict[CodeType, bool] = {}
 
     def note(self, frame: FrameType, event: str, _: Any) -> None:
-        """Note an event of `sys.setprofile`."""
+        """Count an event of `sys.setprofile`."""
         if event != "call":
             return
         code = frame.f_code

@@ -29,7 +29,7 @@ POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 def lifecycle_config(
     period: float = 1.0, controllers: Iterable[str] = ("nodelifecycle",), **flags: Any
 ) -> Config:
-    """Return a config that looks every second, with a grace period of six seconds."""
+    """Return a config with a check every second, and a grace period of six seconds."""
     chosen: JSON = {
         "node_monitor_grace_period": 6.0,
         "node_startup_grace_period": 5.0,

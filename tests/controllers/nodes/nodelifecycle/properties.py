@@ -1,4 +1,4 @@
-"""What the node lifecycle controller promises."""
+"""The properties of the node lifecycle controller."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -85,7 +85,7 @@ class NodeLifecycleProperties(Properties):
     workload = NodeUsers
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """No node with a fresh lease gets Unknown, nor the taint of such nodes."""
+        """No node with a fresh lease gets Unknown, nor the taint of silent nodes."""
         if write.controller != self.controller or write.target.resource not in (
             "nodes",
             "nodes/status",
@@ -104,7 +104,7 @@ class NodeLifecycleProperties(Properties):
             yield f"node {name} is tainted although it is ready"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """No node that has been ready for a while has a taint that says otherwise."""
+        """No node that has been ready for some time has a taint of unhealthy nodes."""
         del managers
         for node in self.state.stored("nodes"):
             taints = {each["key"] for each in node["spec"].get("taints") or ()}

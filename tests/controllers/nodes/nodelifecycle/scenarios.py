@@ -1,4 +1,4 @@
-"""Nodes that are silent, and managers that cannot hear them."""
+"""Nodes that are silent, and managers that do not see their heartbeats."""
 
 import asyncio
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _BOTH: Final = {
 async def watch_of_leases_is_silent(environment: Environment) -> None:
     """Silence the watch of leases for ten minutes; all else goes on.
 
-    Upstream takes that for the silence of all nodes.
+    Upstream treats that as silence of all nodes.
     """
     await asyncio.sleep(30)
     environment.manager.connection.lagging["leases"] = environment.now + 600
@@ -27,7 +27,7 @@ async def watch_of_leases_is_silent(environment: Environment) -> None:
 
 
 async def manager_of_nodes_is_paused(environment: Environment) -> None:
-    """Stop the process for five minutes; it knows nothing when it goes on."""
+    """Stop the process for five minutes; its caches are old when it goes on."""
     await asyncio.sleep(30)
     environment.manager.pause(300)
     await asyncio.sleep(400)

@@ -1,4 +1,4 @@
-"""What a node should have, and how fast its pods may be evicted: tables."""
+"""The taints, conditions and labels of a node, and eviction rates, as tables."""
 
 import math
 from typing import Any
@@ -105,7 +105,7 @@ def make_taint(text: str, time: str = NOW) -> Taint:
 def test_no_schedule_taints_follow_the_conditions(
     node: Node, kept: list[str], new: list[str]
 ) -> None:
-    """Taints of others, and with other effects, stay; new ones have a time."""
+    """Taints of other clients, or with other effects, stay; new ones have a time."""
     expected = [make_taint(each, "old") for each in kept] + [
         make_taint(each) for each in new
     ]
@@ -145,7 +145,7 @@ def test_no_schedule_taints_that_are_right_stay(node: Node) -> None:
 def test_no_execute_taints_follow_the_health(
     node: Node, expected: tuple[Taint, ...] | None, *, opposite: bool
 ) -> None:
-    """The two keys never stand together."""
+    """A node never has both keys."""
     assert (no_execute_taints(node, NOW), has_opposite(node)) == (expected, opposite)
 
 
@@ -207,7 +207,7 @@ def _never(kind: str) -> dict[str, Any]:
 def test_the_conditions_of_a_silent_node_become_unknown(
     node: Node, expected: list[dict[str, Any]]
 ) -> None:
-    """But NetworkUnavailable, which is not the kubelet's."""
+    """All but NetworkUnavailable, which the kubelet does not post."""
     assert unknown_conditions(node, NOW) == expected
 
 
@@ -241,7 +241,7 @@ def test_the_conditions_of_a_silent_node_become_unknown(
 def test_a_new_heartbeat_is_a_sign_of_life(
     known: NodeHealth | None, node: Node, expected: NodeHealth
 ) -> None:
-    """Whatever the clock of the node says; it was seen now, at 100 seconds."""
+    """The clock of the node does not matter; the heartbeat was seen at 100 seconds."""
     assert observe(known, node, 100.0, 7.0) == expected
 
 
@@ -260,7 +260,7 @@ def test_a_new_heartbeat_is_a_sign_of_life(
 def test_a_zone_has_a_state_and_a_rate(
     count: Count, state: ZoneState, rate: float
 ) -> None:
-    """A large zone in which many nodes are down is evicted slowly, a small one not."""
+    """If many nodes are down, a large zone is evicted slowly, a small one not."""
     assert RATES.state_of(count) is state
     assert math.isclose(RATES.rate(state, count.size), rate)
 
@@ -340,7 +340,7 @@ def test_a_zone_is_a_pair_of_labels(labels: dict[str, str], zone: str) -> None:
 
 
 def test_a_label_excludes_a_node_from_the_count() -> None:
-    """Whatever its value is."""
+    """The value of the label does not matter."""
     labels = {"node.kubernetes.io/exclude-disruption": ""}
     assert is_excluded(Node(metadata=NodeMeta(labels=labels)))
     assert not is_excluded(Node())
@@ -362,5 +362,5 @@ def test_a_label_excludes_a_node_from_the_count() -> None:
 def test_beta_labels_follow_the_stable_ones(
     labels: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """Without a stable label nothing is touched."""
+    """Without a stable label, nothing is changed."""
     assert labels_to_set(labels) == expected

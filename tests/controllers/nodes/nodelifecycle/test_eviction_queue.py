@@ -37,7 +37,7 @@ def _taint(queue: EvictionQueue) -> str | None:
 
 
 def test_the_first_node_waits_for_nothing_and_the_next_for_its_turn() -> None:
-    """At 0.1 a second: ten seconds."""
+    """At 0.1 nodes per second, the next node waits ten seconds."""
     queue, clock = _queue(0.1, "a", "b", "a")
     assert (_taint(queue), _taint(queue), queue.next_in()) == ("a", None, 10.0)
     clock.seconds = 5.0
@@ -46,7 +46,7 @@ def test_the_first_node_waits_for_nothing_and_the_next_for_its_turn() -> None:
     assert (_taint(queue), queue.next_in()) == ("b", None)
 
 
-def test_turns_are_not_saved_up() -> None:
+def test_tokens_are_not_saved_up() -> None:
     """After an hour without nodes, one is tainted at once, not many."""
     queue, clock = _queue(0.1)
     clock.seconds = 3600.0
@@ -55,8 +55,8 @@ def test_turns_are_not_saved_up() -> None:
     assert [_taint(queue) for _ in range(3)] == ["a", None, None]
 
 
-def test_a_rate_of_zero_lets_nobody_through() -> None:
-    """The nodes stay in the queue; the first then waits one turn of the new rate."""
+def test_a_rate_of_zero_lets_no_node_through() -> None:
+    """The nodes stay in the queue; at a new rate, the first waits for one token."""
     queue, clock = _queue(0.1, "a")
     queue.set_rate(0)
     clock.seconds = 3600.0
@@ -68,7 +68,7 @@ def test_a_rate_of_zero_lets_nobody_through() -> None:
 
 
 def test_the_same_rate_changes_nothing() -> None:
-    """A turn that was used is not given back."""
+    """A token that was used is not given back."""
     queue, _ = _queue(0.1, "a", "b")
     assert _taint(queue) == "a"
     queue.set_rate(0.1)
@@ -76,7 +76,7 @@ def test_the_same_rate_changes_nothing() -> None:
 
 
 def test_a_node_that_fails_goes_behind_the_others() -> None:
-    """It does not use up the turn."""
+    """It does not use the token."""
     queue, _ = _queue(0.1, "a", "b")
     queue.postpone("a")
     queue.postpone("unknown")

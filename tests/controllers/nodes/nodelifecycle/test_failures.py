@@ -1,4 +1,4 @@
-"""What happens to nodes while something else fails."""
+"""The health of nodes while writes or connections fail."""
 
 import asyncio
 
@@ -71,7 +71,7 @@ def refusal(code: int, reason: str) -> Response:
 async def test_a_manager_that_reaches_no_api_server_kills_no_node(
     cluster: Cluster,
 ) -> None:
-    """It tries one batch of nodes in each look, and finds all of them alive again."""
+    """It tries one batch of nodes in each check, and finds all nodes alive again."""
     names = [f"n{number}" for number in range(20)]
     for name in names:
         add_node(cluster, name)
@@ -105,7 +105,7 @@ async def test_a_manager_that_reaches_no_api_server_kills_no_node(
 async def test_a_refused_write_is_tried_again(
     cluster: Cluster, path: str, answer: Response
 ) -> None:
-    """Whichever it is; the end is the same."""
+    """Any write may be refused; the final state is the same."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     add_pod(cluster, "p", "a")
@@ -124,7 +124,7 @@ async def test_a_refused_write_is_tried_again(
     assert len(fragile.sent) == 5
 
 
-async def test_a_lease_whose_times_go_back_is_a_sign_of_life(cluster: Cluster) -> None:
+async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Cluster) -> None:
     """The clock of the node was set back by a year."""
     add_node(cluster, "a")
     add_node(cluster, "b")
@@ -190,7 +190,7 @@ async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> No
 async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
     cluster: Cluster,
 ) -> None:
-    """The watch is faster than the read: then the cache has the renewal already.
+    """The watch was faster than the read: the cache has the renewal already.
 
     A seed of the simulation had a slow read and a watch that had just lagged: the node
     was declared dead eight seconds after it had renewed its lease.
@@ -214,9 +214,9 @@ async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
 async def test_a_node_that_renews_its_lease_is_not_evicted_while_it_waits(
     cluster: Cluster,
 ) -> None:
-    """Its kubelet is back, and posts its status later; upstream evicts its pods.
+    """Its kubelet runs again, and posts its status later; upstream evicts its pods.
 
-    It waits behind another node: one node is tainted in ten seconds. Should it fall
+    The node waits behind another one: one node is tainted in ten seconds. If it falls
     silent again, it is tainted.
     """
     for name in ("ok", "more", "most", "a", "b"):

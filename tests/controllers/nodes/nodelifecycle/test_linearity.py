@@ -1,4 +1,4 @@
-"""The cost of heartbeats and of looks at healthy nodes."""
+"""The cost of heartbeats and of checks of healthy nodes."""
 
 import asyncio
 import time
@@ -40,8 +40,8 @@ def _records(count: int) -> NodeTracker:
     return records
 
 
-def test_a_healthy_node_is_looked_at_once_in_its_grace_period() -> None:
-    """Its renewals put nothing into a queue, and no look finds it meanwhile."""
+def test_a_healthy_node_is_checked_once_in_its_grace_period() -> None:
+    """Its renewals add no key to a queue, and no other check includes it."""
     records = _records(1000)
     for second in range(0, 500, 10):
         for number in range(1000):
@@ -53,8 +53,8 @@ def test_a_healthy_node_is_looked_at_once_in_its_grace_period() -> None:
     assert records.due(600.0) == []
 
 
-def test_nothing_is_remembered_of_nodes_that_are_gone() -> None:
-    """Their deadlines go at the end of their grace periods."""
+def test_no_state_is_kept_of_nodes_that_are_gone() -> None:
+    """Their deadlines are dropped at the end of their grace periods."""
     records = _records(10)
     for number in range(10):
         records.remove(f"n{number}")
@@ -63,8 +63,8 @@ def test_nothing_is_remembered_of_nodes_that_are_gone() -> None:
     assert (len(records), records.counts(), records.unhealthy) == (0, {}, {})
 
 
-def test_a_lease_that_names_no_time_is_no_sign_of_life() -> None:
-    """Somebody may have made it anew, or have edited it."""
+def test_a_lease_without_a_time_is_no_heartbeat() -> None:
+    """A user may have created it again, or have edited it."""
     records = _records(1)
     records.renewed("n0", "1", 10.0)
     records.renewed("n0", None, 20.0)
@@ -75,9 +75,9 @@ def test_a_lease_that_names_no_time_is_no_sign_of_life() -> None:
 
 @pytest.mark.slow
 def test_the_heartbeats_of_five_thousand_nodes_cost_next_to_nothing() -> None:
-    """Noting 500 renewals a second takes less than a thousandth of a processor.
+    """Storing 500 renewals per second takes less than a thousandth of a processor.
 
-    A renewal takes about 0.3 µs, and nothing that grows with the number of nodes.
+    A renewal takes about 0.3 µs, independent of the number of nodes.
     """
     records = _records(5000)
     began = time.process_time()
@@ -90,10 +90,10 @@ def test_the_heartbeats_of_five_thousand_nodes_cost_next_to_nothing() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_look_at_a_quiet_cluster_looks_at_no_node(
+async def test_a_check_of_a_quiet_cluster_checks_no_node(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the first look, only those whose grace period is over."""
+    """After the first check, only nodes whose grace period is over are checked."""
     looked: list[int] = []
     judge = NodeMonitor._check_health
 
@@ -113,7 +113,7 @@ async def test_a_look_at_a_quiet_cluster_looks_at_no_node(
 async def _calls_of(nodes: int) -> int:
     """Return the calls that fifteen seconds of heartbeats of so many nodes cost.
 
-    The manager looks three times meanwhile.
+    The manager checks three times meanwhile.
     """
     cluster = Cluster()
     renewals = Renewals(cluster.server.storage, cluster.clock)
@@ -133,7 +133,7 @@ async def _calls_of(nodes: int) -> int:
 async def test_a_node_costs_the_same_among_many() -> None:
     """A node among 5,000 costs no more than 1.5 times as much as among 1,000.
 
-    What counts are calls of functions, not seconds: a busy machine changes nothing.
+    The test counts calls of functions, not seconds, so a busy machine does not matter.
     """
     few, many = await _calls_of(1000), await _calls_of(5000)
     assert few > 1000

@@ -1,4 +1,4 @@
-"""What a manager has not seen is no silence of a node."""
+"""Missed heartbeats do not count as silence of a node."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ class Reads(InMemoryTransport):
 async def test_a_machine_that_was_suspended_finds_no_node_silent(
     cluster: Cluster,
 ) -> None:
-    """It has read nothing for five minutes, and does not ask about each lease now.
+    """The process has read nothing for five minutes, but does not read each lease now.
 
     With thousands of nodes that would be thousands of requests. The time of the pause
     does not count as silence, the time around it does.
@@ -74,7 +74,7 @@ async def test_a_machine_that_was_suspended_finds_no_node_silent(
 async def test_a_new_leader_believes_the_lease_of_a_node_that_never_posts(
     cluster: Cluster,
 ) -> None:
-    """It does not know when the lease was renewed; it may have been right now."""
+    """The time of the renewal is unknown; it may have been right now."""
     cluster.add("Node", "a")
     add_node(cluster, "ok")
     async with heartbeats(cluster, "ok"):
@@ -90,10 +90,10 @@ async def test_a_new_leader_believes_the_lease_of_a_node_that_never_posts(
 async def test_after_a_cluster_was_down_each_node_has_a_new_grace_period(
     cluster: Cluster,
 ) -> None:
-    """Its silence may have been the network's; a node that posted False is waited for.
+    """The network may have caused the silence; a node that posted False also gets one.
 
-    It is seen at 6 s, so that it would count as dead at 13 s; the cluster is back at
-    10 s.
+    A node is seen at 6 s, so it would count as dead at 13 s; the cluster recovers at 10
+    s.
     """
     for name in "abc":
         add_node(cluster, name)

@@ -77,10 +77,10 @@ async def test_a_node_without_heartbeats_is_unreachable_and_comes_back(
     ]
 
 
-async def test_a_kubelet_that_says_that_it_is_not_ready_keeps_its_pods_ready(
+async def test_the_pods_of_a_kubelet_that_posts_not_ready_stay_ready(
     cluster: Cluster,
 ) -> None:
-    """It still speaks for them; the node has both taints."""
+    """The kubelet still updates its pods; the node has both taints."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     add_pod(cluster, "p", "a")
@@ -121,7 +121,7 @@ async def test_a_node_that_never_posts_is_unreachable_unless_it_has_a_lease(
 
 
 async def test_a_cluster_that_is_down_evicts_nothing(cluster: Cluster) -> None:
-    """All NoExecute taints are removed, and given again once a node is back."""
+    """All NoExecute taints are removed, and added again when a node is ready again."""
     for name in "abc":
         add_node(cluster, name)
     async with (
@@ -146,7 +146,7 @@ async def test_a_cluster_that_is_down_evicts_nothing(cluster: Cluster) -> None:
 
 
 async def test_nodes_of_a_zone_are_tainted_at_its_rate(cluster: Cluster) -> None:
-    """One at once, and then one every eight seconds."""
+    """One node at once, and then one node every eight seconds."""
     for name in ("a", "b", "ok"):
         add_node(cluster, name)
     async with (
@@ -170,7 +170,7 @@ async def test_nodes_of_a_zone_are_tainted_at_its_rate(cluster: Cluster) -> None
 async def test_a_small_zone_in_which_many_nodes_are_down_evicts_nothing(
     cluster: Cluster,
 ) -> None:
-    """A large one goes on at the second rate."""
+    """A large zone continues at the secondary rate."""
     for name in "abcde":
         add_node(cluster, name)
     async with (
@@ -185,7 +185,7 @@ async def test_a_small_zone_in_which_many_nodes_are_down_evicts_nothing(
         assert found == [[], [], *[NOT_READY[:1]] * 3]
 
 
-async def test_a_new_leader_does_not_take_its_own_blindness_for_dead_nodes(
+async def test_a_new_leader_does_not_count_missed_heartbeats_as_dead_nodes(
     cluster: Cluster,
 ) -> None:
     """Each node has a whole grace period, however old its heartbeats are."""
@@ -204,7 +204,7 @@ async def test_a_new_leader_does_not_take_its_own_blindness_for_dead_nodes(
 async def test_a_new_leader_marks_the_pods_that_the_old_one_left(
     cluster: Cluster,
 ) -> None:
-    """It crashed after it had set the condition of the node."""
+    """The old leader crashed after it had set the condition of the node."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     await post(cluster, "a", Ready="Unknown")
@@ -215,7 +215,7 @@ async def test_a_new_leader_marks_the_pods_that_the_old_one_left(
 
 
 async def test_labels_and_the_cordon_are_written_at_once(cluster: Cluster) -> None:
-    """In one patch."""
+    """One patch has both."""
     labels = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}
     add_node(cluster, "a", labels=labels)
     async with (
@@ -233,7 +233,7 @@ async def test_labels_and_the_cordon_are_written_at_once(cluster: Cluster) -> No
 
 
 async def test_a_node_that_is_removed_is_reported(cluster: Cluster) -> None:
-    """And nothing is remembered of it."""
+    """The tracker drops it."""
     add_node(cluster, "a")
     async with heartbeats(cluster, "a"), cluster.manager(lifecycle_config()):
         await asyncio.sleep(2)
@@ -252,7 +252,7 @@ async def test_a_node_that_is_removed_is_reported(cluster: Cluster) -> None:
 
 
 async def test_the_two_evicting_taints_are_swapped_at_once(cluster: Cluster) -> None:
-    """Whatever the rate of the zone is: the pods are being evicted already."""
+    """The rate of the zone does not matter: the pods are being evicted already."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     async with (
@@ -269,7 +269,7 @@ async def test_the_two_evicting_taints_are_swapped_at_once(cluster: Cluster) -> 
 
 
 async def test_a_taint_has_the_time_of_the_server(cluster: Cluster) -> None:
-    """Tolerations count from it: a clock that is behind would evict too early."""
+    """Tolerations count from it: with a slow clock, pods would be evicted too early."""
     add_node(cluster, "ok")
     add_node(cluster, "dead")
     behind = LoopClock(EPOCH - timedelta(hours=1))

@@ -1,4 +1,4 @@
-"""What happens to nodes: users cordon them, kubelets post their troubles."""
+"""Users who cordon nodes, and kubelets that post troubles."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ _SINCE: Final = "lastTransitionTime"
 
 
 class NodeUsers(Workload):
-    """Users who cordon nodes, and kubelets whose nodes have troubles for a while."""
+    """Users who cordon nodes, and kubelets whose nodes have troubles for some time."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
@@ -63,14 +63,14 @@ class NodeUsers(Workload):
         self._edit(name, edit, "status")
 
     def cordon(self, name: str, rng: random.Random) -> None:
-        """Cordon a node, or end that."""
+        """Cordon a node, or uncordon it."""
         if rng.random() < 1 / 2:
             self._edit(name, lambda obj: obj["spec"].update(unschedulable=True))
         else:
             self._edit(name, lambda obj: obj["spec"].pop("unschedulable", None))
 
     def trouble(self, name: str, rng: random.Random) -> None:
-        """Let a node be not ready, or short of something; or well again."""
+        """Let a node be not ready, or short of a resource, or healthy again."""
         kind = rng.choice([*_GOOD, ""])
         bad = "False" if kind == "Ready" else "True"
         self.post(name, {kind: bad} if kind else {})

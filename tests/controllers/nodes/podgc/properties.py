@@ -1,4 +1,4 @@
-"""What the pod garbage collector promises."""
+"""The properties of the pod garbage collector."""
 
 from dataclasses import replace
 from typing import Final

@@ -1,4 +1,4 @@
-"""Situations in clusters that concern only pods that nobody runs."""
+"""Situations in clusters that concern only pods without a kubelet."""
 
 import asyncio
 from typing import Final
@@ -11,7 +11,7 @@ _POD: Final = "left"
 
 
 async def pod_of_a_node_that_is_gone(environment: Environment) -> None:
-    """No issue: it goes once its node has been gone for forty seconds, not before."""
+    """No issue: the pod is deleted when its node has been gone for forty seconds."""
     await asyncio.sleep(10)
     _create_node(environment)
     _create_pod(environment)
@@ -24,7 +24,7 @@ async def pod_of_a_node_that_is_gone(environment: Environment) -> None:
 
 
 async def node_is_back_within_its_quarantine(environment: Environment) -> None:
-    """No issue: somebody deletes a node, and its kubelet registers it again."""
+    """No issue: a user deletes a node, and its kubelet registers it again."""
     await asyncio.sleep(10)
     _create_node(environment)
     _create_pod(environment)

@@ -1,4 +1,4 @@
-"""Which pods are collected."""
+"""The pods that are collected."""
 
 from typing import Any
 

@@ -153,7 +153,7 @@ async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
 
 
 async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> None:
-    """Those below it stay."""
+    """The pods below the threshold stay."""
     for name in ("a", "b", "c"):
         cluster.add("Pod", name, spec=CONTAINERS, status={"phase": "Succeeded"})
     settings = replace(
@@ -168,7 +168,7 @@ async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> N
 async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
     cluster: Cluster,
 ) -> None:
-    """The answer that the node is gone may come late, after the node came again."""
+    """The response that the node is gone may come after its new creation."""
     spec = {**CONTAINERS, "nodeName": "again"}
     cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
     handle = cluster.server.handle

@@ -73,7 +73,7 @@ async def events(cluster: Cluster) -> list[str]:
 
 
 def event(pod: str, message: str, count: int = 1) -> str:
-    """Return what `events` says of an event about a pod in the namespace default."""
+    """Return an event about a pod in the namespace default, in the form of `events`."""
     return (
         f"Normal TaintManagerEviction [taint-eviction-controller] {pod}: "
         f"{message} default/{pod} x{count}"

@@ -1,4 +1,4 @@
-"""What the taint eviction controller promises."""
+"""The properties of the taint eviction controller."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -37,11 +37,11 @@ _WHILE: Final = 300.0
 """Seconds after which a pod that does not tolerate a taint has been evicted."""
 
 _MEMORY: Final = 20
-"""How many former taints of a node are remembered."""
+"""The number of former taints of a node that are stored."""
 
 
 class _Seen(msgspec.Struct):
-    """The taints of a node for a time, and since when it had any without a pause."""
+    """The taints of a node for a time, and the begin of the time with any taints."""
 
     taints: Taints
     tainted_since: datetime
@@ -65,7 +65,7 @@ class TaintEvictionProperties(Properties):
         self._seen: dict[str, list[_Seen]] = {}
 
     def before_write(self) -> None:
-        """Remember the taints of all nodes."""
+        """Store the taints of all nodes."""
         now = LoopClock(EPOCH).now()
         for node in self.state.stored("nodes"):
             self._see(node, now)
@@ -107,7 +107,7 @@ class TaintEvictionProperties(Properties):
             yield f"pod {pod['metadata']['name']} is evicted too early"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """No pod is left on a node whose taints it has not tolerated for a while."""
+        """No pod is left on a node whose taints it has not tolerated for some time."""
         del managers
         now = LoopClock(EPOCH).now()
         nodes = {each["metadata"]["name"]: each for each in self.state.stored("nodes")}

@@ -1,4 +1,4 @@
-"""Pods on a tainted node, and managers that cannot see that it is well again."""
+"""Pods on a tainted node, and managers that do not see that the taint is removed."""
 
 import asyncio
 from typing import Final
@@ -12,7 +12,7 @@ _TAINT: Final[JSON] = {"key": "x", "effect": "NoExecute"}
 
 
 async def watch_of_nodes_is_silent(environment: Environment) -> None:
-    """Take the taint away while the watch of nodes is silent: the pod stays.
+    """Remove the taint while the watch of nodes is silent: the pod stays.
 
     Upstream evicts it.
     """
@@ -27,7 +27,7 @@ async def watch_of_nodes_is_silent(environment: Environment) -> None:
 
 
 async def process_is_paused_while_the_taint_goes(environment: Environment) -> None:
-    """Stop the process until the time is over; the node is well again by then."""
+    """Stop the process until the time is over; the taint is removed by then."""
     _create(environment, {"p": 60})
     await asyncio.sleep(10)
     _taint(environment, _TAINT)
@@ -40,7 +40,7 @@ async def process_is_paused_while_the_taint_goes(environment: Environment) -> No
 
 
 async def manager_restarts_while_pods_wait(environment: Environment) -> None:
-    """Each pod goes, never before its time, and none that tolerates for ever."""
+    """No pod is evicted before its time, and none that tolerates the taint for ever."""
     _create(environment, {"now": 0, "minute": 60, "ever": None})
     await asyncio.sleep(100)  # the node has been found silent, and is left alone
     _taint(environment, _TAINT)

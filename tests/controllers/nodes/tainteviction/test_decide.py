@@ -1,4 +1,4 @@
-"""Whether a pod stays, goes later or goes now, as tables."""
+"""Decisions whether a pod stays, is evicted later or now, as tables."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_the_first_toleration_of_each_taint_counts(
     tolerations: tuple[Toleration, ...] | None,
     expected: list[Toleration] | None,
 ) -> None:
-    """Unless one of the taints is not tolerated."""
+    """There is none if one of the taints is not tolerated."""
     assert used_tolerations(taints, tolerations, compares_numbers=False) == expected
 
 
@@ -96,7 +96,7 @@ def test_numbers_are_compared_if_the_gate_is_on(
 def test_the_shortest_time_counts(
     seconds: tuple[int | None, ...], expected: int | None
 ) -> None:
-    """A negative one is 0; without any time the pod stays for ever."""
+    """A negative time counts as 0; without any time the pod stays for ever."""
     assert tolerated_seconds(tolerates_a(each) for each in seconds) == expected
 
 
@@ -125,18 +125,18 @@ PLANNED = Eviction("u", 0.0, 60.0, (A,))
         (PLANNED, (B,), [tolerates_b(20)], Later(Eviction("u", 0.0, 60.0, (B,)))),
     ],
 )
-def test_a_pod_stays_or_goes_later_or_goes_now(
+def test_a_pod_stays_or_is_evicted_later_or_now(
     planned: Eviction | None,
     taints: tuple[Taint, ...],
     used: list[Toleration] | None,
     expected: Action,
 ) -> None:
-    """At the time 10."""
+    """The time is 10."""
     assert decide(planned, "u", taints, used, 10.0) == expected
 
 
 def test_an_eviction_that_failed_is_not_planned_anew() -> None:
-    """It is neither cancelled nor announced again."""
+    """The eviction is neither cancelled nor announced again."""
     failed = Eviction("u", 0.0, 5.0, (A,), is_announced=True)
     assert decide(failed, "u", (A,), None, 10.0) == Now(failed)
     assert decide(failed, "u", (A,), [tolerates_a(500)], 10.0) == Now(failed)
@@ -144,7 +144,7 @@ def test_an_eviction_that_failed_is_not_planned_anew() -> None:
 
 
 def test_a_pod_that_was_to_go_at_once_may_tolerate_the_taints_now() -> None:
-    """Nobody knows of the eviction yet: the pod has its whole time."""
+    """No event has announced the eviction yet: the pod has its whole time."""
     silent = Eviction("u", 5.0, 5.0, (A,))
     assert decide(silent, "u", (A,), None, 10.0) == Now(silent)
     planned = Eviction("u", 10.0, 30.0, (A,))
@@ -170,14 +170,14 @@ def node(ready: str, *keys: str) -> Node:
         (node("True", "dedicated"), False),
     ],
 )
-def test_a_ready_node_with_taints_that_say_otherwise_is_back(
+def test_a_ready_node_with_taints_of_unhealthy_nodes_is_back(
     found: Node, *, expected: bool
 ) -> None:
-    """A taint of somebody else says nothing about that."""
+    """A node with any other NoExecute taint is not."""
     assert is_back(found) == expected
 
 
 def test_an_eviction_is_due_at_its_time() -> None:
-    """Not a moment earlier."""
+    """It is not due a moment earlier."""
     assert when_due(PLANNED, 59.9) == Later(PLANNED)
     assert when_due(PLANNED, 60.0) == Now(PLANNED)

@@ -1,4 +1,4 @@
-"""What happens to evictions while something else fails."""
+"""Evictions while requests or watches fail."""
 
 import asyncio
 import io
@@ -40,7 +40,7 @@ def refusal(code: int, reason: str) -> Response:
 async def test_an_eviction_that_fails_is_tried_again(
     cluster: Cluster, method: str
 ) -> None:
-    """Upstream gives up after five tries. It is announced once."""
+    """It is announced once. Upstream gives up after five tries."""
     cluster.add("Node", "a")
     add_pod(cluster, "p", tolerating(10))
     is_broken = True
@@ -65,7 +65,7 @@ async def test_an_eviction_that_fails_is_tried_again(
 async def test_an_eviction_that_fails_is_cancelled_when_the_taint_goes(
     cluster: Cluster,
 ) -> None:
-    """The event says so: the pod was marked for deletion before."""
+    """An event cancels it: the pod was marked for deletion before."""
     cluster.add("Node", "a")
     add_pod(cluster, "p")
 
@@ -86,7 +86,7 @@ async def test_an_eviction_that_fails_is_cancelled_when_the_taint_goes(
 async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
     cluster: Cluster,
 ) -> None:
-    """The watch has not told yet; upstream evicts the pod."""
+    """The watch is late; upstream evicts the pod."""
     cluster.add("Node", "a")
     add_pod(cluster, "p", tolerating(10))
     is_gone = False
@@ -111,7 +111,7 @@ async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
 async def test_a_pod_whose_tolerations_have_just_changed_is_not_deleted(
     cluster: Cluster,
 ) -> None:
-    """The answer to the patch shows what the cache does not yet."""
+    """The response to the patch shows the tolerations that the cache lacks."""
     cluster.add("Node", "a")
     add_pod(cluster, "p", tolerating(10))
 
@@ -126,7 +126,7 @@ async def test_a_pod_whose_tolerations_have_just_changed_is_not_deleted(
         assert await evicted(cluster) == []
 
 
-async def test_other_pods_go_while_one_cannot(cluster: Cluster) -> None:
+async def test_other_pods_are_evicted_while_one_cannot_be(cluster: Cluster) -> None:
     """A finalizer, a webhook or a broken object of one pod stops no other."""
     cluster.add("Node", "a")
     for number in range(20):
@@ -149,7 +149,7 @@ UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 async def test_no_pod_is_evicted_from_a_node_that_is_ready_again(
     cluster: Cluster,
 ) -> None:
-    """The taint goes in a moment; upstream evicts if the time is over just then."""
+    """The taint is removed soon; upstream evicts if the time is over before."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     cluster.add("Node", "a", status=ready)
     add_pod(cluster, "timed", tolerating(10, UNREACHABLE["key"]))
@@ -166,7 +166,7 @@ async def test_no_pod_is_evicted_from_a_node_that_is_ready_again(
 async def test_a_taint_that_a_user_gives_to_a_ready_node_evicts_later(
     cluster: Cluster,
 ) -> None:
-    """Without a node lifecycle controller, nobody takes it away."""
+    """Without a node lifecycle controller, no client removes the taint."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     cluster.add("Node", "a", status=ready)
     add_pod(cluster, "p", tolerating(0, UNREACHABLE["key"]))
@@ -212,7 +212,7 @@ async def test_a_slow_webhook_stops_no_other_eviction(cluster: Cluster) -> None:
         assert len(await evicted(cluster)) == 31
 
 
-async def test_pods_of_other_nodes_are_not_looked_at(cluster: Cluster) -> None:
+async def test_pods_of_other_nodes_are_not_synced(cluster: Cluster) -> None:
     """One node of many is tainted: only its pods are synced."""
     for name in ("a", "b"):
         cluster.add("Node", name)
@@ -235,7 +235,7 @@ async def test_pods_of_other_nodes_are_not_looked_at(cluster: Cluster) -> None:
 async def test_a_deletion_whose_answer_is_lost_is_not_cancelled(
     cluster: Cluster,
 ) -> None:
-    """The pod is marked and terminating: it was evicted, and no event denies it."""
+    """The pod is marked and terminating: it was evicted, and no event cancels that."""
     cluster.add("Node", "a")
     add_pod(cluster, "p")
 
@@ -257,7 +257,7 @@ async def test_a_deletion_whose_answer_is_lost_is_not_cancelled(
 async def test_a_later_eviction_is_cancelled_also_if_the_next_one_must_wait(
     cluster: Cluster,
 ) -> None:
-    """The event comes at once, as upstream."""
+    """The event is recorded at once, as upstream."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     cluster.add("Node", "a", status=ready)
     key = UNREACHABLE["key"]

@@ -74,7 +74,7 @@ async def test_a_pod_is_marked_and_then_deleted(nodes: Cluster) -> None:
 
 
 async def test_each_pod_goes_when_its_toleration_is_over(nodes: Cluster) -> None:
-    """The shortest of several; for ever if there is no time."""
+    """The shortest toleration counts; a toleration without a time never ends."""
     add_pod(nodes, "no", tolerating(60, "other"))
     add_pod(nodes, "zero", tolerating(0), tolerating(9, "maintenance"))
     add_pod(nodes, "ten", tolerating(10), tolerating(key="maintenance"))
@@ -112,7 +112,7 @@ async def test_an_eviction_is_cancelled_when_the_taint_goes(nodes: Cluster) -> N
 
 
 async def test_a_changed_toleration_changes_no_planned_time(nodes: Cluster) -> None:
-    """As upstream; but a toleration for ever cancels the eviction."""
+    """As upstream. A toleration for ever cancels the eviction."""
     for name in ("shorter", "longer", "endless"):
         add_pod(nodes, name, tolerating(60))
     async with nodes.confined_manager(config()):
@@ -158,7 +158,7 @@ async def test_a_taint_that_is_not_tolerated_ends_the_wait(nodes: Cluster) -> No
 async def test_a_pod_that_comes_to_a_tainted_node_has_its_whole_time(
     nodes: Cluster,
 ) -> None:
-    """It counts from then on; one that tolerates nothing goes at once."""
+    """The time begins with the pod; a pod that tolerates nothing is evicted at once."""
     await taint(nodes, DEDICATED)
     async with nodes.confined_manager(config()):
         await asyncio.sleep(100)
@@ -171,7 +171,7 @@ async def test_a_pod_that_comes_to_a_tainted_node_has_its_whole_time(
 
 
 async def test_a_deleted_pod_cancels_its_eviction(nodes: Cluster) -> None:
-    """As upstream with an event; a new pod of its name has a time of its own."""
+    """An event reports it, as upstream; a new pod of its name has its own time."""
     add_pod(nodes, "p", tolerating(60))
     now = DeleteOptions(grace_period_seconds=0)
     async with nodes.confined_manager(config()):
@@ -187,7 +187,7 @@ async def test_a_deleted_pod_cancels_its_eviction(nodes: Cluster) -> None:
 
 
 async def test_the_eviction_goes_on_when_the_node_is_gone(nodes: Cluster) -> None:
-    """As upstream: nobody says that the pod may stay."""
+    """As upstream: without the node, it is unknown whether the pod may stay."""
     add_pod(nodes, "p", tolerating(60))
     async with nodes.confined_manager(config()):
         await taint(nodes, DEDICATED)
@@ -215,7 +215,7 @@ async def test_a_restart_loses_no_eviction_and_repeats_none(nodes: Cluster) -> N
 
 
 async def test_a_pod_that_a_user_has_deleted_is_marked(nodes: Cluster) -> None:
-    """As upstream: its kubelet may be dead, and then nothing else tells why."""
+    """As upstream: if its kubelet is dead, only the condition has the reason."""
     add_pod(nodes, "p", tolerating(20))
     async with nodes.confined_manager(config()) as recording:
         await taint(nodes, DEDICATED)
@@ -251,7 +251,7 @@ async def test_a_condition_that_is_true_already_keeps_its_time(nodes: Cluster) -
 
 
 async def test_heartbeats_of_nodes_and_pods_cost_nothing(nodes: Cluster) -> None:
-    """A pod without a node is left alone, too."""
+    """A pod without a node is not synced either."""
     add_pod(nodes, "p", tolerating())
     async with nodes.confined_manager(config()) as recording:
         await taint(nodes, DEDICATED)
@@ -266,7 +266,7 @@ async def test_heartbeats_of_nodes_and_pods_cost_nothing(nodes: Cluster) -> None
 
 
 async def test_a_toleration_longer_than_a_day_is_kept(nodes: Cluster) -> None:
-    """Also one of so many seconds that upstream's arithmetic overflows."""
+    """Also if upstream's arithmetic would overflow."""
     add_pod(nodes, "days", tolerating(90_000))
     add_pod(nodes, "ages", tolerating(2**63 - 1))
     async with nodes.confined_manager(config()):

@@ -1,4 +1,4 @@
-"""Users who taint a node, and who run pods there that tolerate it for a while."""
+"""Users who taint a node, and who run pods there that tolerate it for some time."""
 
 import asyncio
 import random
@@ -44,7 +44,7 @@ class TaintUsers(Workload):
                 self._taint(self._rng.choice([(), ("x",), ("x", "y"), ("y",)]))
 
     async def clean_up(self) -> None:
-        """Remove the taints: the pods that are left may stay."""
+        """Remove the taints, so that the remaining pods may stay."""
         self._taint(())
 
     def _pod(self, name: str) -> JSON:

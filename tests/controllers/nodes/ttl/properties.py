@@ -1,4 +1,4 @@
-"""What the controller of the nodes' TTL promises."""
+"""The properties of the TTL controller."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ def _sets_ttl(path: Path, old: Any, new: Any) -> bool:
 
 
 class TTLProperties(Properties):
-    """It sets one annotation of nodes."""
+    """The controller sets one annotation of nodes."""
 
     controller = "ttl-controller"
     may_write = (AllowedWrite(("patch",), "nodes", _sets_ttl),)

@@ -11,7 +11,7 @@ _ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
 
 
 async def ttl_of_a_node_is_edited(environment: Environment) -> None:
-    """No issue: a user edits the annotation; it is put right, and nothing else is."""
+    """No issue: a user edits the annotation; the controller corrects only that."""
     await asyncio.sleep(10)
     world = environment.world
     (node, *_) = world.stored("nodes")

@@ -1,4 +1,4 @@
-"""What the resource claim controller promises."""
+"""The properties of the resource claim controller."""
 
 import asyncio
 from collections import Counter
@@ -47,7 +47,7 @@ class ResourceClaimProperties(Properties):
         self._seen: dict[str, float] = {}
 
     def before_write(self) -> None:
-        """Remember when each pod was running last."""
+        """Store the last time at which each pod was running."""
         now = asyncio.get_running_loop().time()
         for pod in self.state.stored("pods"):
             if pod["spec"].get("resourceClaims") and not _has_ended(pod):
@@ -58,7 +58,7 @@ class ResourceClaimProperties(Properties):
         return now - self._seen.get(consumer["uid"], -1e9) > _ON_THE_WAY
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check each claim that the controller makes, reserves, gives back, deletes."""
+        """Check a claim that the controller creates, reserves, releases or deletes."""
         if write.controller != self.controller or write.is_late:
             return
         if write.target.resource == "resourceclaims" and write.before is None:
@@ -93,7 +93,7 @@ class ResourceClaimProperties(Properties):
         return not _has_ended(pod)
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Yield pods without their claims, and claims that nobody needs."""
+        """Yield pods without their claims, and claims that no pod needs."""
         del managers
         for claim in self.state.stored("resourceclaims"):
             name = claim["metadata"]["name"]
@@ -122,7 +122,7 @@ class ResourceClaimProperties(Properties):
                 yield f"{name} is not reserved for {metadata['name']}"
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield entries of pods with two claims, and what is reserved unallocated."""
+        """Yield entries with two claims, and reserved claims without an allocation."""
         claims = self.state.stored("resourceclaims")
         purposes = Counter(filter(None, map(_purpose, claims)))
         for purpose, number in purposes.items():
@@ -133,7 +133,7 @@ class ResourceClaimProperties(Properties):
                 yield f"{claim['metadata']['name']} is reserved and not allocated"
 
     def end_state(self) -> JSON:
-        """Return nothing: which pods are left depends on the faults."""
+        """Return nothing: the remaining pods depend on the faults."""
         return {}
 
 
@@ -147,7 +147,7 @@ def _consumers(claim: JSON) -> Sequence[JSON]:
 
 
 def _purpose(claim: JSON) -> tuple[str, str] | None:
-    """Return which entry of which pod a claim was made for, `None` for none."""
+    """Return the pod and the entry that a claim was created for, `None` for none."""
     metadata = claim["metadata"]
     entry = metadata.get("annotations", {}).get(POD_CLAIM_NAME)
     owners = [each["uid"] for each in metadata.get("ownerReferences", ())]

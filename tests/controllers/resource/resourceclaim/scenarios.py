@@ -1,4 +1,4 @@
-"""Pods that come and go where the controller cannot see it."""
+"""Pods that are created and deleted while the controller cannot see it."""
 
 import asyncio
 from typing import Final
@@ -18,7 +18,7 @@ from tests.simulation.environment import Environment, Scenario
 
 
 async def consumer_goes_while_no_manager_runs(environment: Environment) -> None:
-    """Delete the only pod of a claim while no manager runs: the claim is given back."""
+    """Delete the only pod of a claim while no manager runs: the claim is released."""
     await _running(environment)
     assert _reserved(environment) == ["train"]
     environment.manager.pause(60)
@@ -32,7 +32,7 @@ async def consumer_goes_while_no_manager_runs(environment: Environment) -> None:
 async def pod_ends_and_stays(environment: Environment) -> None:
     """No issue: a pod that has ended stays bound to its node for an hour.
 
-    Upstream reserves its claim and takes it away in a hot loop.
+    Upstream reserves and releases its claim in a hot loop.
     """
     await _running(environment)
     end(environment.world, "train")
@@ -47,7 +47,7 @@ async def pod_ends_and_stays(environment: Environment) -> None:
 async def watch_of_pods_is_silent(environment: Environment) -> None:
     """No issue: reserve a claim for a pod of a known name that the cache does not show.
 
-    Upstream takes the claim from it, and its devices may be given to others.
+    Upstream releases the claim, and its devices may be given to other pods.
     """
     await _running(environment)
     environment.manager.connection.lagging["pods"] = environment.now + 200
@@ -64,9 +64,9 @@ async def watch_of_pods_is_silent(environment: Environment) -> None:
 
 
 async def claim_is_lost(environment: Environment) -> None:
-    """No issue: delete the claim that was made for a pod: another one is made.
+    """No issue: delete the claim of a pod: another one is created.
 
-    Upstream remembers the deleted claim for an hour, and notes its name again.
+    Upstream keeps the deleted claim for an hour, and writes its name again.
     """
     await _running(environment)
     own = environment.world.stored("resourceclaims", DEVICES)[1]

@@ -1,4 +1,4 @@
-"""What a claim looks like, who reserves it, and what it loses: pure functions."""
+"""The body of a claim, its reservations, and their release: pure functions."""
 
 from typing import Any, Final
 
@@ -106,10 +106,10 @@ def claim(
         (claim(protected=False, deleted=True), "", NOTHING),
     ],
 )
-def test_a_claim_loses_what_its_consumers_do_not_need(
+def test_a_claim_loses_consumers_that_are_gone(
     before: ResourceClaim, gone: str, expected: Release
 ) -> None:
-    """With the last of them also the allocation and the finalizer."""
+    """With the last consumer, it also loses the allocation and the finalizer."""
     assert release(before, lambda each: each.uid in gone) == expected
 
 
@@ -128,7 +128,7 @@ def test_a_claim_loses_what_its_consumers_do_not_need(
 def test_an_allocated_claim_is_reserved_once(
     before: ResourceClaim, expected: JSON | None
 ) -> None:
-    """Until it has as many consumers as it may have."""
+    """It has a largest number of consumers."""
     assert reserve(before, Q) == expected
 
 
@@ -199,8 +199,8 @@ def owner(api_version: str, kind: str, name: str, uid: str) -> JSON:
     }
 
 
-def test_a_claim_has_what_its_template_says() -> None:
-    """Also fields of the spec that are not known here."""
+def test_a_claim_has_the_content_of_its_template() -> None:
+    """Also fields of the spec that this manager does not know."""
     made = msgspec.json.decode(claim_body(of_pod(pod(ENTRY)), ENTRY, TEMPLATE))
     assert made == {
         "apiVersion": "resource.k8s.io/v1",
@@ -216,7 +216,7 @@ def test_a_claim_has_what_its_template_says() -> None:
 
 
 def test_a_claim_of_a_group_belongs_to_the_group() -> None:
-    """A template may say nothing at all."""
+    """A template may be empty."""
     made = msgspec.json.decode(claim_body(of_group(group("gpu")), ENTRY, BARE))
     assert made["metadata"] == {
         "generateName": "g-gpu-",
@@ -226,7 +226,7 @@ def test_a_claim_of_a_group_belongs_to_the_group() -> None:
 
 
 def test_a_status_names_all_claims_in_the_order_of_the_spec() -> None:
-    """Those that it has, those that are new, and those that are not needed."""
+    """The claims may be known, new, or not needed."""
     entries = [
         PodResourceClaim(name=each, resource_claim_template_name="t")
         for each in ("a", "b", "c", "d")
@@ -274,7 +274,7 @@ def test_a_status_names_all_claims_in_the_order_of_the_spec() -> None:
 def test_a_pod_uses_its_claims_until_it_is_done(
     user: Pod, names: list[str], *, is_user: bool, done: bool
 ) -> None:
-    """A pod that is deleted goes on with them if it has a node."""
+    """A pod that is being deleted still uses them if it has a node."""
     assert (uses_claims(user), list(claim_names(user)), is_done(user)) == (
         is_user,
         names,
@@ -283,7 +283,7 @@ def test_a_pod_uses_its_claims_until_it_is_done(
 
 
 def test_a_group_shares_the_entries_that_are_equal() -> None:
-    """Its claims are noted in its own status."""
+    """The status of the group has the names of its claims."""
     shared = of_group(group("gpu"))
     assert (shared.reference, dict(shared.noted)) == (GROUP, {"gpu": "x"})
     other = PodResourceClaim(name="gpu", resource_claim_template_name="other")
@@ -295,8 +295,8 @@ def test_a_group_shares_the_entries_that_are_equal() -> None:
     assert shares(None, ENTRY) is False
 
 
-def test_as_many_pods_are_remembered_as_fit() -> None:
-    """The oldest is forgotten; one that is seen again is young again."""
+def test_a_limited_number_of_deleted_pods_is_kept() -> None:
+    """The oldest pod is dropped; a pod that is added again becomes the newest."""
     gone = DeletedPods(2)
     for uid in ("a", "b", "a", "c"):
         gone.add(uid)
@@ -314,10 +314,10 @@ def test_as_many_pods_are_remembered_as_fit() -> None:
         (ResourceClaimAnnotations(extended_resource_claim="false"), ""),
     ],
 )
-def test_a_claim_says_where_it_comes_from(
+def test_a_claim_has_a_source(
     annotations: ResourceClaimAnnotations | None, source: str
 ) -> None:
-    """Nothing for a user's own."""
+    """It is empty for a claim of a user."""
     metadata = ResourceClaimMeta(annotations=annotations)
     assert source_of(ResourceClaim(metadata=metadata)) == source
 
@@ -331,9 +331,7 @@ def test_a_claim_says_where_it_comes_from(
         (b'[{"firstAvailable": [{}]}, {"exactly": {"adminAccess": true}}]', True),
     ],
 )
-def test_admin_access_is_asked_for_by_one_request(
-    requests: bytes, *, has: bool
-) -> None:
+def test_one_request_is_enough_for_admin_access(requests: bytes, *, has: bool) -> None:
     """Alternatives cannot ask for it."""
     spec = msgspec.json.decode(
         b'{"devices": {"requests": %s}}' % requests, type=ResourceClaimSpec

@@ -44,8 +44,8 @@ NOT_FOUND: Final = (
 )
 
 
-async def test_claims_are_made_from_templates_and_noted_in_order() -> None:
-    """Confined to the role of the controller."""
+async def test_claims_are_created_from_templates_and_named_in_order() -> None:
+    """The role of the controller suffices."""
     cluster = Cluster(rbac=True)
     async with cluster.confined_manager(CONFIG) as recording:
         add_template(cluster, labels={"a": "b"}, annotations={"x": "y"})
@@ -75,8 +75,10 @@ async def test_claims_are_made_from_templates_and_noted_in_order() -> None:
     ]
 
 
-async def test_a_deleted_claim_is_made_again_and_the_other_stays_noted() -> None:
-    """Upstream takes the other one from the status, and adds it again, for ever."""
+async def test_a_deleted_claim_is_created_again_and_the_other_stays_in_the_status() -> (
+    None
+):
+    """Upstream removes the other claim from the status, and adds it again, for ever."""
     cluster = Cluster()
     add_template(cluster)
     add_pod(cluster, "p", from_template("gpu"), from_template("nic"))
@@ -95,7 +97,7 @@ async def test_a_deleted_claim_is_made_again_and_the_other_stays_noted() -> None
     ]
 
 
-async def test_a_pod_waits_for_its_template_and_an_event_says_so() -> None:
+async def test_a_pod_waits_for_its_template_and_an_event_reports_it() -> None:
     """The template ends the wait at once, without a backoff."""
     cluster = Cluster()
     add_pod(cluster, "p", from_template())
@@ -117,7 +119,9 @@ async def test_a_pod_waits_for_its_template_and_an_event_says_so() -> None:
     }
 
 
-async def test_a_claim_that_is_refused_is_tried_again_and_an_event_says_why() -> None:
+async def test_a_claim_that_is_refused_is_tried_again_and_an_event_has_the_reason() -> (
+    None
+):
     """A quota may be full for a while."""
     cluster = Cluster()
     failures = 2
@@ -139,8 +143,8 @@ async def test_a_claim_that_is_refused_is_tried_again_and_an_event_says_why() ->
     assert messages == ["PodResourceClaim gpu: create ResourceClaim : full"]
 
 
-async def test_a_claim_that_could_not_be_noted_is_not_made_twice() -> None:
-    """It is found by its owner, also by the next manager."""
+async def test_a_claim_whose_name_could_not_be_written_is_not_created_twice() -> None:
+    """The manager finds it by its owner, and so does the next manager."""
     cluster = Cluster()
     fails = True
 
@@ -161,9 +165,7 @@ async def test_a_claim_that_could_not_be_noted_is_not_made_twice() -> None:
     assert set((await noted(cluster)).values()) == (await claims(cluster)).keys()
 
 
-async def test_a_claim_is_reserved_for_bound_pods_and_given_back_with_the_last() -> (
-    None
-):
+async def test_a_claim_is_reserved_for_bound_pods_and_released_with_the_last() -> None:
     """A pod without a node waits for the scheduler; other finalizers stay."""
     cluster = Cluster(rbac=True)
     async with cluster.confined_manager(CONFIG) as recording:
@@ -195,7 +197,7 @@ async def test_a_claim_is_reserved_for_bound_pods_and_given_back_with_the_last()
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_a_pod_that_has_ended_loses_its_claims_once(phase: str) -> None:
-    """Upstream reserves and makes them again, and takes them away, in a hot loop."""
+    """Upstream creates, reserves and releases them again in a hot loop."""
     cluster = Cluster()
     add_claim(cluster)
     add_template(cluster)
@@ -217,8 +219,8 @@ async def test_a_pod_that_has_ended_loses_its_claims_once(phase: str) -> None:
     ]
 
 
-async def test_the_consumers_that_went_while_nobody_led_are_released() -> None:
-    """Also one whose name another pod has now; what is no pod stays."""
+async def test_consumers_that_were_deleted_while_no_process_led_are_released() -> None:
+    """Also a pod whose name another pod has now; a consumer of another kind stays."""
     cluster = Cluster()
     add_pod(cluster, "p", direct("other"))
     uid = await uid_of(cluster, "p")
@@ -235,8 +237,8 @@ async def test_the_consumers_that_went_while_nobody_led_are_released() -> None:
     assert found["free"].status.allocation is None
 
 
-async def test_a_claim_that_nobody_uses_stays_allocated_until_it_is_deleted() -> None:
-    """Whoever allocated it before it was reserved is not disturbed."""
+async def test_a_claim_without_consumers_stays_allocated_until_it_is_deleted() -> None:
+    """A scheduler may allocate a claim before it reserves it."""
     cluster = Cluster()
     add_claim(cluster)
     async with cluster.manager(CONFIG) as recording:
@@ -287,8 +289,8 @@ async def test_the_claim_of_extended_resources_is_released_with_its_pod() -> Non
         assert await reserved(cluster) == []
 
 
-async def test_a_claim_with_the_most_consumers_is_not_asked_for_more() -> None:
-    """The next pod gets it when one of them goes; upstream's requests are refused."""
+async def test_a_claim_with_the_most_consumers_gets_no_further_request() -> None:
+    """The next pod gets it when another has left; upstream's requests are refused."""
     cluster = Cluster()
     add_pod(cluster, "old", direct(), nodeName="n")
     others = [
@@ -336,7 +338,7 @@ async def test_a_scheduler_that_was_faster_is_not_overwritten() -> None:
 
 
 async def test_pods_that_share_a_claim_get_it_with_one_write_each() -> None:
-    """Though many workers have the same version of it."""
+    """Although many workers have the same version of it."""
     cluster = Cluster()
     add_claim(cluster)
     async with cluster.manager(CONFIG) as recording:
@@ -361,7 +363,7 @@ async def test_pods_without_claims_cost_nothing() -> None:
 
 
 def answer_for_pod(uid: str) -> Callable[[Request], Awaitable[Response | None]]:
-    """Return what answers a GET of the pod "p": it has this uid by now."""
+    """Return a function that answers a GET of the pod "p" with this uid."""
     body = {"metadata": {"name": "p", "namespace": "default", "uid": uid}}
 
     async def answer(request: Request) -> Response | None:
@@ -373,7 +375,7 @@ def answer_for_pod(uid: str) -> Callable[[Request], Awaitable[Response | None]]:
 
 
 async def test_the_pod_of_a_stale_cache_gets_no_claim() -> None:
-    """A pod that is bound is read again before something is done for it."""
+    """A pod that is bound is read again before its claims are created."""
     cluster = Cluster()
     add_template(cluster)
     add_pod(cluster, "p", from_template(), nodeName="n")
@@ -384,7 +386,7 @@ async def test_the_pod_of_a_stale_cache_gets_no_claim() -> None:
 
 
 async def test_a_claim_stays_reserved_for_a_pod_that_is_newer_than_the_cache() -> None:
-    """Upstream takes it away if the cache shows an older pod of the same name."""
+    """Upstream releases it if the cache shows an older pod of the same name."""
     cluster = Cluster()
     add_pod(cluster, "p", direct("none"))
     add_claim(cluster, "c", pod_reference("p", "newer"))
@@ -394,8 +396,8 @@ async def test_a_claim_stays_reserved_for_a_pod_that_is_newer_than_the_cache() -
         assert requests(recording.writes) == []
 
 
-async def test_a_404_that_is_not_about_the_pod_takes_no_claim_away() -> None:
-    """A proxy may not know the path for a while."""
+async def test_a_404_that_is_not_about_the_pod_releases_no_claim() -> None:
+    """A proxy may not know the path for some time."""
     cluster = Cluster()
     add_claim(cluster, "c", pod_reference("p", "1"))
     ends = False
@@ -415,7 +417,7 @@ async def test_a_404_that_is_not_about_the_pod_takes_no_claim_away() -> None:
 
 
 async def test_claims_are_counted_by_kind_and_requests_by_result() -> None:
-    """The numbers are read from the cache when they are asked for."""
+    """The numbers are read from the cache at each scrape."""
     cluster = Cluster()
     add_template(cluster)
     add_claim(cluster)
@@ -448,8 +450,8 @@ def sample(registry: CollectorRegistry) -> dict[tuple[str, ...], float]:
     }
 
 
-async def test_a_claim_whose_answer_was_lost_is_not_made_twice() -> None:
-    """Its watch may be late, too: the claims are listed before another is made."""
+async def test_a_claim_whose_response_was_lost_is_not_created_twice() -> None:
+    """The watch may be late, too: the claims are listed before another is created."""
     cluster = Cluster()
     add_template(cluster)
     add_pod(cluster, "p", from_template())

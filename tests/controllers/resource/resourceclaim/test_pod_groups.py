@@ -1,4 +1,4 @@
-"""PodGroups of pods share claims, behind the gate, on a cluster in memory."""
+"""Groups of pods share claims, if the gate is enabled, on a cluster in memory."""
 
 import asyncio
 from dataclasses import replace
@@ -70,7 +70,7 @@ def consumers(claim: ResourceClaim) -> list[tuple[str, str, str]]:
 
 
 async def test_the_pods_of_a_group_share_a_claim() -> None:
-    """Confined to the role; the pods' other claims are their own."""
+    """The role suffices; the pods' other claims are their own."""
     cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
     async with cluster.confined_manager(ENABLED) as recording:
         add_template(cluster)
@@ -103,7 +103,7 @@ async def test_the_pods_of_a_group_share_a_claim() -> None:
 
 
 async def test_a_shared_claim_is_reserved_for_the_group_until_it_is_gone() -> None:
-    """Not for its pods; a claim of a user is shared likewise."""
+    """It is not reserved for its pods; a claim of a user is shared in the same way."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_claim(cluster)
@@ -165,7 +165,7 @@ async def test_the_claim_of_a_group_that_is_newer_than_the_cache_stays() -> None
 
 
 async def test_without_the_gate_a_group_does_not_matter() -> None:
-    """A claim that is reserved for one stays so; its pods have their own claims."""
+    """A claim that is reserved for a group stays so; its pods have their own claims."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_group(cluster, from_template())
@@ -184,7 +184,7 @@ async def test_without_the_gate_a_group_does_not_matter() -> None:
     assert [each.rpartition("-")[0] for each in found if each != "c"] == ["p-gpu"]
 
 
-async def test_a_group_waits_for_its_template_and_an_event_says_so() -> None:
+async def test_a_group_waits_for_its_template_and_an_event_reports_it() -> None:
     """The template ends the wait at once."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster, from_template())
@@ -202,8 +202,8 @@ async def test_a_group_waits_for_its_template_and_an_event_says_so() -> None:
     )
 
 
-async def test_a_deleted_claim_of_a_group_is_made_again() -> None:
-    """Its pods are told the new name."""
+async def test_a_deleted_claim_of_a_group_is_created_again() -> None:
+    """The status of its pods gets the new name."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_group(cluster, from_template())

@@ -36,7 +36,7 @@ _ALLOCATION: Final[JSON] = {"devices": {"results": [_RESULT]}}
 
 
 class DeviceClaimUsers(Workload):
-    """They run pods with claims of their own and a shared one; pods end and go."""
+    """They run pods with own claims and a shared claim; pods end and are deleted."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
@@ -57,14 +57,14 @@ class DeviceClaimUsers(Workload):
                 run(self.world, name)
 
     async def clean_up(self) -> None:
-        """Give every pod that is left its devices: then nothing is pending."""
+        """Give each remaining pod its devices, so that nothing is pending."""
         await asyncio.sleep(60)
         for name in _NAMES:
             allocate(self.world, name)
 
 
 def begin(world: "World") -> None:
-    """Make the namespace, its template and the shared claim."""
+    """Create the namespace, its template and the shared claim."""
     world.create_namespace(DEVICES)
     objects = world.server.objects
     template = {"metadata": {"name": TEMPLATE_NAME}, "spec": {"spec": _SPEC}}
@@ -78,7 +78,7 @@ def find_pod(world: "World", name: str) -> JSON | None:
 
 
 def run(world: "World", name: str, *, is_bound: bool = True) -> None:
-    """Run a pod; one that is bound at once was not seen by the scheduler."""
+    """Run a pod; a pod that is bound at once was not seen by the scheduler."""
     spec: JSON = {
         "containers": [{"name": "c", "image": "app:v1"}],
         "resourceClaims": [
@@ -95,7 +95,7 @@ def run(world: "World", name: str, *, is_bound: bool = True) -> None:
 
 
 def claims_of(world: "World", name: str) -> Iterator[JSON]:
-    """Yield the claims of a pod: the shared one, and its own if it is there."""
+    """Yield the claims of a pod: the shared one, and its own if it exists."""
     pod = find_pod(world, name)
     for claim in world.stored("resourceclaims", DEVICES):
         owners = claim["metadata"].get("ownerReferences", ())
@@ -148,7 +148,7 @@ def end(world: "World", name: str) -> None:
 
 
 def go(world: "World", name: str) -> None:
-    """Take a pod away at once, as after a node was lost."""
+    """Delete a pod at once, as after a node was lost."""
     pod = find_pod(world, name)
     assert pod is not None
     world.delete("pods", pod, grace=0)

@@ -1,4 +1,4 @@
-"""Deliberate bugs of the answers about pools."""
+"""Deliberate bugs of the status of pools."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the answers about pools promise."""
+"""The properties of the resource pool status request controller."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PoolStatusProperties(Properties):
-    """It answers each request once, with pools as they were at one moment."""
+    """It responds to each request once, with the pools at one moment."""
 
     controller = "resourcepoolstatusrequest-controller"
     may_write = (
@@ -39,7 +39,7 @@ class PoolStatusProperties(Properties):
         return replace(config, features=FeatureGates(overrides))
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check what an answer says, and that it is the first."""
+        """Check the content of a response, and that it is the first."""
         if write.controller != self.controller or write.before is None:
             return
         if write.after is None:
@@ -59,14 +59,14 @@ class PoolStatusProperties(Properties):
                 yield f"{write}: {each} never was so"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check that every request has its answer."""
+        """Check that each request has a response."""
         del managers
         for each in self.state.stored(PLURAL):
             if "status" not in each:
                 yield f"{each['metadata']['name']} has no answer"
 
     def end_state(self) -> JSON:
-        """Return nothing: an answer is of its time, and goes after an hour."""
+        """Return nothing: a response depends on its time, and is deleted later."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""Situations in clusters that concern only the answers about pools."""
+"""Situations in clusters that concern only the status of pools."""
 
 import asyncio
 from typing import Final
@@ -20,7 +20,7 @@ def _is_answered(environment: Environment, name: str) -> bool:
 async def pool_that_is_complete_late(environment: Environment) -> None:
     """No issue: a driver takes ten minutes to publish the slices of its pools.
 
-    Upstream drops the request after five retries, and answers it after a restart.
+    Upstream drops the request after five retries, and responds after a restart.
     """
     world = environment.world
     for pool in POOLS:

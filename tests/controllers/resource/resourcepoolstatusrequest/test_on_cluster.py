@@ -1,4 +1,4 @@
-"""Requests for the status of pools are answered, on a cluster in memory."""
+"""Requests for the status of pools get a response, on a cluster in memory."""
 
 import asyncio
 from dataclasses import replace
@@ -74,7 +74,7 @@ async def read(cluster: Cluster, name: str = "r") -> ResourcePoolStatusRequest |
 
 
 async def counts(cluster: Cluster, name: str = "r") -> list[tuple[Any, ...]] | None:
-    """Return what the answer to a request says, `None` while there is none."""
+    """Return the numbers in the response to a request, `None` while there is none."""
     request = await read(cluster, name)
     assert request is not None
     if request.status is None:
@@ -99,7 +99,7 @@ def writes(found: list[Write]) -> list[tuple[str, str, int]]:
 
 
 async def test_a_request_is_answered_once_and_deleted_an_hour_later() -> None:
-    """Confined to the role of the controller."""
+    """The role of the controller suffices."""
     cluster = Cluster(rbac=True)
     add_slice(cluster, "s", 4)
     add_slice(cluster, "other", 4, "other.example.com", name="q")
@@ -134,7 +134,7 @@ async def test_a_request_is_answered_once_and_deleted_an_hour_later() -> None:
 
 
 async def test_a_driver_without_pools_has_none() -> None:
-    """The answer says so."""
+    """The response shows that."""
     cluster = Cluster()
     ask(cluster)
     async with cluster.manager(ENABLED):
@@ -146,7 +146,7 @@ async def test_a_driver_without_pools_has_none() -> None:
 
 
 async def test_a_request_waits_for_all_slices_of_its_pools() -> None:
-    """Upstream gives it up after five retries; others do not wait."""
+    """Upstream gives up after five retries; other requests do not wait."""
     cluster = Cluster()
     add_slice(cluster, "first", 2, resourceSliceCount=2)
     ask(cluster)
@@ -162,8 +162,8 @@ async def test_a_request_waits_for_all_slices_of_its_pools() -> None:
         assert await counts(cluster) == [("p", 5, 0, 5)]
 
 
-async def test_a_request_that_cannot_be_answered_goes_after_a_day() -> None:
-    """Not earlier."""
+async def test_a_request_without_a_response_is_deleted_after_a_day() -> None:
+    """It is not deleted earlier."""
     cluster = Cluster()
     add_slice(cluster, "first", 2, resourceSliceCount=2)
     ask(cluster)
@@ -175,7 +175,7 @@ async def test_a_request_that_cannot_be_answered_goes_after_a_day() -> None:
 
 
 async def test_a_manager_that_starts_late_still_answers() -> None:
-    """A request is deleted only if it cannot be answered."""
+    """An old request is deleted only if its pools are incomplete."""
     cluster = Cluster()
     add_slice(cluster, "s", 2)
     ask(cluster)
@@ -185,8 +185,8 @@ async def test_a_manager_that_starts_late_still_answers() -> None:
         assert await counts(cluster) == [("p", 2, 0, 2)]
 
 
-async def test_an_answer_that_is_not_taken_is_sent_again() -> None:
-    """With what is true by then."""
+async def test_a_refused_response_is_sent_again() -> None:
+    """It has the numbers at the time of the retry."""
     cluster = Cluster()
     add_slice(cluster, "s", 2)
     failures = 2
@@ -205,8 +205,8 @@ async def test_an_answer_that_is_not_taken_is_sent_again() -> None:
     assert await counts(cluster) == [("p", 2, 0, 2)]
 
 
-async def test_only_a_drivers_own_requests_are_looked_at() -> None:
-    """When a slice of it changes."""
+async def test_only_requests_for_a_driver_are_reconciled() -> None:
+    """A slice of that driver has changed."""
     cluster = Cluster()
     for number in range(20):
         driver = f"driver{number}.example.com"
@@ -220,8 +220,8 @@ async def test_only_a_drivers_own_requests_are_looked_at() -> None:
     assert writes(recording.writes) == [("PUT", path, 200)]
 
 
-def test_answers_are_counted_by_driver() -> None:
-    """With their duration; failures count twice, as upstream's do."""
+def test_responses_are_counted_by_driver() -> None:
+    """Their durations are observed; failures count twice, as upstream."""
     registry = CollectorRegistry()
     metrics = PoolStatusMetrics(registry)
     metrics.processed("d", 0.003, failed=False)

@@ -1,4 +1,4 @@
-"""How many devices of pools are available, as a table."""
+"""The numbers of available devices of pools, as a table."""
 
 from typing import Any
 
@@ -138,7 +138,7 @@ def test_a_request_may_be_for_one_pool_or_for_a_few(
     assert found.count == count
 
 
-def test_an_answer_has_a_hundred_pools_by_default() -> None:
+def test_a_response_has_a_hundred_pools_by_default() -> None:
     """As documented."""
     found = answer(asked(), [part(f"{each:03}", 1) for each in range(101)], [])
     assert (len(found.pools), found.count) == (100, 101)

@@ -1,4 +1,4 @@
-"""A driver that publishes its pools anew, and users who ask about them."""
+"""A driver that publishes its pools again, and users who request their status."""
 
 import asyncio
 import random
@@ -20,18 +20,18 @@ PARTS: Final = 2
 
 
 def devices_of(generation: int) -> int:
-    """Return how many devices each slice of a generation has."""
+    """Return the number of devices of each slice of a generation."""
     return generation % 4 + 1
 
 
 def ask(world: "World", name: str) -> None:
-    """Ask about all pools of the driver."""
+    """Request the status of all pools of the driver."""
     request = {"metadata": {"name": name}, "spec": {"driver": DRIVER}}
     world.server.objects.create(world.kind(PLURAL), "", request)
 
 
 def publish(world: "World", pool: str, part: int, generation: int) -> None:
-    """Publish a slice of a pool, or publish it anew."""
+    """Publish a slice of a pool, or publish it again."""
     name = f"{pool}-{part}"
     spec = {
         "driver": DRIVER,
@@ -51,7 +51,7 @@ def publish(world: "World", pool: str, part: int, generation: int) -> None:
 
 
 class PoolUsers(Workload):
-    """The driver changes one slice after the other; users ask at any time."""
+    """The driver changes its slices in turn; users create requests at any time."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
