@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import format_time
@@ -13,6 +15,7 @@ from controller_manager.runtime.outcome import SyncError
 
 _TYPE: Final = "DisruptionTarget"
 _TRUE: Final = "True"
+_SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
 
 
 class PodEvictor:
@@ -96,3 +99,26 @@ def _is_disrupted(pod: Pod) -> bool:
         each.type == _TYPE and each.status == _TRUE
         for each in pod.status.conditions or ()
     )
+
+
+class EvictionMetrics:
+    """The metrics of a controller that evicts pods because of taints."""
+
+    def __init__(self, registry: CollectorRegistry, prefix: str) -> None:
+        """Register the collectors; their names begin with the prefix."""
+        self._deletions = Counter(
+            f"{prefix}_pod_deletions_total",
+            "Number of pods that were deleted since this process started",
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            f"{prefix}_pod_deletion_duration_seconds",
+            "Seconds between the time when a pod was to be evicted and its deletion",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+
+    def deleted(self, seconds: float) -> None:
+        """Count a pod that was deleted some seconds after its eviction was due."""
+        self._deletions.inc()
+        self._seconds.observe(seconds)

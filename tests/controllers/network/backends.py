@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import msgspec
-
 from controller_manager.api.core.endpoints import ENDPOINTS, Endpoints
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
@@ -116,15 +114,3 @@ class Refusing(InMemoryTransport):
         if self._answers and request.method == self._method and not is_event:
             return self._answers.pop(0)
         return await super().request(request)
-
-
-def refusal(code: int, reason: str, message: str) -> Response:
-    """Return the answer of a server that refuses a request."""
-    status = {
-        "kind": "Status",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    }
-    return Response(code, body=msgspec.json.encode(status))

@@ -29,8 +29,8 @@ from tests.controllers.network.backends import (
     endpoints,
     patch,
     pod_status,
-    refusal,
 )
+from tests.controllers.responses import refusal
 from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime

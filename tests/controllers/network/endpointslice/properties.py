@@ -11,9 +11,9 @@ from controller_manager.controllers.network.endpointslice.options import (
 )
 from controller_manager.options.config import Config
 from tests.controllers.network.endpointslice.workload import NETWORK, ServiceUsers
-from tests.simulation.changes import only
+from tests.controllers.network.slices import SLICES, WRITES_OF_SLICES
 from tests.simulation.objects import path_of
-from tests.simulation.properties import AllowedWrite, Properties, Write
+from tests.simulation.properties import Properties, Write
 from tests.simulation.state import State
 
 if TYPE_CHECKING:
@@ -26,26 +26,13 @@ LIMIT: Final = 3
 MANAGER: Final = "endpointslice-controller.k8s.io"
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _SERVICE: Final = "kubernetes.io/service-name"
-_SLICES: Final = "endpointslices"
 
 
 class EndpointSliceProperties(Properties):
     """Slices hold addresses of pods that exist, and in the end exactly those."""
 
     controller = "endpointslice-controller"
-    may_write = (
-        AllowedWrite(("create", "delete"), _SLICES),
-        AllowedWrite(
-            ("update",),
-            _SLICES,
-            only(
-                ("metadata", "labels"),
-                ("metadata", "annotations"),
-                ("endpoints",),
-                ("ports",),
-            ),
-        ),
-    )
+    may_write = WRITES_OF_SLICES
     workload = ServiceUsers
 
     def __init__(self, state: State) -> None:
@@ -130,7 +117,7 @@ class EndpointSliceProperties(Properties):
     def _managed(self, namespace: str = "") -> list[JSON]:
         return [
             each
-            for each in self.state.stored(_SLICES, namespace)
+            for each in self.state.stored(SLICES, namespace)
             if each["metadata"].get("labels", {}).get(_MANAGED_BY) == MANAGER
         ]
 

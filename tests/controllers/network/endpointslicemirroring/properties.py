@@ -16,16 +16,15 @@ from tests.controllers.network.endpointslicemirroring.workload import (
     NAMES,
     EndpointsUsers,
 )
-from tests.simulation.changes import only
+from tests.controllers.network.slices import SLICES, WRITES_OF_SLICES
 from tests.simulation.objects import controller_of
-from tests.simulation.properties import AllowedWrite, Properties, Write
+from tests.simulation.properties import Properties, Write
 from tests.simulation.world import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.managers import Manager
 
 
-_SLICES: Final = "endpointslices"
 _MANAGED: Final = "endpointslice.kubernetes.io/managed-by"
 
 
@@ -33,24 +32,12 @@ class MirroringProperties(Properties):
     """Slices have the addresses of hand-made Endpoints; others are not written."""
 
     controller = "endpointslice-mirroring-controller"
-    may_write = (
-        AllowedWrite(("create", "delete"), _SLICES),
-        AllowedWrite(
-            ("update",),
-            _SLICES,
-            only(
-                ("metadata", "labels"),
-                ("metadata", "annotations"),
-                ("endpoints",),
-                ("ports",),
-            ),
-        ),
-    )
+    may_write = WRITES_OF_SLICES
     workload = EndpointsUsers
 
     def after_write(self, write: Write) -> Iterator[str]:
         """Check that only mirrored slices are written, and that they have an owner."""
-        if write.controller != self.controller or write.target.plural != _SLICES:
+        if write.controller != self.controller or write.target.plural != SLICES:
             return
         if write.before is not None and _manager_of(write.before) != MANAGER:
             yield f"{write}: the slice is of {_manager_of(write.before)}"
@@ -61,7 +48,7 @@ class MirroringProperties(Properties):
         """Check all Endpoints, and that those that are not mirrored have no slice."""
         del managers
         slices = [
-            each for each in self.state.stored(_SLICES) if _manager_of(each) == MANAGER
+            each for each in self.state.stored(SLICES) if _manager_of(each) == MANAGER
         ]
         mirrored = []
         for endpoints in self.state.stored("endpoints"):
@@ -84,7 +71,7 @@ class MirroringProperties(Properties):
             endpoints = {"metadata": {"name": name, "namespace": NAMESPACE}}
             mine = (
                 each
-                for each in self.state.stored(_SLICES, NAMESPACE)
+                for each in self.state.stored(SLICES, NAMESPACE)
                 if is_mirror_of(each, endpoints)
             )
             found[name] = sorted(

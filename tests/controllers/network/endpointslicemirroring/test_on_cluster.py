@@ -24,9 +24,9 @@ from tests.controllers.network.backends import (
     add_service,
     delete,
     patch,
-    refusal,
     subset_json,
 )
+from tests.controllers.responses import refusal
 from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime

@@ -10,6 +10,7 @@ from tests.controllers.nodes.devicetainteviction.workload import (
     taint,
     untaint,
 )
+from tests.controllers.nodes.pods import remaining_pods
 from tests.simulation.environment import Environment, Scenario
 
 
@@ -20,12 +21,12 @@ async def device_breaks_while_no_manager_runs(environment: Environment) -> None:
     environment.manager.pause(60)
     taint(environment.world, "gpu-0")
     await asyncio.sleep(65)
-    assert _pods(environment) == ["ever", "minutes", "other"]
+    assert remaining_pods(environment) == ["ever", "minutes", "other"]
     environment.manager.crash()
     await asyncio.sleep(50)
-    assert _pods(environment) == ["ever", "minutes", "other"]
+    assert remaining_pods(environment) == ["ever", "minutes", "other"]
     await asyncio.sleep(10)
-    assert _pods(environment) == ["ever", "other"]
+    assert remaining_pods(environment) == ["ever", "other"]
 
 
 async def watch_of_slices_is_silent(environment: Environment) -> None:
@@ -40,7 +41,7 @@ async def watch_of_slices_is_silent(environment: Environment) -> None:
     environment.manager.connection.lagging["resourceslices"] = environment.now + 200
     untaint(environment.world, "gpu-0")
     await asyncio.sleep(300)
-    assert _pods(environment) == ["ever", "minutes", "other"]
+    assert remaining_pods(environment) == ["ever", "minutes", "other"]
 
 
 async def rule_taints_a_device(environment: Environment) -> None:
@@ -49,7 +50,7 @@ async def rule_taints_a_device(environment: Environment) -> None:
     await asyncio.sleep(10)
     rule(environment.world, "gpu-1")
     await asyncio.sleep(30)
-    assert _pods(environment) == ["ever", "minutes", "now"]
+    assert remaining_pods(environment) == ["ever", "minutes", "now"]
     found = environment.world.find("devicetaintrules", "", "gpu-1")
     assert found is not None
     (condition,) = found["status"]["conditions"]
@@ -65,14 +66,6 @@ def _create(environment: Environment) -> None:
     run(environment.world, "minutes", "gpu-0", 120)
     run(environment.world, "ever", "gpu-0", None)
     run(environment.world, "other", "gpu-1")
-
-
-def _pods(environment: Environment) -> list[str]:
-    return [
-        each["metadata"]["name"]
-        for each in environment.world.stored("pods", "default")
-        if not each["metadata"].get("deletionTimestamp")
-    ]
 
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (

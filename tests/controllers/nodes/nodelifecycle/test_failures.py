@@ -22,6 +22,7 @@ from tests.controllers.nodes.nodelifecycle.fixtures import (
     statuses,
     taints,
 )
+from tests.controllers.responses import refusal
 
 pytestmark = pytest.mark.looptime
 
@@ -60,12 +61,6 @@ class Fragile:
 
     async def close(self) -> None:
         await self._inner.close()
-
-
-def refusal(code: int, reason: str) -> Response:
-    """Return an answer of the API server that refuses a write."""
-    body = f'{{"kind":"Status","code":{code},"reason":"{reason}","message":"no"}}'
-    return Response(code, {}, body.encode())
 
 
 async def test_a_manager_that_reaches_no_api_server_kills_no_node(

@@ -6,6 +6,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from tests.controllers.nodes.pods import remaining_pods
 from tests.simulation.environment import Environment, Scenario
 
 _TAINT: Final[JSON] = {"key": "x", "effect": "NoExecute"}
@@ -23,7 +24,7 @@ async def watch_of_nodes_is_silent(environment: Environment) -> None:
     environment.manager.connection.lagging["nodes"] = environment.now + 120
     _taint(environment)
     await asyncio.sleep(300)
-    assert _pods(environment) == ["p"]
+    assert remaining_pods(environment) == ["p"]
 
 
 async def process_is_paused_while_the_taint_goes(environment: Environment) -> None:
@@ -36,7 +37,7 @@ async def process_is_paused_while_the_taint_goes(environment: Environment) -> No
     await asyncio.sleep(50)
     _taint(environment)
     await asyncio.sleep(300)
-    assert _pods(environment) == ["p"]
+    assert remaining_pods(environment) == ["p"]
 
 
 async def manager_restarts_while_pods_wait(environment: Environment) -> None:
@@ -45,12 +46,12 @@ async def manager_restarts_while_pods_wait(environment: Environment) -> None:
     await asyncio.sleep(100)  # the node has been found silent, and is left alone
     _taint(environment, _TAINT)
     await asyncio.sleep(20)
-    assert _pods(environment) == ["ever", "minute"]
+    assert remaining_pods(environment) == ["ever", "minute"]
     environment.manager.crash()
     await asyncio.sleep(39)
-    assert _pods(environment) == ["ever", "minute"]
+    assert remaining_pods(environment) == ["ever", "minute"]
     await asyncio.sleep(120)
-    assert _pods(environment) == ["ever"]
+    assert remaining_pods(environment) == ["ever"]
 
 
 def _create(environment: Environment, seconds: dict[str, int | None]) -> None:
@@ -80,14 +81,6 @@ def _taint(environment: Environment, *taints: JSON) -> None:
     environment.world.change(
         "nodes", node, lambda obj: obj["spec"].update(taints=list(taints))
     )
-
-
-def _pods(environment: Environment) -> list[str]:
-    return [
-        each["metadata"]["name"]
-        for each in environment.world.stored("pods", "default")
-        if not each["metadata"].get("deletionTimestamp")
-    ]
 
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (

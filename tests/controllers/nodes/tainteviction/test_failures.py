@@ -25,15 +25,10 @@ from tests.controllers.nodes.tainteviction.fixtures import (
     tolerate,
     tolerating,
 )
+from tests.controllers.responses import refusal
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
-
-
-def refusal(code: int, reason: str) -> Response:
-    """Return an answer of the API server that refuses a request."""
-    body = f'{{"kind":"Status","code":{code},"reason":"{reason}","message":"no"}}'
-    return Response(code, {}, body.encode())
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
