@@ -37,7 +37,7 @@ def init_node_lifecycle_controller(context: ControllerContext) -> Controller:
     monitor = NodeMonitor(context, period, grace, rates, writer, tainter)
     pods = PodMarker(context, monitor.is_unreachable)
     monitor.on_unreachable = pods.add
-    tainter.renews_lease = monitor.renews_lease
+    tainter.renews_lease = monitor.leases.renews_lease
     return WorkerGroup(
         NoScheduleTainter(context, writer).workers(),
         pods.workers(),

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from controller_manager.api.coordination.v1 import LEASE_RENEWALS
 from controller_manager.api.core.scheduling import Taint
 from controller_manager.api.core.v1 import NODES, Node, NodeMeta
 from controller_manager.client.errors import (
@@ -17,9 +16,9 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import NORMAL
 from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
 from controller_manager.controllers.nodes.nodelifecycle.handlers import (
-    NODE_LEASES,
     NodeHandlers,
 )
+from controller_manager.controllers.nodes.nodelifecycle.leases import LeaseReader
 from controller_manager.controllers.nodes.nodelifecycle.metrics import (
     NodeLifecycleMetrics,
 )
@@ -29,7 +28,6 @@ from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
 from controller_manager.controllers.nodes.nodelifecycle.node_health import (
     UNKNOWN,
     GracePeriods,
-    is_silent,
     observe,
     ready_status,
     unknown_conditions,
@@ -102,6 +100,7 @@ class NodeMonitor:
         self._queue = context.queue("node_lifecycle_controller_monitor")
         self._tracker = NodeTracker(grace)
         self._handlers = NodeHandlers(context, self._tracker)
+        self.leases = LeaseReader(context, self._tracker, grace)
         self._states: dict[str, ZoneState] = {}
         self._all_down = False
         self._checked_at: float | None = None
@@ -185,7 +184,7 @@ class NodeMonitor:
         """
         name, node = record.node.metadata.name, record.node
         began = self._clock.monotonic()
-        if await self._is_alive(record):
+        if await self.leases.is_alive(record):
             self._tracker.set_status(record, record.ready)
             return
         conditions = unknown_conditions(node, self._writer.timestamp())
@@ -197,48 +196,6 @@ class NodeMonitor:
         self._handlers.requeue(name)
         self.on_unreachable(name)
         self._metrics.node_seconds.observe(self._clock.monotonic() - began)
-
-    async def _is_alive(self, record: NodeRecord) -> bool:
-        """Tell whether a node has sent a heartbeat within its grace period."""
-        if record.dies_at(self._grace) < self._clock.monotonic():
-            await self._read_lease(record)
-        return record.dies_at(self._grace) >= self._clock.monotonic()
-
-    async def renews_lease(self, name: str) -> bool:
-        """Tell whether a node renews its lease, although its status is still Unknown.
-
-        Then its kubelet runs again, and will post the status soon. Upstream does not
-        check that.
-        """
-        record = self._tracker.get(name)
-        if record is None or not is_silent(record.node):
-            return False
-        if not self._is_heard(record):
-            await self._read_lease(record)
-        return self._is_heard(record)
-
-    def _is_heard(self, record: NodeRecord) -> bool:
-        """Tell whether this process saw a renewed lease within the grace period."""
-        heard = record.heard_at
-        now = self._clock.monotonic()
-        return heard is not None and now - heard <= self._grace.monitor
-
-    async def _read_lease(self, record: NodeRecord) -> None:
-        """Read the lease of a node from the API server.
-
-        A watch may be silent although the nodes send heartbeats. Upstream trusts its
-        cache. The watch may deliver the same renewal during the request, so callers
-        check afterwards whether the node is alive.
-        """
-        name = record.node.metadata.name
-        lease = await self._context.informers.read(LEASE_RENEWALS, NODE_LEASES, name)
-        if lease is None or lease.spec.renew_time in (None, record.renewed):
-            return
-        self._logger.warning(
-            "The API server has a renewed lease that the cache does not show", node=name
-        )
-        now = self._clock.monotonic()
-        self._tracker.renewed(name, lease.spec.renew_time, now)
 
     def _event(self, node: Node) -> None:
         name = node.metadata.name

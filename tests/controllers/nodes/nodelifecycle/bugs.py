@@ -9,7 +9,7 @@ from controller_manager.controllers.nodes.nodelifecycle import (
     monitor,
     no_schedule,
 )
-from controller_manager.controllers.nodes.nodelifecycle.monitor import NodeMonitor
+from controller_manager.controllers.nodes.nodelifecycle.leases import LeaseReader
 from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
     NoExecuteTainter,
 )
@@ -21,11 +21,11 @@ _DIES: Final = "node-dies-and-comes-back"
 _SILENT: Final = "watch-of-leases-is-silent"
 
 
-async def _trust_the_cache(_: NodeMonitor, __: object) -> None:
+async def _trust_the_cache(_: LeaseReader, __: object) -> None:
     """Read no lease from the API server."""
 
 
-async def _renews_no_lease(_: NodeMonitor, __: str) -> bool:
+async def _renews_no_lease(_: LeaseReader, __: str) -> bool:
     return False
 
 
@@ -37,11 +37,11 @@ def _silent_since_ever(
 
 BUGS: Final[Mapping[str, Bug]] = {
     "trust a silent watch of leases": Bug(
-        0, NodeMonitor, "_read_lease", _trust_the_cache, _SILENT
+        0, LeaseReader, "_read", _trust_the_cache, _SILENT
     ),
     "evict a node that is back": Bug(
         0,
-        NodeMonitor,
+        LeaseReader,
         "renews_lease",
         _renews_no_lease,
         "node-is-back-before-its-turn",
