@@ -1,257 +1,280 @@
-"""Decides what to do about one place (pure functions).
+"""Decides about the volumes of a node (pure functions).
 
 Upstream: reconcile of attachdetach/reconciler, Attach and Detach of
 pkg/volume/csi/csi_attacher.go, and the generators of operationexecutor. There a loop
-compares two large maps ten times a second. Here a change of a place has it decided.
+compares two large maps ten times a second. Here each change of a volume, pod, node or
+attachment leads to a decision about the node.
 """
 
-from enum import Enum, auto
+from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.core.v1 import AttachedVolume
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.storage.v1 import Attachment
-from controller_manager.controllers.storage.attachdetach.places import (
-    NOTHING,
-    Memory,
+from controller_manager.controllers.storage.attachdetach.actions import (
+    ForcedDetach,
+    NodeActions,
+    Operation,
+    VolumeAction,
+)
+from controller_manager.controllers.storage.attachdetach.options import Settings
+from controller_manager.controllers.storage.attachdetach.tracker import (
+    UNTRACKED,
+    TrackedVolume,
+)
+from controller_manager.controllers.storage.attachdetach.view import (
     NodeView,
-    Place,
+    NodeVolume,
 )
 
 MAX_WAIT_FOR_UNMOUNT: Final = 360.0
 """Seconds after which a volume is detached from an unhealthy node by force."""
 
-PATIENCE: Final = 120.0
+DRIVER_TIMEOUT: Final = 120.0
 """Seconds that a CSI driver may take to attach, or to detach."""
 
-GATHERING: Final = 0.1
-"""Seconds in which newly attached volumes are gathered for one write."""
+BATCH_PERIOD: Final = 0.1
+"""Seconds in which the newly attached volumes of a node wait for one common write."""
 
 _FIRST_DELAY: Final = 0.5
 _LONGEST_DELAY: Final = 122.0
 """Seconds between two attempts to attach: 0.5, 1, 2 … 64, 122."""
 
 
-class Do(Enum):
-    """What to do about the attachment of a place."""
+def decide_node(
+    view: NodeView,
+    tracked: Mapping[str, TrackedVolume],
+    now: float,
+    settings: Settings,
+) -> NodeActions:
+    """Decide about all volumes of a node, at a time of the monotonic clock.
 
-    NOTHING = auto()
-    CREATE = auto()
-    DELETE = auto()
-
-
-class Reason(Enum):
-    """Why a volume is detached without asking its node; a label of a metric."""
-
-    TIMEOUT = "timeout"
-    OUT_OF_SERVICE = "out-of-service"
-
-
-class Rules(Struct, frozen=True):
-    """What the flags say.
-
-    `verify_after`: after how many seconds a lost attachment is made again, `None` for
-    never. `forces`: whether volumes are detached by force after a time.
+    Volumes that are attached shortly one after the other are listed by one write. If
+    the list changes for another reason, they are listed at once.
     """
+    by_key = {
+        key: decide_volume(each, tracked.get(key, UNTRACKED), view, now, settings)
+        for key, each in view.volumes.items()
+    }
+    if view.node is None:
+        return NodeActions(by_key)
+    stay = tuple(
+        each
+        for each in view.listed
+        if each.name not in by_key or by_key[each.name].lists
+    )
+    waiting = {
+        key: each.list_by for key, each in by_key.items() if each.list_by is not None
+    }
+    lost = tuple(
+        key
+        for key, each in view.volumes.items()
+        if each.is_listed and each.volume is not None and not by_key[key].lists
+    )
+    is_shorter = len(stay) < len(view.listed)
+    if waiting and (is_shorter or min(waiting.values()) <= now):
+        added = tuple(AttachedVolume(name=key) for key in waiting)
+        return NodeActions(by_key, (*stay, *added), tuple(waiting), lost)
+    return NodeActions(by_key, stay if is_shorter else None, lost=lost)
 
-    verify_after: float | None = 60.0
-    forces: bool = True
 
-
-class Step(Struct, frozen=True, kw_only=True):
-    """What to do about a place.
-
-    - `memory`: what to remember of it, `NOTHING` to forget it.
-    - `lists`: whether the node's status should list it.
-    - `joins_at`: if it is not listed yet, when it should be, at the latest.
-    - `forced`: why the node is not asked whether it uses the volume.
-    - `failure`: why the attempt to attach it has failed.
-    - `is_refused`: users are to be told that another node has it.
-    - `requeue_at`: when to decide again, if nothing changes.
-    """
-
-    memory: Memory = NOTHING
-    lists: bool = False
-    joins_at: float | None = None
-    do: Do = Do.NOTHING
-    forced: Reason | None = None
-    failure: str = ""
-    is_refused: bool = False
-    requeue_at: float | None = None
-
-
-def decide(
-    place: Place, memory: Memory, view: NodeView, now: float, rules: Rules
-) -> Step:
-    """Return what to do about a place of a node, at a time of the monotonic clock."""
-    if place.volume is None:
-        return _detach(place, memory, view, now, rules)
-    memory = replace(memory, detaching_since=None)
-    if not place.attachment_name:
-        return _list(place, memory, now)
-    attachment = place.attachment
+def decide_volume(
+    node_volume: NodeVolume,
+    tracked: TrackedVolume,
+    view: NodeView,
+    now: float,
+    settings: Settings,
+) -> VolumeAction:
+    """Decide about one volume of a node, at a time of the monotonic clock."""
+    if node_volume.volume is None:
+        return _detach(node_volume, tracked, view, now, settings)
+    tracked = replace(tracked, detaching_since=None)
+    if not node_volume.attachment_name:
+        return _list(node_volume, tracked, now)
+    attachment = node_volume.attachment
     if attachment is not None and attachment.status.attached:
-        if place.is_listed:
-            return Step(memory=_settled(memory, attachment.metadata.uid), lists=True)
-        if not _is_going(attachment, memory):
-            return _join(memory, now)
-    if place.is_listed and not _is_lost(memory, now, rules):
-        return _trust(memory, now, rules)
-    return _attach(place, memory, now)
+        if node_volume.is_listed:
+            return VolumeAction(
+                tracked=_settled(tracked, attachment.metadata.uid), lists=True
+            )
+        if not _is_being_deleted(attachment, tracked):
+            return _list_soon(tracked, now)
+    if node_volume.is_listed and not _is_lost(tracked, now, settings):
+        return _trust_list(tracked, now, settings)
+    return _attach(node_volume, tracked, now)
 
 
-def failed(memory: Memory, now: float) -> Memory:
-    """Return the memory of a place after an attempt to attach it has failed."""
-    delay = min(_FIRST_DELAY * 2.0 ** min(memory.failures, 64), _LONGEST_DELAY)
+def failed(tracked: TrackedVolume, now: float) -> TrackedVolume:
+    """Return the tracked data of a volume after an attempt to attach it has failed."""
+    delay = min(_FIRST_DELAY * 2.0 ** min(tracked.failures, 64), _LONGEST_DELAY)
     return replace(
-        memory,
-        failures=memory.failures + 1,
+        tracked,
+        failures=tracked.failures + 1,
         not_before=now + delay,
         trying_since=now + delay,
         attached_since=None,
     )
 
 
-def listed(memory: Memory, uid: str) -> Memory:
-    """Return the memory of a place that the node's status has just begun to list."""
-    return replace(_settled(memory, uid), announced=uid)
+def listed(tracked: TrackedVolume, uid: str) -> TrackedVolume:
+    """Return the tracked data of a volume that the status has just begun to list."""
+    return replace(_settled(tracked, uid), announced=uid)
 
 
-def _settled(memory: Memory, uid: str) -> Memory:
-    """Return the memory of a place where all is well."""
-    return Memory(
-        announced=memory.announced if memory.announced == uid else "",
-        refusal_reported=memory.refusal_reported,
+def _settled(tracked: TrackedVolume, uid: str) -> TrackedVolume:
+    """Return the tracked data of a volume that is attached and listed."""
+    return TrackedVolume(
+        announced=tracked.announced if tracked.announced == uid else "",
+        multi_attach_reported=tracked.multi_attach_reported,
     )
 
 
-def _is_lost(memory: Memory, now: float, rules: Rules) -> bool:
-    since, after = memory.lost_since, rules.verify_after
+def _is_lost(tracked: TrackedVolume, now: float, settings: Settings) -> bool:
+    since, after = tracked.lost_since, settings.verify_after
     return after is not None and since is not None and now >= since + after
 
 
-def _trust(memory: Memory, now: float, rules: Rules) -> Step:
-    """Believe for a while that a listed volume is attached.
+def _trust_list(tracked: TrackedVolume, now: float, settings: Settings) -> VolumeAction:
+    """Treat a listed volume as attached, until its attachment is lost for too long.
 
-    Of two caches one may lag. Upstream looks once in each period of its flag.
+    One of the two caches may lag. Upstream compares once in each period of its flag.
     """
-    since = now if memory.lost_since is None else memory.lost_since
-    after = rules.verify_after
-    return Step(
-        memory=replace(memory, lost_since=since),
+    since = now if tracked.lost_since is None else tracked.lost_since
+    after = settings.verify_after
+    return VolumeAction(
+        tracked=replace(tracked, lost_since=since),
         lists=True,
         requeue_at=None if after is None else since + after,
     )
 
 
-def _join(memory: Memory, now: float) -> Step:
-    """Have the node's status list a volume that is attached."""
-    since = now if memory.attached_since is None else memory.attached_since
-    return Step(
-        memory=replace(memory, attached_since=since, lost_since=None),
-        joins_at=since + GATHERING,
-        requeue_at=since + GATHERING,
+def _list_soon(tracked: TrackedVolume, now: float) -> VolumeAction:
+    """Wait a moment for other volumes, then list an attached volume in the status."""
+    since = now if tracked.attached_since is None else tracked.attached_since
+    return VolumeAction(
+        tracked=replace(tracked, attached_since=since, lost_since=None),
+        list_by=since + BATCH_PERIOD,
+        requeue_at=since + BATCH_PERIOD,
     )
 
 
-def _list(place: Place, memory: Memory, now: float) -> Step:
-    """Attach a volume without a driver: it is enough that the node's status lists it.
+def _list(node_volume: NodeVolume, tracked: TrackedVolume, now: float) -> VolumeAction:
+    """Attach a volume without a driver: the node's status only has to list it.
 
     Upstream: the attachers of iSCSI and Fibre Channel do nothing.
     """
-    if place.is_listed:
-        return Step(memory=_settled(memory, place.key), lists=True)
-    if place.block is not None:
-        return _refuse(place, memory)
-    return _join(memory, now)
+    if node_volume.is_listed:
+        return VolumeAction(tracked=_settled(tracked, node_volume.key), lists=True)
+    if node_volume.multi_attach is not None:
+        return _refuse(node_volume, tracked)
+    return _list_soon(tracked, now)
 
 
-def _attach(place: Place, memory: Memory, now: float) -> Step:
-    """Create an attachment, or wait for what its driver says."""
-    memory = replace(memory, attached_since=None)
-    attachment = place.attachment
+def _attach(
+    node_volume: NodeVolume, tracked: TrackedVolume, now: float
+) -> VolumeAction:
+    """Create an attachment, or wait for the driver that attaches the volume."""
+    tracked = replace(tracked, attached_since=None)
+    attachment = node_volume.attachment
     if attachment is None:
-        if memory.deleted:
-            memory = replace(memory, deleted="", not_before=0.0)
-        if now < memory.not_before:
-            return Step(memory=memory, requeue_at=memory.not_before)
-        if place.block is not None:
-            return _refuse(place, memory)
-        return Step(memory=replace(memory, trying_since=now), do=Do.CREATE)
-    if _is_going(attachment, memory):
-        # What somebody else has deleted is reported at once; then it is known.
-        is_known = memory.deleted == attachment.metadata.uid
-        patience = PATIENCE if is_known else 0.0
-        step = _wait(memory, now, patience, "volume attachment is being deleted")
-        known = replace(step.memory, deleted=attachment.metadata.uid)
-        return replace(step, memory=known)
+        if tracked.deleted:
+            tracked = replace(tracked, deleted="", not_before=0.0)
+        if now < tracked.not_before:
+            return VolumeAction(tracked=tracked, requeue_at=tracked.not_before)
+        if node_volume.multi_attach is not None:
+            return _refuse(node_volume, tracked)
+        return VolumeAction(
+            tracked=replace(tracked, trying_since=now), operation=Operation.CREATE
+        )
+    if _is_being_deleted(attachment, tracked):
+        # If another program has deleted the attachment, users are told at once.
+        is_known = tracked.deleted == attachment.metadata.uid
+        timeout = DRIVER_TIMEOUT if is_known else 0.0
+        action = _wait(tracked, now, timeout, "volume attachment is being deleted")
+        known = replace(action.tracked, deleted=attachment.metadata.uid)
+        return replace(action, tracked=known)
     if (error := attachment.status.attach_error) is not None:
-        return _wait(memory, now, 0.0, error.message)
-    csi = place.volume.csi if place.volume is not None else None
+        return _wait(tracked, now, 0.0, error.message)
+    csi = node_volume.volume.csi if node_volume.volume is not None else None
     driver, handle = (csi.driver, csi.handle) if csi is not None else ("", "")
     waiting = (
         f"timed out waiting for external-attacher of {driver} CSI driver "
         f"to attach volume {handle}"
     )
-    return _wait(memory, now, PATIENCE, waiting)
+    return _wait(tracked, now, DRIVER_TIMEOUT, waiting)
 
 
-def _wait(memory: Memory, now: float, patience: float, failure: str) -> Step:
-    """Wait for a driver; report a failure at the end of each attempt."""
-    since = now if memory.trying_since is None else memory.trying_since
-    if now < since + patience:
-        waiting = replace(memory, trying_since=since)
-        return Step(memory=waiting, requeue_at=since + patience)
-    after = failed(memory, now)
-    return Step(memory=after, failure=failure, requeue_at=after.not_before + patience)
+def _wait(
+    tracked: TrackedVolume, now: float, timeout: float, failure: str
+) -> VolumeAction:
+    """Wait for a driver; report a failure when the timeout of an attempt is over."""
+    since = now if tracked.trying_since is None else tracked.trying_since
+    if now < since + timeout:
+        waiting = replace(tracked, trying_since=since)
+        return VolumeAction(tracked=waiting, requeue_at=since + timeout)
+    after = failed(tracked, now)
+    return VolumeAction(
+        tracked=after, failure=failure, requeue_at=after.not_before + timeout
+    )
 
 
-def _refuse(place: Place, memory: Memory) -> Step:
+def _refuse(node_volume: NodeVolume, tracked: TrackedVolume) -> VolumeAction:
     """Leave an exclusive volume to the node that has it; tell users once."""
-    block = place.block
-    if block is None or not block.stays or memory.refusal_reported:
-        return Step(memory=memory)
-    return Step(memory=replace(memory, refusal_reported=True), is_refused=True)
+    multi_attach = node_volume.multi_attach
+    if multi_attach is None or not multi_attach.stays or tracked.multi_attach_reported:
+        return VolumeAction(tracked=tracked)
+    return VolumeAction(
+        tracked=replace(tracked, multi_attach_reported=True), reports_multi_attach=True
+    )
 
 
 def _detach(
-    place: Place, memory: Memory, view: NodeView, now: float, rules: Rules
-) -> Step:
+    node_volume: NodeVolume,
+    tracked: TrackedVolume,
+    view: NodeView,
+    now: float,
+    settings: Settings,
+) -> VolumeAction:
     """Detach a volume as soon as its node does not use it, or by force."""
-    if place.is_kept:
-        kept = Memory(announced=memory.announced)
-        return Step(memory=kept, lists=place.is_listed)
-    since = now if memory.detaching_since is None else memory.detaching_since
-    memory = Memory(detaching_since=since, deleted=memory.deleted)
-    has_expired = rules.forces and now >= since + MAX_WAIT_FOR_UNMOUNT
+    if node_volume.is_kept:
+        kept = TrackedVolume(announced=tracked.announced)
+        return VolumeAction(tracked=kept, lists=node_volume.is_listed)
+    since = now if tracked.detaching_since is None else tracked.detaching_since
+    tracked = TrackedVolume(detaching_since=since, deleted=tracked.deleted)
+    has_expired = settings.forces and now >= since + MAX_WAIT_FOR_UNMOUNT
     may_force = view.is_out_of_service or (has_expired and not view.is_ready)
-    if place.in_use and not may_force:
-        waits = rules.forces and not has_expired
+    if node_volume.in_use and not may_force:
+        waits = settings.forces and not has_expired
         again = since + MAX_WAIT_FOR_UNMOUNT if waits else None
-        return Step(memory=memory, lists=place.is_listed, requeue_at=again)
-    forced: Reason | None = None
+        return VolumeAction(
+            tracked=tracked, lists=node_volume.is_listed, requeue_at=again
+        )
+    forced: ForcedDetach | None = None
     if has_expired and not view.is_ready:
-        forced = Reason.TIMEOUT
+        forced = ForcedDetach.TIMEOUT
     elif view.is_out_of_service:
-        forced = Reason.OUT_OF_SERVICE
-    do = Do.DELETE if _is_to_be_deleted(place, memory) else Do.NOTHING
-    return Step(memory=memory, do=do, forced=forced)
+        forced = ForcedDetach.OUT_OF_SERVICE
+    operation = (
+        Operation.DELETE if _must_delete(node_volume, tracked) else Operation.NONE
+    )
+    return VolumeAction(tracked=tracked, operation=operation, forced=forced)
 
 
-def _is_to_be_deleted(place: Place, memory: Memory) -> bool:
-    """Tell whether the attachment of a place is to be deleted now.
+def _must_delete(node_volume: NodeVolume, tracked: TrackedVolume) -> bool:
+    """Tell whether to delete the attachment of a volume now.
 
-    One that the cache does not show may exist if the node lists the volume.
+    If the node lists the volume, an attachment may exist that the cache does not show.
     """
-    if not place.attachment_name:
+    if not node_volume.attachment_name:
         return False
-    if place.attachment is None:
-        return place.is_listed or place.is_pending
-    return not _is_going(place.attachment, memory)
+    if node_volume.attachment is None:
+        return node_volume.is_listed or node_volume.is_pending
+    return not _is_being_deleted(node_volume.attachment, tracked)
 
 
-def _is_going(attachment: Attachment, memory: Memory) -> bool:
-    """Tell whether an attachment is being deleted; the cache may not show it yet."""
-    return is_deleting(attachment) or memory.deleted == attachment.metadata.uid
+def _is_being_deleted(attachment: Attachment, tracked: TrackedVolume) -> bool:
+    """Tell whether an attachment is being deleted; the cache may not show that yet."""
+    return is_deleting(attachment) or tracked.deleted == attachment.metadata.uid

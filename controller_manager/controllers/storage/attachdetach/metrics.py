@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_manager.controllers.storage.attachdetach.decide import Reason
+from controller_manager.controllers.storage.attachdetach.actions import ForcedDetach
 from controller_manager.controllers.storage.attachdetach.names import plugin_name
-from controller_manager.controllers.storage.attachdetach.places import NodeView
+from controller_manager.controllers.storage.attachdetach.view import NodeView
 
 _FORCED: Final = "attach_detach_controller_attachdetach_controller_forced_detaches"
 _TOTAL: Final = "attachdetach_controller_total_volumes"
@@ -22,7 +22,7 @@ _ACTUAL: Final = "actual_state_of_world"
 
 
 class _Counts(Struct, frozen=True):
-    """The volumes of one node by plugin: wanted there, attached there, of its pods."""
+    """The volumes of one node by plugin: needed, attached, and used by its pods."""
 
     desired: Counter[str]
     actual: Counter[str]
@@ -30,41 +30,48 @@ class _Counts(Struct, frozen=True):
 
 
 class AttachDetachMetrics(Collector):
-    """The volumes that there are, and how many were detached by force.
+    """Counts volumes, and the volumes that were detached by force.
 
-    Upstream counts all volumes in each scrape. Here each sync counts those of its node.
+    Upstream counts all volumes in each scrape. Here each sync counts the volumes of
+    its node.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collector."""
-        self._forced: Counter[str] = Counter({each.value: 0 for each in Reason})
+        self._forced: Counter[str] = Counter({each.value: 0 for each in ForcedDetach})
         self._nodes: dict[str, _Counts] = {}
         registry.register(self)
 
     def __len__(self) -> int:
-        """Return how many nodes have volumes."""
+        """Return the number of nodes with volumes."""
         return len(self._nodes)
 
-    def forced(self, reason: Reason) -> None:
+    def forced(self, reason: ForcedDetach) -> None:
         """Count a volume that was detached by force."""
         self._forced[reason.value] += 1
 
-    def saw(self, view: NodeView) -> None:
-        """Count the volumes of a node, as they are now."""
+    def count(self, view: NodeView) -> None:
+        """Replace the counts of a node by those of this view."""
         desired: Counter[str] = Counter()
         actual: Counter[str] = Counter()
-        for place in view.places.values():
-            plugin = plugin_name(place.unique_name) if place.unique_name else "N/A"
-            desired[plugin] += place.volume is not None
-            actual[plugin] += place.attachment is not None or place.is_listed
+        for node_volume in view.volumes.values():
+            plugin = (
+                plugin_name(node_volume.unique_name)
+                if node_volume.unique_name
+                else "N/A"
+            )
+            desired[plugin] += node_volume.volume is not None
+            actual[plugin] += (
+                node_volume.attachment is not None or node_volume.is_listed
+            )
         in_use = Counter(plugin_name(each) for each in view.used_by_pods)
-        if view.places or in_use:
+        if view.volumes or in_use:
             self._nodes[view.name] = _Counts(+desired, +actual, in_use)
         else:
             self._nodes.pop(view.name, None)
 
     def describe(self) -> Iterable[Metric]:
-        """Name the metrics, without counting anything."""
+        """Return the metrics without samples."""
         return self._families()
 
     def collect(self) -> Iterable[Metric]:

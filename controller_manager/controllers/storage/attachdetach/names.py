@@ -14,15 +14,15 @@ _OURS: Final = re.compile(r"csi-[0-9a-f]{64}")
 def csi_name(driver: str, handle: str) -> str:
     """Return the unique name of a volume of a CSI driver.
 
-    It stands in the status of nodes. Upstream: GetUniqueVolumeName.
+    The status of nodes has this name. Upstream: GetUniqueVolumeName.
     """
     return f"{_CSI}/{driver}^{handle}"
 
 
 def plugin_name(unique_name: str) -> str:
-    """Return the name of a volume's plugin, with the driver if it is one of CSI.
+    """Return the name of a volume's plugin, with the driver of a CSI volume.
 
-    It is a label of metrics. Upstream: GetFullQualifiedPluginNameForVolume.
+    This name is a label of metrics. Upstream: GetFullQualifiedPluginNameForVolume.
     """
     plugin, _, rest = unique_name.removeprefix("kubernetes.io/").partition("/")
     driver, found, _ = rest.partition("^")
@@ -38,7 +38,8 @@ def is_known(unique_name: str) -> bool:
 def attachment_name(unique_name: str, node: str) -> str:
     """Return the name of the attachment of a volume to a node.
 
-    Empty for a volume that no CSI driver attaches. Upstream: getAttachmentName.
+    The name is empty for a volume that no CSI driver attaches. Upstream:
+    getAttachmentName.
     """
     driver, found, handle = unique_name.removeprefix(f"{_CSI}/").partition("^")
     if not found or not unique_name.startswith(f"{_CSI}/"):
@@ -48,7 +49,7 @@ def attachment_name(unique_name: str, node: str) -> str:
 
 
 def is_attachment_name(name: str) -> bool:
-    """Tell whether a name looks like one that `attachment_name` returned."""
+    """Tell whether a name has the form of the names that `attachment_name` returns."""
     return _OURS.fullmatch(name) is not None
 
 
@@ -60,7 +61,7 @@ def iscsi_name(portal: str, iqn: str, lun: int) -> str:
 def fc_name(
     wwns: tuple[str, ...] | None, lun: int | None, wwids: tuple[str, ...] | None
 ) -> str:
-    """Return the unique name of a disk behind Fibre Channel, "" if nothing names it."""
+    """Return the unique name of a disk behind Fibre Channel, "" without identifiers."""
     if wwns and lun is not None:
         return f"{_FC}/[{' '.join(wwns)}]:{lun}"
     return f"{_FC}/[{' '.join(wwids)}]" if wwids else ""

@@ -1,4 +1,6 @@
-"""The flags of the attach-detach controller."""
+"""The flags of the attach-detach controller, and the settings for its decisions."""
+
+from msgspec import Struct
 
 from controller_manager.options.checks import at_least_a_second
 from controller_manager.options.controller_options import ControllerOptions, option
@@ -6,15 +8,15 @@ from controller_manager.options.flag import Flag
 
 
 class AttachDetachOptions(ControllerOptions):
-    """When attachments that were lost are made again, and whether force is used."""
+    """The flags about lost attachments and about detaching by force."""
 
     reconcile_sync_period: float = option(
         Flag(
             "attach-detach-reconcile-sync-period",
             "duration",
             "1m0s",
-            "How long a volume that a node lists as attached, and whose attachment is "
-            "lost, is trusted before it is attached again.",
+            "Time until a volume that a node lists as attached, and whose attachment "
+            "is lost, is attached again.",
             "AttachDetachController.ReconcilerSyncLoopPeriod",
             check=at_least_a_second,
         )
@@ -37,3 +39,24 @@ class AttachDetachOptions(ControllerOptions):
             "AttachDetachController.disableForceDetachOnTimeout",
         )
     )
+
+    @property
+    def settings(self) -> "Settings":
+        """The settings for decisions."""
+        verifies = not self.disable_reconcile_sync
+        return Settings(
+            verify_after=self.reconcile_sync_period if verifies else None,
+            forces=not self.disable_force_detach,
+        )
+
+
+class Settings(Struct, frozen=True):
+    """The settings for decisions.
+
+    - `verify_after`: the seconds after which a lost attachment is made again, `None`
+      for never.
+    - `forces`: volumes are detached by force after a time.
+    """
+
+    verify_after: float | None = 60.0
+    forces: bool = True

@@ -12,14 +12,20 @@ from controller_manager.api.storage.v1 import (
     Attachment,
     CSIDriver,
 )
+from controller_manager.controllers.storage.attachdetach.actions import (
+    SHORTEST_DELAY,
+    NodeActions,
+    Operation,
+)
 from controller_manager.controllers.storage.attachdetach.apply import Applier
-from controller_manager.controllers.storage.attachdetach.decide import Do, Rules
-from controller_manager.controllers.storage.attachdetach.holds import Holds
-from controller_manager.controllers.storage.attachdetach.memories import Memories
+from controller_manager.controllers.storage.attachdetach.decide import decide_node
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
-from controller_manager.controllers.storage.attachdetach.node_state import (
+from controller_manager.controllers.storage.attachdetach.multi_attach import (
+    MultiAttachWaiters,
+)
+from controller_manager.controllers.storage.attachdetach.nodes import (
     is_managed,
     is_out_of_service,
     is_ready,
@@ -28,14 +34,15 @@ from controller_manager.controllers.storage.attachdetach.node_state import (
 from controller_manager.controllers.storage.attachdetach.options import (
     AttachDetachOptions,
 )
-from controller_manager.controllers.storage.attachdetach.places import NodeView
-from controller_manager.controllers.storage.attachdetach.plan import SOON, Plan, plan
-from controller_manager.controllers.storage.attachdetach.view import Views
+from controller_manager.controllers.storage.attachdetach.tracker import (
+    PendingAttachments,
+    Tracker,
+)
+from controller_manager.controllers.storage.attachdetach.view import NodeView, NodeViews
 from controller_manager.controllers.storage.attachdetach.volumes import (
     Volumes,
     is_ended,
 )
-from controller_manager.controllers.storage.attachdetach.waits import Waits
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Done, Outcome
@@ -46,7 +53,7 @@ _WORKERS = 10
 
 
 def _matters(old: Node, new: Node) -> bool:
-    """Tell whether a change of a node concerns its volumes; heartbeats do not."""
+    """Tell whether a change of a node concerns its volumes; a heartbeat does not."""
     before, after = old.status, new.status
     return (
         before.volumes_in_use != after.volumes_in_use
@@ -64,10 +71,10 @@ def _node_of(pod: Pod) -> Iterable[str]:
 
 
 class AttachDetachReconciler(Reconciler[Node]):
-    """Brings the attachments of one node at a time in line with its pods.
+    """Attaches the volumes that the pods of a node need, and detaches the others.
 
-    Which volumes are to be attached, and which are, is read from the caches in each
-    sync; only times are remembered. After a restart everything is found again.
+    Each sync reads the desired and the actual state of one node from the caches. The
+    process keeps little more than times. A new process reads the same state again.
     """
 
     queue_name = "attachdetach"
@@ -98,22 +105,17 @@ class AttachDetachReconciler(Reconciler[Node]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch what the views read."""
+        """Take the context; watch the objects that the views read."""
         super().__init__(context)
-        options = context.config.of(AttachDetachOptions)
-        verifies = not options.disable_reconcile_sync
-        self._rules = Rules(
-            verify_after=options.reconcile_sync_period if verifies else None,
-            forces=not options.disable_force_detach,
-        )
+        self._settings = context.config.of(AttachDetachOptions).settings
         self._volumes = Volumes(context)
-        self._holds = Holds()
-        self._views = Views(context, self._volumes, self._holds)
-        self._memories = Memories()
-        self._applier = Applier(context, self._memories, self._holds)
+        self._pending = PendingAttachments()
+        self._views = NodeViews(context, self._volumes, self._pending)
+        self._tracker = Tracker()
+        self._applier = Applier(context, self._tracker, self._pending)
         self._metrics = context.metrics.of(AttachDetachMetrics)
         self._last_in_use: dict[str, frozenset[str]] = {}
-        self._waits = Waits()
+        self._waiters = MultiAttachWaiters()
         context.informers.informer(PODS).add_handler(
             Handler(on_update=self._pod_changed)
         )
@@ -133,26 +135,26 @@ class AttachDetachReconciler(Reconciler[Node]):
         )
 
     def enqueue_all(self) -> Iterator[None]:
-        """Add the keys of all nodes, and of those that are gone and have volumes."""
+        """Add the keys of all nodes, and of deleted nodes that have attachments."""
         yield from super().enqueue_all()
-        for attachment in self._views.attachments.all():
+        for attachment in self._views.actual.attachments.all():
             self.queue.add(attachment.spec.node_name)
             yield
 
     def deleted(self, obj: Node) -> None:
-        """Remember what the node used: it may still be running."""
+        """Keep the names of the volumes that the node used: it may still be running."""
         name = obj.metadata.name
-        if self._views.has_attachments(name):
+        if self._views.actual.has_attachments(name):
             self._last_in_use[name] = frozenset(obj.status.volumes_in_use or ())
 
     def starting(self) -> None:
-        """Forget the nodes that lost their attachments before this process led."""
+        """Drop the nodes that lost their attachments before this process led."""
         for name in list(self._last_in_use):
-            if not self._views.has_attachments(name):
+            if not self._views.actual.has_attachments(name):
                 del self._last_in_use[name]
 
     async def reconcile(self, node: Node) -> Outcome:
-        """Attach the volumes that pods want on the node, detach the others."""
+        """Attach the volumes that pods need on the node; detach the others."""
         self._last_in_use.pop(node.metadata.name, None)
         return await self._sync_node(node.metadata.name)
 
@@ -161,42 +163,52 @@ class AttachDetachReconciler(Reconciler[Node]):
         return await self._sync_node(key)
 
     async def _sync_node(self, name: str) -> Outcome:
-        """Decide on what the caches show now, and carry it out."""
+        """Decide about the volumes of a node, and carry out the actions."""
         view = self._views.of(name, self._last_in_use.get(name))
-        self._metrics.saw(view)
+        self._metrics.count(view)
         now = self.clock.monotonic()
-        decided = plan(view, self._memories.of(name), now, self._rules)
-        self._hold(view, decided)
-        self._memories.decided(name, decided)
-        self._waits.update(view)
-        if view.node is None and not view.places:
+        actions = decide_node(view, self._tracker.of(name), now, self._settings)
+        self._update_pending(view, actions)
+        tracked = {key: each.tracked for key, each in actions.by_key.items()}
+        self._tracker.replace_all(name, tracked)
+        self._waiters.update(view)
+        if view.node is None and not view.volumes:
             self._last_in_use.pop(name, None)
-        for waiting in self._waits.to_wake(view):
+        for waiting in self._waiters.to_sync(view):
             self.queue.add(waiting)
-        await self._applier.apply(view, decided)
-        return Done(self._requeue_after(decided, name))
+        await self._applier.apply(view, actions)
+        return Done(self._requeue_after(actions, name))
 
-    def _hold(self, view: NodeView, decided: Plan) -> None:
-        """Take and end holds, before anything is awaited."""
-        for unique in self._holds.of(view.name):
-            place = view.places[unique]
-            is_shown = place.attachment is not None or place.is_listed
-            if is_shown or (place.volume is None and not place.attachment_name):
-                self._holds.release(unique, view.name)
-        created = (place.key for place, _ in decided.to_do(view, Do.CREATE))
-        for key in (*created, *decided.joining):
-            place = view.places[key]
-            volume = place.volume
-            if volume is not None and volume.exclusive and place.attachment is None:
-                self._holds.take(key, view.name)
+    def _update_pending(self, view: NodeView, actions: NodeActions) -> None:
+        """Update the pending attachments, before the sync awaits a request."""
+        for unique in self._pending.volumes_of(view.name):
+            node_volume = view.volumes[unique]
+            is_shown = node_volume.attachment is not None or node_volume.is_listed
+            if is_shown or (
+                node_volume.volume is None and not node_volume.attachment_name
+            ):
+                self._pending.remove(unique, view.name)
+        created = (
+            node_volume.key
+            for node_volume, _ in actions.with_operation(view, Operation.CREATE)
+        )
+        for key in (*created, *actions.added):
+            node_volume = view.volumes[key]
+            volume = node_volume.volume
+            if (
+                volume is not None
+                and volume.exclusive
+                and node_volume.attachment is None
+            ):
+                self._pending.add(key, view.name)
 
-    def _requeue_after(self, decided: Plan, name: str) -> float | None:
+    def _requeue_after(self, actions: NodeActions, name: str) -> float | None:
         """Return in how many seconds to sync the node again, if nothing changes."""
         now = self.clock.monotonic()
-        times = [decided.requeue_after(now)]
+        times = [actions.requeue_after(now)]
         times += [
-            max(each.not_before - now, SOON)
-            for each in self._memories.of(name).values()
+            max(each.not_before - now, SHORTEST_DELAY)
+            for each in self._tracker.of(name).values()
             if each.not_before > now
         ]
         return min((each for each in times if each is not None), default=None)

@@ -1,4 +1,4 @@
-"""Which volumes of a pod are to be attached (CreateVolumeSpec of upstream)."""
+"""The attachable volumes of a pod (CreateVolumeSpec of upstream)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -36,8 +36,9 @@ class Volume(Struct, frozen=True):
     """A volume that can be attached.
 
     `name` appears in events. `persistent_volume` is empty for a volume that a pod
-    defines itself. `csi` is `None` for a volume that no driver attaches: its node's
-    status lists it at once. An `exclusive` volume is attached to one node at a time.
+    defines itself. `csi` is `None` for a volume that no driver attaches: the node's
+    status lists such a volume at once. An `exclusive` volume is attached to one node
+    at a time.
     """
 
     unique_name: str
@@ -48,9 +49,10 @@ class Volume(Struct, frozen=True):
 
 
 class Unresolved(Struct, frozen=True):
-    """A volume of a pod that the caches do not show: its claim, and who it is bound to.
+    """A volume of a pod that the caches do not show yet.
 
-    Nothing that may be this volume is detached.
+    `claim` is the key of its claim, and `persistent_volume` the volume that the claim
+    is bound to. A volume that may be this one is not detached.
     """
 
     claim: str
@@ -63,15 +65,15 @@ Found = Volume | Unresolved
 def is_exclusive(modes: Iterable[str]) -> bool:
     """Tell whether a volume with these access modes may have one node only.
 
-    Without access modes nobody knows; the driver will refuse. Upstream:
-    IsMultiAttachAllowed.
+    A volume without access modes is not exclusive: its driver refuses a second node if
+    it has to. Upstream: IsMultiAttachAllowed.
     """
     given = tuple(modes)
     return bool(given) and READ_WRITE_MANY not in given and READ_ONLY_MANY not in given
 
 
 def is_ended(pod: Pod) -> bool:
-    """Tell whether nothing of a pod runs any more, as its kubelet says.
+    """Tell whether all containers of a pod have ended, as its kubelet reports.
 
     Upstream: IsPodTerminated.
     """
@@ -84,7 +86,7 @@ def is_ended(pod: Pod) -> bool:
 
 
 def volume_of(volume: PersistentVolume) -> Volume | None:
-    """Return a persistent volume if it can be attached, `None` for another."""
+    """Return the attachable volume of a persistent volume, `None` if there is none."""
     spec, name = volume.spec, volume.metadata.name
     exclusive = is_exclusive(spec.access_modes or ())
     if spec.iscsi is not None or spec.fc is not None:
@@ -101,7 +103,7 @@ def volume_of(volume: PersistentVolume) -> Volume | None:
 
 
 def inline_volume_of(pod: Pod, volume: PodVolume) -> Volume | None:
-    """Return a volume that a pod defines itself if it can be attached, or `None`."""
+    """Return a volume that a pod defines itself, `None` if it is not attachable."""
     if unique := _disk_name(volume.iscsi, volume.fc):
         return Volume(unique, volume.name, exclusive=False)
     try:
@@ -136,7 +138,7 @@ def _is_same_volume(old: PersistentVolume, new: PersistentVolume) -> bool:
 
 
 BY_UNIQUE_NAME: Final = Index("attachable", _unique_name, _is_same_volume)
-"""Persistent volumes by the unique name of the volume that they stand for."""
+"""Persistent volumes by the unique name of the volume."""
 
 
 class Volumes:
@@ -182,7 +184,7 @@ class Volumes:
         return volume_of(found)
 
     def _needs_attachment(self, volume: Volume) -> bool:
-        """Tell whether the driver of a volume attaches; one that is not known does."""
+        """Tell whether the driver of a volume attaches; an unknown driver does."""
         if volume.csi is None:
             return True
         driver = self._drivers.by_key(volume.csi.driver)

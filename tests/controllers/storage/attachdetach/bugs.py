@@ -9,96 +9,117 @@ from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.storage.attachdetach import (
     apply,
     decide,
-    plan,
     reconciler,
     volumes,
 )
-from controller_manager.controllers.storage.attachdetach.apply import Applier
-from controller_manager.controllers.storage.attachdetach.decide import Rules, Step
-from controller_manager.controllers.storage.attachdetach.holds import Holds
-from controller_manager.controllers.storage.attachdetach.places import (
-    Memory,
-    NodeView,
-    Place,
+from controller_manager.controllers.storage.attachdetach.actions import (
+    ForcedDetach,
+    NodeActions,
+    VolumeAction,
 )
-from controller_manager.controllers.storage.attachdetach.plan import Plan
+from controller_manager.controllers.storage.attachdetach.options import Settings
 from controller_manager.controllers.storage.attachdetach.reconciler import (
     AttachDetachReconciler,
 )
+from controller_manager.controllers.storage.attachdetach.status_updater import (
+    NodeStatusUpdater,
+)
+from controller_manager.controllers.storage.attachdetach.tracker import (
+    PendingAttachments,
+    TrackedVolume,
+)
+from controller_manager.controllers.storage.attachdetach.view import (
+    NodeView,
+    NodeVolume,
+)
 from tests.simulation.planted import Bug
 
-_plan = plan.plan
+_decide_node = decide.decide_node
 _detach = decide._detach
 
 
-_list = Applier._list
+_update = NodeStatusUpdater.update
 
 
-async def _list_blindly(applier: Applier, view: NodeView, plan: Plan) -> Node | None:
-    """Write the list of a node whatever the node has become meanwhile."""
+async def _write_an_old_list(
+    updater: NodeStatusUpdater, view: NodeView, actions: NodeActions
+) -> Node | None:
+    """Write the list of a node, although the node may have changed meanwhile."""
     if view.node is None:
         return None
     metadata = replace(view.node.metadata, resource_version="")
     node = replace(view.node, metadata=metadata)
-    return await _list(applier, replace(view, node=node), plan)
+    return await _update(updater, replace(view, node=node), actions)
 
 
 async def _trust_the_cache(*_: object, **__: object) -> None:
-    """Ask nobody whether a volume is still attached."""
+    """Do not check that a volume is still attached."""
 
 
 def _keep_the_list(
-    view: NodeView, memories: Mapping[str, Memory], now: float, rules: Rules
-) -> Plan:
+    view: NodeView, tracked: Mapping[str, TrackedVolume], now: float, settings: Settings
+) -> NodeActions:
     """Let the list of a node only grow."""
-    made = _plan(view, memories, now, rules)
-    return made if made.joining else replace(made, listed=None)
+    actions = _decide_node(view, tracked, now, settings)
+    return actions if actions.added else replace(actions, listed=None)
 
 
-def _by_unique_name(place: Place, _: Node, names: Iterable[str]) -> str:
+def _by_unique_name(node_volume: NodeVolume, _: Node, names: Iterable[str]) -> str:
     """Compare volumes by a name that an old cache does not know."""
-    return place.unique_name if place.unique_name in names else ""
+    return node_volume.unique_name if node_volume.unique_name in names else ""
 
 
 def _share(_: Iterable[str]) -> bool:
     return False
 
 
-def _take_nothing(*_: object) -> None:
-    """Hold no volume for a node."""
+def _add_nothing(*_: object) -> None:
+    """Do not note that a volume is being attached."""
 
 
 def _detach_at_once(
-    place: Place, memory: Memory, view: NodeView, now: float, rules: Rules
-) -> Step:
+    node_volume: NodeVolume,
+    tracked: TrackedVolume,
+    view: NodeView,
+    now: float,
+    settings: Settings,
+) -> VolumeAction:
     """Detach volumes that their nodes use."""
-    step = _detach(replace(place, in_use=False), memory, view, now, rules)
-    return replace(step, forced=decide.Reason.TIMEOUT)
+    action = _detach(replace(node_volume, in_use=False), tracked, view, now, settings)
+    return replace(action, forced=ForcedDetach.TIMEOUT)
 
 
 _WATCHES: Final[tuple[Any, ...]] = tuple(AttachDetachReconciler.watches)
 
 BUGS: Final[Mapping[str, Bug]] = {
     "write the list of volumes of an old cache": Bug(
-        0, Applier, "_list", _list_blindly, "use-of-a-volume-is-not-seen"
+        0,
+        NodeStatusUpdater,
+        "update",
+        _write_an_old_list,
+        "use-of-a-volume-is-not-seen",
     ),
     "take volumes that are in use off the list": Bug(
         0, decide, "_detach", _detach_at_once, "volume-moves"
     ),
     "list a volume until its attachment is gone": Bug(
-        0, reconciler, "plan", _keep_the_list, "volume-moves"
+        0, reconciler, "decide_node", _keep_the_list, "volume-moves"
     ),
     "attach exclusive volumes to many nodes": Bug(
         0, volumes, "is_exclusive", _share, "two-nodes-want-one-volume"
     ),
-    "hold no volume for a node": Bug(
-        0, Holds, "take", _take_nothing, "two-nodes-want-one-volume"
+    "note no pending attachment": Bug(
+        0, PendingAttachments, "add", _add_nothing, "two-nodes-want-one-volume"
     ),
     "list a volume that is being detached": Bug(
-        0, Applier, "_check_attachment", _trust_the_cache, "attachment-goes-unseen"
+        0,
+        NodeStatusUpdater,
+        "_check_attachment",
+        _trust_the_cache,
+        "attachment-goes-unseen",
     ),
     "detach what a node uses and no cache knows": Bug(
-        0, apply, "_of_place", _by_unique_name, "attached-volume-is-not-known"
+        0, apply, "_name_among", _by_unique_name, "attached-volume-is-not-known"
     ),
     "miss that a pod is gone": Bug(
         0,

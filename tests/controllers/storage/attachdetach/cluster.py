@@ -34,7 +34,7 @@ def config(**flags: Any) -> Config:
 
 
 class Storage(Cluster):
-    """A cluster whose objects tests change like the kubelet and the driver."""
+    """A cluster whose objects tests change as the kubelet and the driver do."""
 
     def node(self, name: str, **parts: Any) -> None:
         """Add a node that is ready and leaves attaching to the controller."""
@@ -84,7 +84,7 @@ class Storage(Cluster):
         self.add("Pod", name, spec=spec)
 
     def attached(self, volume: str, node: str, **status: Any) -> None:
-        """Have the driver report on an attachment; that it is attached by default."""
+        """Have the driver report an attachment; by default, that it is attached."""
         name = self.name(volume, node)
         self.edit(
             "volumeattachments",
@@ -108,7 +108,7 @@ class Storage(Cluster):
         )
 
     def not_ready(self, node: str) -> None:
-        """Let a node be not ready."""
+        """Make a node not ready."""
         condition = {"type": "Ready", "status": "Unknown"}
         self.edit(
             "nodes",
@@ -136,7 +136,7 @@ class Storage(Cluster):
         self.server.objects.delete(kind, namespace, name, Deletion(grace_period=0))
 
     def drop(self, plural: str, name: str) -> None:
-        """Let an object be gone, also one that finalizers protect."""
+        """Remove an object, although finalizers may protect it."""
         kind, namespace = self._kind(plural)
         self.server.storage.collection(kind.resource).remove((namespace, name))
 

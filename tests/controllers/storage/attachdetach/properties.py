@@ -1,4 +1,4 @@
-"""What the attach-detach controller promises."""
+"""The promises of the attach-detach controller."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -67,9 +67,9 @@ class AttachDetachProperties(Properties):
     def _follow(self) -> None:
         """Take the changes of nodes.
 
-        A kubelet says that it uses a volume before the volume is attached. Then it
-        waits until its node lists the volume. So a volume that it has begun to use
-        since then is not in use yet.
+        A kubelet reports that it uses a volume before the volume is attached. Then it
+        waits until its node lists the volume. So a reported volume that the node does
+        not list yet is not in use.
         """
         for change in self._changes.take():
             node = change.after.obj
@@ -104,7 +104,7 @@ class AttachDetachProperties(Properties):
                 yield f"{write}: the volume {volume} has the nodes {sorted(nodes)}"
 
     def _of_list(self, write: Write) -> Iterator[str]:
-        """Check that a node lists what was attached at some time, and what it uses."""
+        """Check that a node lists only attached volumes, and all used volumes."""
         before = set(listed(write.before)) if write.before is not None else set()
         after, node = set(listed(write.after or {})), write.target.name
         for name in after - before:
@@ -117,14 +117,14 @@ class AttachDetachProperties(Properties):
                 yield f"{write}: {name} is in use and no longer listed"
 
     def _is_attached(self, volume: str, node: str, *, and_stays: bool = False) -> bool:
-        """Tell whether a volume is attached, or even that nobody asked to detach it."""
+        """Tell whether a volume is attached, and with `and_stays` not being detached."""
         found = self.state.find(_ATTACHMENTS, "", attachment_name(volume, node))
         if found is None or not found["status"].get("attached"):
             return False
         return not and_stays or "deletionTimestamp" not in found["metadata"]
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check that all is attached that pods need, and nothing else."""
+        """Check that exactly the volumes that pods need are attached."""
         del managers
         for node in self.state.stored("nodes"):
             name = node["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""Situations in clusters that concern only the attaching of volumes."""
+"""Situations in clusters that concern only attached volumes."""
 
 import asyncio
 from typing import Final
@@ -69,7 +69,7 @@ async def use_of_a_volume_is_not_seen(environment: Environment) -> None:
 
 
 async def pod_goes_that_never_used_its_volume(environment: Environment) -> None:
-    """No issue: nothing but the pod's end says that its volume is to be detached."""
+    """No issue: only the end of the pod causes the detach of its volume."""
     users = _prepare(environment)
     await asyncio.sleep(5)
     users.reports_use = False
@@ -134,7 +134,7 @@ async def attached_volume_is_not_known(environment: Environment) -> None:
 
 
 async def volume_moves(environment: Environment) -> None:
-    """No issue: a volume is attached to another node once the first has released it."""
+    """No issue: a volume is attached to another node when the first has released it."""
     users = _prepare(environment)
     await asyncio.sleep(5)
     users.run_pod("first", _FIRST, _VOLUME)

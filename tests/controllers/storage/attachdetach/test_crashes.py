@@ -49,7 +49,7 @@ _FINALIZER: Final = "external-attacher/csi-example-com"
 
 
 class State(NamedTuple):
-    """What a pod, its claim, its attachment and its node are like at the beginning."""
+    """The states of a pod, its claim, its attachment and its node at the beginning."""
 
     number: int
     pod: str
@@ -218,7 +218,7 @@ class Crashing(RecordingTransport):
 
 
 async def drive(cluster: Storage) -> None:
-    """Be the driver: attach and detach what is asked for."""
+    """Play the driver: attach and detach the volumes of all attachments."""
     while True:
         for obj in cluster.all("volumeattachments"):
             name, metadata = obj["metadata"]["name"], obj["metadata"]
@@ -278,7 +278,7 @@ def ends(cluster: Storage) -> dict[int, Any]:
 
 
 async def play(write: int, pattern: str) -> tuple[dict[int, Any], list[str]]:
-    """Return how the states end after a crash at a write, and what was wrong."""
+    """Return the ends of the states after a crash at a write, and the faults seen."""
     cluster = Storage()
     for state in STATES:
         build(cluster, state)
@@ -294,7 +294,7 @@ async def play(write: int, pattern: str) -> tuple[dict[int, Any], list[str]]:
 
 
 def expected(state: State) -> Any:
-    """Return how a state ends whose claim is bound, and whose node stands."""
+    """Return the end of a state whose claim is bound and whose node exists."""
     if state.pod == "here":
         return [(state.here, True)], 1, 0
     if state.pod == "moved":
@@ -303,19 +303,19 @@ def expected(state: State) -> Any:
 
 
 _CRASHES: Final = [(1, "before"), *((write, "after") for write in range(1, 5))]
-"""A crash before a later write is one after the write before it."""
+"""A crash before a later write is the same as a crash after the previous write."""
 
 
 @pytest.fixture(scope="module")
 def undisturbed() -> dict[int, Any]:
-    """Return how the states end without a crash."""
+    """Return the ends of the states without a crash."""
     found, wrong = run(play(0, ""))
     assert wrong == []
     return found
 
 
 def test_every_state_ends_as_its_pod_needs(undisturbed: dict[int, Any]) -> None:
-    """If the claim is bound and the node stands."""
+    """The claim is bound, and the node exists."""
     clear = [
         each for each in STATES if each.claim == "bound" and "gone" not in each.node
     ]

@@ -1,4 +1,4 @@
-"""What to do about one place, as tables."""
+"""The decisions about the volumes of a node, as tables."""
 
 from typing import Any, Final
 
@@ -13,12 +13,14 @@ from controller_manager.api.storage.v1 import (
     AttachmentStatus,
 )
 from controller_manager.control.csi_migration import CSIVolume
+from controller_manager.controllers.storage.attachdetach.actions import (
+    ForcedDetach,
+    Operation,
+    VolumeAction,
+)
 from controller_manager.controllers.storage.attachdetach.decide import (
-    Do,
-    Reason,
-    Rules,
-    Step,
-    decide,
+    decide_node,
+    decide_volume,
     failed,
 )
 from controller_manager.controllers.storage.attachdetach.names import (
@@ -29,14 +31,16 @@ from controller_manager.controllers.storage.attachdetach.names import (
     iscsi_name,
     plugin_name,
 )
-from controller_manager.controllers.storage.attachdetach.places import (
-    NOTHING,
-    Block,
-    Memory,
-    NodeView,
-    Place,
+from controller_manager.controllers.storage.attachdetach.options import Settings
+from controller_manager.controllers.storage.attachdetach.tracker import (
+    UNTRACKED,
+    TrackedVolume,
 )
-from controller_manager.controllers.storage.attachdetach.plan import plan
+from controller_manager.controllers.storage.attachdetach.view import (
+    MultiAttach,
+    NodeView,
+    NodeVolume,
+)
 from controller_manager.controllers.storage.attachdetach.volumes import (
     Volume,
     is_exclusive,
@@ -63,9 +67,9 @@ def attachment(
     )
 
 
-def place(**parts: Any) -> Place:
+def node_volume(**parts: Any) -> NodeVolume:
     known = {"unique_name": NAME, "attachment_name": "va", **parts}
-    return Place(key=NAME, **known)
+    return NodeVolume(key=NAME, **known)
 
 
 _TIMED_OUT: Final = (
@@ -74,69 +78,83 @@ _TIMED_OUT: Final = (
 
 
 @pytest.mark.parametrize(
-    ("given", "memory", "step"),
+    ("given", "tracked", "action"),
     [
         pytest.param(
-            place(),
-            NOTHING,
-            Step(memory=Memory(trying_since=NOW), do=Do.CREATE),
+            node_volume(),
+            UNTRACKED,
+            VolumeAction(
+                tracked=TrackedVolume(trying_since=NOW), operation=Operation.CREATE
+            ),
             id="nothing is there",
         ),
         pytest.param(
-            place(),
-            Memory(not_before=NOW + 5, failures=3),
-            Step(memory=Memory(not_before=NOW + 5, failures=3), requeue_at=NOW + 5),
+            node_volume(),
+            TrackedVolume(not_before=NOW + 5, failures=3),
+            VolumeAction(
+                tracked=TrackedVolume(not_before=NOW + 5, failures=3),
+                requeue_at=NOW + 5,
+            ),
             id="the last attempt has just failed",
         ),
         pytest.param(
-            place(block=Block(("m",), stays=True)),
-            NOTHING,
-            Step(memory=Memory(refusal_reported=True), is_refused=True),
+            node_volume(multi_attach=MultiAttach(("m",), stays=True)),
+            UNTRACKED,
+            VolumeAction(
+                tracked=TrackedVolume(multi_attach_reported=True),
+                reports_multi_attach=True,
+            ),
             id="another node has it",
         ),
         pytest.param(
-            place(block=Block(("m",), stays=True)),
-            Memory(refusal_reported=True),
-            Step(memory=Memory(refusal_reported=True)),
+            node_volume(multi_attach=MultiAttach(("m",), stays=True)),
+            TrackedVolume(multi_attach_reported=True),
+            VolumeAction(tracked=TrackedVolume(multi_attach_reported=True)),
             id="another node has it, and users know",
         ),
         pytest.param(
-            place(block=Block(("m",))),
-            NOTHING,
-            Step(),
+            node_volume(multi_attach=MultiAttach(("m",))),
+            UNTRACKED,
+            VolumeAction(),
             id="another node is about to release it",
         ),
         pytest.param(
-            place(attachment=attachment()),
-            Memory(trying_since=NOW - 100),
-            Step(memory=Memory(trying_since=NOW - 100), requeue_at=NOW + 20),
+            node_volume(attachment=attachment()),
+            TrackedVolume(trying_since=NOW - 100),
+            VolumeAction(
+                tracked=TrackedVolume(trying_since=NOW - 100), requeue_at=NOW + 20
+            ),
             id="the driver is at work",
         ),
         pytest.param(
-            place(attachment=attachment()),
-            Memory(trying_since=NOW - 120),
-            Step(
-                memory=Memory(failures=1, not_before=NOW + 0.5, trying_since=NOW + 0.5),
+            node_volume(attachment=attachment()),
+            TrackedVolume(trying_since=NOW - 120),
+            VolumeAction(
+                tracked=TrackedVolume(
+                    failures=1, not_before=NOW + 0.5, trying_since=NOW + 0.5
+                ),
                 failure=_TIMED_OUT,
                 requeue_at=NOW + 120.5,
             ),
             id="the driver says nothing",
         ),
         pytest.param(
-            place(attachment=attachment(error="no")),
-            Memory(trying_since=NOW, failures=3),
-            Step(
-                memory=Memory(failures=4, not_before=NOW + 4, trying_since=NOW + 4),
+            node_volume(attachment=attachment(error="no")),
+            TrackedVolume(trying_since=NOW, failures=3),
+            VolumeAction(
+                tracked=TrackedVolume(
+                    failures=4, not_before=NOW + 4, trying_since=NOW + 4
+                ),
                 failure="no",
                 requeue_at=NOW + 4,
             ),
             id="the driver has failed",
         ),
         pytest.param(
-            place(attachment=attachment(deleted=True, ok=True)),
-            Memory(trying_since=NOW - 120, deleted="uid"),
-            Step(
-                memory=Memory(
+            node_volume(attachment=attachment(deleted=True, ok=True)),
+            TrackedVolume(trying_since=NOW - 120, deleted="uid"),
+            VolumeAction(
+                tracked=TrackedVolume(
                     failures=1,
                     not_before=NOW + 0.5,
                     trying_since=NOW + 0.5,
@@ -148,10 +166,10 @@ _TIMED_OUT: Final = (
             id="it does not go away",
         ),
         pytest.param(
-            place(attachment=attachment(deleted=True, ok=True)),
-            NOTHING,
-            Step(
-                memory=Memory(
+            node_volume(attachment=attachment(deleted=True, ok=True)),
+            UNTRACKED,
+            VolumeAction(
+                tracked=TrackedVolume(
                     failures=1,
                     not_before=NOW + 0.5,
                     trying_since=NOW + 0.5,
@@ -160,233 +178,270 @@ _TIMED_OUT: Final = (
                 failure="volume attachment is being deleted",
                 requeue_at=NOW + 0.5,
             ),
-            id="somebody else has deleted it",
+            id="another program has deleted it",
         ),
         pytest.param(
-            place(),
-            Memory(failures=1, not_before=NOW + 0.5, deleted="uid"),
-            Step(memory=Memory(failures=1, trying_since=NOW), do=Do.CREATE),
+            node_volume(),
+            TrackedVolume(failures=1, not_before=NOW + 0.5, deleted="uid"),
+            VolumeAction(
+                tracked=TrackedVolume(failures=1, trying_since=NOW),
+                operation=Operation.CREATE,
+            ),
             id="it was deleted, and is gone now",
         ),
         pytest.param(
-            place(attachment=attachment(ok=True)),
-            Memory(deleted="uid"),
-            Step(memory=Memory(deleted="uid", trying_since=NOW), requeue_at=NOW + 120),
+            node_volume(attachment=attachment(ok=True)),
+            TrackedVolume(deleted="uid"),
+            VolumeAction(
+                tracked=TrackedVolume(deleted="uid", trying_since=NOW),
+                requeue_at=NOW + 120,
+            ),
             id="it was deleted, and the cache does not show it",
         ),
         pytest.param(
-            place(attachment=attachment(ok=True)),
-            Memory(trying_since=NOW - 3, failures=2),
-            Step(
-                memory=Memory(trying_since=NOW - 3, failures=2, attached_since=NOW),
-                joins_at=NOW + 0.1,
+            node_volume(attachment=attachment(ok=True)),
+            TrackedVolume(trying_since=NOW - 3, failures=2),
+            VolumeAction(
+                tracked=TrackedVolume(
+                    trying_since=NOW - 3, failures=2, attached_since=NOW
+                ),
+                list_by=NOW + 0.1,
                 requeue_at=NOW + 0.1,
             ),
             id="it is attached",
         ),
         pytest.param(
-            place(attachment=attachment(ok=True), is_listed=True),
-            Memory(announced="uid", failures=2, lost_since=3),
-            Step(memory=Memory(announced="uid"), lists=True),
+            node_volume(attachment=attachment(ok=True), is_listed=True),
+            TrackedVolume(announced="uid", failures=2, lost_since=3),
+            VolumeAction(tracked=TrackedVolume(announced="uid"), lists=True),
             id="it is attached and listed",
         ),
         pytest.param(
-            place(is_listed=True),
-            NOTHING,
-            Step(memory=Memory(lost_since=NOW), lists=True, requeue_at=NOW + 60),
+            node_volume(is_listed=True),
+            UNTRACKED,
+            VolumeAction(
+                tracked=TrackedVolume(lost_since=NOW), lists=True, requeue_at=NOW + 60
+            ),
             id="it is listed, and its attachment is lost",
         ),
         pytest.param(
-            place(is_listed=True, attachment=attachment()),
-            Memory(lost_since=NOW - 60),
-            Step(
-                memory=Memory(lost_since=NOW - 60, trying_since=NOW),
+            node_volume(is_listed=True, attachment=attachment()),
+            TrackedVolume(lost_since=NOW - 60),
+            VolumeAction(
+                tracked=TrackedVolume(lost_since=NOW - 60, trying_since=NOW),
                 requeue_at=NOW + 120,
             ),
             id="it has been lost for a minute",
         ),
         pytest.param(
-            place(is_listed=True),
-            Memory(detaching_since=3),
-            Step(memory=Memory(lost_since=NOW), lists=True, requeue_at=NOW + 60),
-            id="it is wanted again",
+            node_volume(is_listed=True),
+            TrackedVolume(detaching_since=3),
+            VolumeAction(
+                tracked=TrackedVolume(lost_since=NOW), lists=True, requeue_at=NOW + 60
+            ),
+            id="a pod needs it again",
         ),
         pytest.param(
-            place(attachment_name=""),
-            NOTHING,
-            Step(
-                memory=Memory(attached_since=NOW),
-                joins_at=NOW + 0.1,
+            node_volume(attachment_name=""),
+            UNTRACKED,
+            VolumeAction(
+                tracked=TrackedVolume(attached_since=NOW),
+                list_by=NOW + 0.1,
                 requeue_at=NOW + 0.1,
             ),
             id="no driver attaches it",
         ),
         pytest.param(
-            place(attachment_name="", block=Block(("m",), stays=True)),
-            NOTHING,
-            Step(memory=Memory(refusal_reported=True), is_refused=True),
+            node_volume(
+                attachment_name="", multi_attach=MultiAttach(("m",), stays=True)
+            ),
+            UNTRACKED,
+            VolumeAction(
+                tracked=TrackedVolume(multi_attach_reported=True),
+                reports_multi_attach=True,
+            ),
             id="no driver attaches it, and another node has it",
         ),
     ],
 )
-def test_a_volume_that_is_wanted_is_attached(
-    given: Place, memory: Memory, step: Step
+def test_a_volume_that_a_pod_needs_is_attached(
+    given: NodeVolume, tracked: TrackedVolume, action: VolumeAction
 ) -> None:
     """Each attempt is one of upstream's operations."""
     wanted = replace(given, volume=WANTED)
-    assert decide(wanted, memory, READY, NOW, Rules()) == step
+    assert decide_volume(wanted, tracked, READY, NOW, Settings()) == action
 
 
-def test_a_lost_attachment_is_trusted_for_ever_if_the_flag_says_so() -> None:
+def test_a_listed_volume_counts_as_attached_for_ever_if_a_flag_says_so() -> None:
     """--disable-attach-detach-reconcile-sync."""
-    given = place(is_listed=True, volume=WANTED)
-    memory = Memory(lost_since=NOW - 1e6)
-    rules = Rules(verify_after=None)
-    assert decide(given, memory, READY, NOW, rules) == Step(memory=memory, lists=True)
+    given = node_volume(is_listed=True, volume=WANTED)
+    tracked = TrackedVolume(lost_since=NOW - 1e6)
+    settings = Settings(verify_after=None)
+    assert decide_volume(given, tracked, READY, NOW, settings) == VolumeAction(
+        tracked=tracked, lists=True
+    )
 
 
 _ATTACHED: Final = {"attachment": attachment(ok=True), "is_listed": True}
-_LONG: Final = Memory(detaching_since=NOW - 360)
-_SINCE: Final = Memory(detaching_since=NOW)
+_LONG: Final = TrackedVolume(detaching_since=NOW - 360)
+_SINCE: Final = TrackedVolume(detaching_since=NOW)
 
 
 @pytest.mark.parametrize(
-    ("parts", "memory", "view", "step"),
+    ("parts", "tracked", "view", "action"),
     [
         pytest.param(
-            _ATTACHED, NOTHING, READY, Step(memory=_SINCE, do=Do.DELETE), id="unused"
+            _ATTACHED,
+            UNTRACKED,
+            READY,
+            VolumeAction(tracked=_SINCE, operation=Operation.DELETE),
+            id="unused",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
-            NOTHING,
+            UNTRACKED,
             UNREADY,
-            Step(memory=_SINCE, lists=True, requeue_at=NOW + 360),
+            VolumeAction(tracked=_SINCE, lists=True, requeue_at=NOW + 360),
             id="in use",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
             _LONG,
             READY,
-            Step(memory=_LONG, lists=True),
+            VolumeAction(tracked=_LONG, lists=True),
             id="in use for long on a node that is ready",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
             _LONG,
             UNREADY,
-            Step(memory=_LONG, do=Do.DELETE, forced=Reason.TIMEOUT),
+            VolumeAction(
+                tracked=_LONG, operation=Operation.DELETE, forced=ForcedDetach.TIMEOUT
+            ),
             id="in use for long on a node that is not ready",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
-            NOTHING,
+            UNTRACKED,
             TAINTED,
-            Step(memory=_SINCE, do=Do.DELETE, forced=Reason.OUT_OF_SERVICE),
+            VolumeAction(
+                tracked=_SINCE,
+                operation=Operation.DELETE,
+                forced=ForcedDetach.OUT_OF_SERVICE,
+            ),
             id="in use on a node that is out of service",
         ),
         pytest.param(
             {**_ATTACHED, "is_kept": True},
             _LONG,
             UNREADY,
-            Step(lists=True),
+            VolumeAction(lists=True),
             id="a pod may use it",
         ),
         pytest.param(
             {"attachment": attachment(deleted=True, ok=True), "is_listed": True},
-            NOTHING,
+            UNTRACKED,
             READY,
-            Step(memory=_SINCE),
+            VolumeAction(tracked=_SINCE),
             id="it is being deleted",
         ),
         pytest.param(
             {"attachment": attachment(ok=True)},
-            Memory(deleted="uid"),
+            TrackedVolume(deleted="uid"),
             READY,
-            Step(memory=Memory(detaching_since=NOW, deleted="uid")),
+            VolumeAction(tracked=TrackedVolume(detaching_since=NOW, deleted="uid")),
             id="it was deleted, and the cache does not show it",
         ),
         pytest.param(
             {"is_listed": True},
-            NOTHING,
+            UNTRACKED,
             READY,
-            Step(memory=_SINCE, do=Do.DELETE),
+            VolumeAction(tracked=_SINCE, operation=Operation.DELETE),
             id="its attachment is lost",
         ),
         pytest.param(
             {"is_pending": True},
-            NOTHING,
+            UNTRACKED,
             READY,
-            Step(memory=_SINCE, do=Do.DELETE),
+            VolumeAction(tracked=_SINCE, operation=Operation.DELETE),
             id="it may have been created",
         ),
         pytest.param(
             {"is_listed": True, "attachment_name": ""},
-            NOTHING,
+            UNTRACKED,
             READY,
-            Step(memory=_SINCE),
+            VolumeAction(tracked=_SINCE),
             id="no driver attaches it",
         ),
     ],
 )
-def test_a_volume_that_nobody_wants_is_detached(
-    parts: dict[str, Any], memory: Memory, view: NodeView, step: Step
+def test_a_volume_that_no_pod_needs_is_detached(
+    parts: dict[str, Any], tracked: TrackedVolume, view: NodeView, action: VolumeAction
 ) -> None:
-    """Unless its node uses it, and nobody may use force."""
-    assert decide(place(**parts), memory, view, NOW, Rules()) == step
+    """If its node uses it, it stays, unless force is allowed."""
+    assert decide_volume(node_volume(**parts), tracked, view, NOW, Settings()) == action
 
 
-def test_nothing_is_forced_after_a_time_if_the_flag_says_so() -> None:
+def test_no_volume_is_detached_by_force_after_a_time_if_a_flag_says_so() -> None:
     """--disable-force-detach-on-timeout."""
-    given = place(**_ATTACHED, in_use=True)
-    step = decide(given, _LONG, UNREADY, NOW, Rules(forces=False))
-    assert step == Step(memory=_LONG, lists=True)
+    given = node_volume(**_ATTACHED, in_use=True)
+    action = decide_volume(given, _LONG, UNREADY, NOW, Settings(forces=False))
+    assert action == VolumeAction(tracked=_LONG, lists=True)
 
 
 def test_delays_between_attempts_double_up_to_two_minutes() -> None:
-    """As upstream's exponential back-off of operations."""
-    memory, delays = NOTHING, []
+    """As upstream's exponential backoff of operations."""
+    tracked, delays = UNTRACKED, []
     for _ in range(10):
-        memory = failed(memory, NOW)
-        delays.append(memory.not_before - NOW)
+        tracked = failed(tracked, NOW)
+        delays.append(tracked.not_before - NOW)
     assert delays == [0.5, 1, 2, 4, 8, 16, 32, 64, 122, 122]
 
 
-def _view(listed: list[str], *places: Place) -> NodeView:
+def _view(listed: list[str], *volumes: NodeVolume) -> NodeView:
     attached = tuple(AttachedVolume(name=each, device_path="x") for each in listed)
     node = Node(status=NodeStatus(volumes_attached=attached))
     return NodeView(
-        name="n", node=node, is_ready=True, places={each.key: each for each in places}
+        name="n", node=node, is_ready=True, volumes={each.key: each for each in volumes}
     )
 
 
-def _wanted(key: str) -> Place:
-    return Place(
+def _wanted(key: str) -> NodeVolume:
+    return NodeVolume(
         key=key, attachment_name=key, volume=WANTED, attachment=attachment(ok=True)
     )
 
 
-def test_volumes_that_are_attached_shortly_after_each_other_join_together() -> None:
-    """They join at once if the list changes anyway; unknown entries stay."""
+def test_volumes_that_are_attached_shortly_after_each_other_are_listed_together() -> (
+    None
+):
+    """They are listed at once if the list changes anyway; unknown entries stay."""
     view = _view(["flex"], _wanted("a"), _wanted("b"))
-    early = plan(view, {"a": Memory(attached_since=NOW - 0.05)}, NOW, Rules())
+    early = decide_node(
+        view, {"a": TrackedVolume(attached_since=NOW - 0.05)}, NOW, Settings()
+    )
     assert early.listed is None
     assert early.requeue_after(NOW) == pytest.approx(0.05)
-    due = plan(view, {"a": Memory(attached_since=NOW - 0.1)}, NOW, Rules())
+    due = decide_node(
+        view, {"a": TrackedVolume(attached_since=NOW - 0.1)}, NOW, Settings()
+    )
     flex = AttachedVolume(name="flex", device_path="x")
     joined = (AttachedVolume(name="a"), AttachedVolume(name="b"))
-    assert (due.listed, due.joining) == ((flex, *joined), ("a", "b"))
-    gone = Place(key="c", unique_name="c", attachment_name="c", is_listed=True)
-    shorter = plan(_view(["flex", "c"], _wanted("a"), gone), {}, NOW, Rules())
-    assert (shorter.listed, shorter.joining) == ((flex, joined[0]), ("a",))
+    assert (due.listed, due.added) == ((flex, *joined), ("a", "b"))
+    gone = NodeVolume(key="c", unique_name="c", attachment_name="c", is_listed=True)
+    shorter = decide_node(_view(["flex", "c"], _wanted("a"), gone), {}, NOW, Settings())
+    assert (shorter.listed, shorter.added) == ((flex, joined[0]), ("a",))
 
 
 def test_a_node_that_is_gone_lists_nothing() -> None:
     """Its attachments are deleted nevertheless."""
-    view = NodeView(name="n", places={NAME: place(attachment=attachment(ok=True))})
-    made = plan(view, {}, NOW, Rules())
-    assert (made.listed, [each.do for each in made.steps.values()]) == (
+    view = NodeView(
+        name="n", volumes={NAME: node_volume(attachment=attachment(ok=True))}
+    )
+    actions = decide_node(view, {}, NOW, Settings())
+    assert (actions.listed, [each.operation for each in actions.by_key.values()]) == (
         None,
-        [Do.DELETE],
+        [Operation.DELETE],
     )
 
 

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 
-from controller_manager.controllers.storage.attachdetach.view import Views
+from controller_manager.controllers.storage.attachdetach.view import NodeViews
 from controller_manager.devcluster.server.statuses import forbidden
 from tests.controllers.storage.attachdetach.cluster import (
     DRIVER,
@@ -59,7 +59,7 @@ async def test_a_volume_is_attached_listed_and_detached() -> None:
 
 
 async def test_a_volume_is_not_detached_while_the_node_uses_it() -> None:
-    """Not even after six minutes, if the node is ready."""
+    """It is not detached after six minutes either, if the node is ready."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
@@ -81,7 +81,7 @@ async def test_a_volume_is_not_detached_while_the_node_uses_it() -> None:
     ("disabled", "tainted", "minutes"),
     [(False, False, 6), (True, False, None), (False, True, 0), (True, True, 0)],
 )
-async def test_force_is_used_after_six_minutes_or_out_of_service(
+async def test_a_volume_is_detached_by_force_after_six_minutes_or_out_of_service(
     *, disabled: bool, tainted: bool, minutes: int | None
 ) -> None:
     """A node that is not ready may use the volume until then."""
@@ -145,7 +145,7 @@ async def test_an_exclusive_volume_moves_when_its_node_has_released_it() -> None
 async def test_two_nodes_that_want_an_exclusive_volume_at_once_get_one_attachment() -> (
     None
 ):
-    """No cache shows the other's attachment yet."""
+    """The cache does not show the attachment to the other node yet."""
     cluster = Storage(rbac=True)
     cluster.node("n1")
     cluster.node("n2")
@@ -192,7 +192,7 @@ async def test_a_driver_that_says_nothing_is_reported_after_two_minutes() -> Non
 
 
 async def test_a_driver_that_attaches_nothing_gets_no_attachments() -> None:
-    """CSIDriver says so; a change of it counts for all nodes."""
+    """attachRequired is false in its CSIDriver; a change of it counts for all nodes."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
@@ -220,7 +220,7 @@ async def test_a_driver_that_attaches_nothing_gets_no_attachments() -> None:
 async def test_a_disk_without_a_driver_is_listed_at_once(
     source: dict[str, Any], name: str
 ) -> None:
-    """Its kubelet waits for that; an exclusive one has one node."""
+    """Its kubelet waits for the list; an exclusive disk has one node."""
     cluster = Storage(rbac=True)
     cluster.node("n1")
     cluster.node("n2")
@@ -279,7 +279,7 @@ async def test_a_migrated_volume_that_a_pod_defines_is_attached_by_its_driver() 
 
 
 async def test_nodes_that_attach_by_themselves_are_left_alone() -> None:
-    """Without the annotation; what their pods use stays."""
+    """They lack the annotation; the volumes of their pods stay attached."""
     cluster = Storage(rbac=True)
     cluster.node("n", annotations={})
     cluster.volume("a")
@@ -296,7 +296,7 @@ async def test_nodes_that_attach_by_themselves_are_left_alone() -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_volumes_of_ended_pods_stay_where_the_node_says_so(*, kept: bool) -> None:
-    """An annotation of the node."""
+    """The node has an annotation for this."""
     keep = {"volumes.kubernetes.io/keep-terminated-pod-volumes": "true"}
     cluster = Storage(rbac=True)
     cluster.node("n", annotations=MANAGED | (keep if kept else {}))
@@ -312,7 +312,7 @@ async def test_volumes_of_ended_pods_stay_where_the_node_says_so(*, kept: bool) 
 
 
 async def test_a_claim_that_is_bound_later_is_attached_then() -> None:
-    """The pod has its node already."""
+    """The pod already has a node."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
@@ -339,7 +339,7 @@ async def test_a_claim_that_is_bound_later_is_attached_then() -> None:
 async def test_a_lost_attachment_is_made_again_after_a_minute(
     *, verifies: bool
 ) -> None:
-    """Unless a flag says that what a node lists is trusted."""
+    """A flag may say that a listed volume counts as attached for ever."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
@@ -355,8 +355,8 @@ async def test_a_lost_attachment_is_made_again_after_a_minute(
         assert cluster.listed("n") == ([] if verifies else ["a"])
 
 
-async def test_attachments_of_strangers_stay() -> None:
-    """Their names are not those that this controller gives."""
+async def test_attachments_of_other_programs_stay() -> None:
+    """Their names differ from those that this controller gives."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
@@ -373,7 +373,7 @@ async def test_attachments_of_strangers_stay() -> None:
 
 
 async def test_a_refused_attachment_does_not_delay_others() -> None:
-    """It is reported and tried again."""
+    """The failure is reported, and the request is sent again."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
@@ -402,13 +402,15 @@ async def test_a_refused_attachment_does_not_delay_others() -> None:
     assert cluster.events() == [failed("p", message)]
 
 
-async def test_heartbeats_cost_nothing() -> None:
-    """A node is looked at when something of its volumes changes."""
+async def test_heartbeats_cause_no_sync() -> None:
+    """A node is synced when its part about volumes changes."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
     cluster.pod("p", "n", "a")
-    with mock.patch.object(Views, "of", autospec=True, side_effect=Views.of) as looks:
+    with mock.patch.object(
+        NodeViews, "of", autospec=True, side_effect=NodeViews.of
+    ) as looks:
         async with running(cluster):
             cluster.attached("a", "n")
             await asyncio.sleep(10)
@@ -425,7 +427,7 @@ async def test_heartbeats_cost_nothing() -> None:
             assert looks.call_count == before
 
 
-async def test_what_a_node_still_lists_is_not_detached() -> None:
+async def test_a_volume_that_a_node_still_lists_is_not_detached() -> None:
     """The status cannot be written; other volumes are attached nevertheless."""
     cluster = Storage(rbac=True)
     cluster.node("n")
@@ -453,7 +455,7 @@ async def test_what_a_node_still_lists_is_not_detached() -> None:
 
 
 async def test_volumes_are_detached_in_the_order_of_the_list() -> None:
-    """Otherwise a seed of the simulation had another trace in each process."""
+    """So a seed of the simulation has the same trace in each process."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     names = [f"v{number}" for number in range(9)]
@@ -477,7 +479,7 @@ async def test_volumes_are_detached_in_the_order_of_the_list() -> None:
 
 
 async def test_volumes_of_a_node_that_is_gone_wait_if_it_used_them() -> None:
-    """For six minutes; what it did not use goes with its pods."""
+    """They wait six minutes; volumes that it did not use are detached at once."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     for name in ("used", "unused"):
@@ -502,7 +504,7 @@ async def test_volumes_of_a_node_that_is_gone_wait_if_it_used_them() -> None:
 
 
 async def test_an_attachment_is_deleted_after_its_volume_is_gone() -> None:
-    """Also if the node's status never listed it."""
+    """The node's status never listed the volume."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")

@@ -1,4 +1,4 @@
-"""Metrics, messages, holds and waits, each by itself."""
+"""Metrics, events, pending attachments and waiting nodes, each by itself."""
 
 import re
 from typing import Any, Final
@@ -18,27 +18,33 @@ from controller_manager.api.core.v1 import (
     PodMeta,
 )
 from controller_manager.api.storage.v1 import Attachment
-from controller_manager.controllers.storage.attachdetach import messages
-from controller_manager.controllers.storage.attachdetach.apply import must_stay
-from controller_manager.controllers.storage.attachdetach.decide import Do, Reason, Step
-from controller_manager.controllers.storage.attachdetach.holds import Holds
+from controller_manager.controllers.storage.attachdetach import events
+from controller_manager.controllers.storage.attachdetach.actions import (
+    ForcedDetach,
+    Operation,
+    VolumeAction,
+)
+from controller_manager.controllers.storage.attachdetach.apply import is_in_use
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
+)
+from controller_manager.controllers.storage.attachdetach.multi_attach import (
+    MultiAttachWaiters,
 )
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
     csi_name,
 )
-from controller_manager.controllers.storage.attachdetach.node_state import (
-    OUT_OF_SERVICE,
+from controller_manager.controllers.storage.attachdetach.nodes import OUT_OF_SERVICE
+from controller_manager.controllers.storage.attachdetach.tracker import (
+    PendingAttachments,
 )
-from controller_manager.controllers.storage.attachdetach.places import (
-    Block,
+from controller_manager.controllers.storage.attachdetach.view import (
+    MultiAttach,
     NodeView,
-    Place,
+    NodeVolume,
 )
 from controller_manager.controllers.storage.attachdetach.volumes import Volume
-from controller_manager.controllers.storage.attachdetach.waits import Waits
 from controller_manager.runtime.outcome import SyncError
 
 NAME: Final = csi_name("d", "h")
@@ -54,8 +60,8 @@ def pod(name: str, namespace: str = "ns") -> Pod:
     return Pod(metadata=PodMeta(name=name, namespace=namespace))
 
 
-def view(name: str, *places: Place, **more: Any) -> NodeView:
-    return NodeView(name=name, places={each.key: each for each in places}, **more)
+def view(name: str, *volumes: NodeVolume, **more: Any) -> NodeView:
+    return NodeView(name=name, volumes={each.key: each for each in volumes}, **more)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +79,12 @@ def view(name: str, *places: Place, **more: Any) -> NodeView:
         ),
     ],
 )
-def test_a_refusal_names_pods_of_the_same_namespace_only(
+def test_a_multi_attach_error_names_only_pods_of_the_same_namespace(
     users: tuple[Pod, ...], reason: str
 ) -> None:
     """Upstream: reportMultiAttachError."""
-    block = Block(("n",), users, stays=True)
-    message = messages.refused(VOLUME, block, pod("p"))
+    multi_attach = MultiAttach(("n",), users, stays=True)
+    message = events.multi_attach_error(VOLUME, multi_attach, pod("p"))
     assert message == f'Multi-Attach error for volume "v" {reason}'
 
 
@@ -96,53 +102,60 @@ def test_metrics_count_the_volumes_of_all_nodes() -> None:
         labels = {"plugin_name": "kubernetes.io/csi:d", "state": state}
         return registry.get_sample_value(total, labels)
 
-    here = Place(key=NAME, unique_name=NAME, volume=VOLUME, is_listed=True)
-    asked = Place(key=NAME, unique_name=NAME, volume=VOLUME)
-    metrics.saw(view("a", here, used_by_pods=(NAME, NAME)))
-    metrics.saw(view("b", asked, used_by_pods=(NAME,)))
+    here = NodeVolume(key=NAME, unique_name=NAME, volume=VOLUME, is_listed=True)
+    asked = NodeVolume(key=NAME, unique_name=NAME, volume=VOLUME)
+    metrics.count(view("a", here, used_by_pods=(NAME, NAME)))
+    metrics.count(view("b", asked, used_by_pods=(NAME,)))
     assert (of("desired_state_of_world"), of("actual_state_of_world")) == (2, 1)
     plugin = {"node": "a", "volume_plugin": "kubernetes.io/csi:d"}
     assert registry.get_sample_value(used, plugin) == 2
-    metrics.forced(Reason.TIMEOUT)
+    metrics.forced(ForcedDetach.TIMEOUT)
     assert [
-        registry.get_sample_value(forced, {"reason": each.value}) for each in Reason
+        registry.get_sample_value(forced, {"reason": each.value})
+        for each in ForcedDetach
     ] == [1, 0]
-    metrics.saw(view("a"))
-    metrics.saw(view("b"))
+    metrics.count(view("a"))
+    metrics.count(view("b"))
     assert (len(metrics), of("desired_state_of_world")) == (0, None)
 
 
-def test_a_hold_ends_for_the_node_that_has_it() -> None:
-    """Another node cannot end it."""
-    holds = Holds()
-    holds.take("a", "n")
-    holds.release("a", "m")
-    assert (holds.holder("a"), holds.of("n"), holds.of("m")) == (
+def test_only_the_node_of_a_pending_attachment_ends_it() -> None:
+    """The attachment stays pending if it is removed for another node."""
+    pending = PendingAttachments()
+    pending.add("a", "n")
+    pending.remove("a", "m")
+    assert (pending.node_of("a"), pending.volumes_of("n"), pending.volumes_of("m")) == (
         "n",
         frozenset({"a"}),
         frozenset(),
     )
-    holds.release("a", "n")
-    assert (len(holds), holds.holder("a"), holds.of("n")) == (0, "", frozenset())
+    pending.remove("a", "n")
+    assert (len(pending), pending.node_of("a"), pending.volumes_of("n")) == (
+        0,
+        "",
+        frozenset(),
+    )
 
 
-def _blocked(node: str, volume: str, holder: str) -> NodeView:
-    return view(node, Place(key=volume, volume=VOLUME, block=Block((holder,))))
+def _waiting(node: str, volume: str, holder: str) -> NodeView:
+    return view(
+        node, NodeVolume(key=volume, volume=VOLUME, multi_attach=MultiAttach((holder,)))
+    )
 
 
 def test_nodes_that_wait_for_each_other_do_not_wake_each_other_for_ever() -> None:
-    """Each is told of each state of the volume once."""
-    waits = Waits()
-    waits.update(_blocked("a", "one", "b"))
-    waits.update(_blocked("b", "two", "a"))
-    on_a = view("a", Place(key="two", attachment=Attachment()))
-    on_b = view("b", Place(key="one", attachment=Attachment()))
-    assert [waits.to_wake(on_a), waits.to_wake(on_b)] == [["b"], ["a"]]
-    assert [waits.to_wake(on_a), waits.to_wake(on_b)] == [[], []]
-    assert waits.to_wake(view("a")) == ["b"]
-    waits.update(view("a"))
-    waits.update(view("b"))
-    assert len(waits) == 0
+    """Each is synced once for each state of the volume."""
+    waiters = MultiAttachWaiters()
+    waiters.update(_waiting("a", "one", "b"))
+    waiters.update(_waiting("b", "two", "a"))
+    on_a = view("a", NodeVolume(key="two", attachment=Attachment()))
+    on_b = view("b", NodeVolume(key="one", attachment=Attachment()))
+    assert [waiters.to_sync(on_a), waiters.to_sync(on_b)] == [["b"], ["a"]]
+    assert [waiters.to_sync(on_a), waiters.to_sync(on_b)] == [[], []]
+    assert waiters.to_sync(view("a")) == ["b"]
+    waiters.update(view("a"))
+    waiters.update(view("b"))
+    assert len(waiters) == 0
 
 
 IN_USE: Final = {"volumes_in_use": (NAME,)}
@@ -150,27 +163,27 @@ OTHER_IN_USE: Final = {"volumes_in_use": (csi_name("d", "other"), "kubernetes.io
 READY: Final = {"conditions": (NodeCondition(type="Ready", status="True"),)}
 
 
-PLACES: Final = {
-    "named": Place(key=NAME, unique_name=NAME, attachment_name=ATTACHMENT),
-    "nameless": Place(key=ATTACHMENT, attachment_name=ATTACHMENT),
+VOLUMES: Final = {
+    "named": NodeVolume(key=NAME, unique_name=NAME, attachment_name=ATTACHMENT),
+    "nameless": NodeVolume(key=ATTACHMENT, attachment_name=ATTACHMENT),
 }
-"""A place whose volume the caches know, and one whose volume they do not know yet."""
+"""A volume that the caches have, and an attachment whose volume they do not have."""
 
 
 def node(**parts: Any) -> Node:
     return Node(metadata=NodeMeta(name="n"), **parts)
 
 
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("node_volume", VOLUMES.values(), ids=VOLUMES)
 @pytest.mark.parametrize(
     ("status", "taints", "forced", "stays"),
     [
         ({}, (), None, False),
         (OTHER_IN_USE, (), None, False),
         (IN_USE, (), None, True),
-        ({**IN_USE, **READY}, (), Reason.TIMEOUT, True),
-        (IN_USE, (), Reason.TIMEOUT, False),
-        ({**IN_USE, **READY}, (), Reason.OUT_OF_SERVICE, True),
+        ({**IN_USE, **READY}, (), ForcedDetach.TIMEOUT, True),
+        (IN_USE, (), ForcedDetach.TIMEOUT, False),
+        ({**IN_USE, **READY}, (), ForcedDetach.OUT_OF_SERVICE, True),
         ({**IN_USE, **READY}, (Taint(key=OUT_OF_SERVICE),), None, False),
     ],
     ids=[
@@ -183,22 +196,29 @@ def node(**parts: Any) -> Node:
         "tainted",
     ],
 )
-def test_what_the_server_says_of_a_node_counts_before_a_volume_is_detached(
+def test_the_stored_node_decides_whether_a_volume_is_in_use(
     status: dict[str, Any],
     taints: tuple[Taint, ...],
-    forced: Reason | None,
-    place: Place,
+    forced: ForcedDetach | None,
+    node_volume: NodeVolume,
     stays: bool,
 ) -> None:
-    """Also if an old cache has said that it may be detached by force."""
+    """An old cache may have allowed to detach the volume by force."""
     said = node(spec=NodeSpec(taints=taints), status=NodeStatus(**status))
-    assert must_stay(said, place, Step(do=Do.DELETE, forced=forced)) is stays
+    assert (
+        is_in_use(
+            said, node_volume, VolumeAction(operation=Operation.DELETE, forced=forced)
+        )
+        is stays
+    )
 
 
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_what_a_node_lists_is_not_detached(place: Place) -> None:
+@pytest.mark.parametrize("node_volume", VOLUMES.values(), ids=VOLUMES)
+def test_a_volume_that_a_node_lists_is_not_detached(node_volume: NodeVolume) -> None:
     """The cache was older than the list; the sync is tried again."""
     listing = NodeStatus(volumes_attached=(AttachedVolume(name=NAME),))
     message = f"the node n lists {NAME} again; its cached status is old"
     with pytest.raises(SyncError, match=f"^{re.escape(message)}$"):
-        must_stay(node(status=listing), place, Step(do=Do.DELETE))
+        is_in_use(
+            node(status=listing), node_volume, VolumeAction(operation=Operation.DELETE)
+        )

@@ -1,4 +1,4 @@
-"""What users, kubelets and a CSI driver do with volumes: pods come, go and move."""
+"""Users, kubelets and a CSI driver use volumes: pods are created, deleted and moved."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ _LEASES: Final = "kube-node-lease"
 _MANAGED: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
 _FINALIZER: Final = "external-attacher/disks-example-com"
 _PERIOD: Final = 2.0
-"""Seconds between two looks of the kubelets and of the driver."""
+"""Seconds between two syncs of the kubelets and of the driver."""
 
 _BEAT: Final = 20.0
 _UNMOUNTING: Final = 4.0
@@ -81,7 +81,7 @@ class VolumeUsers(Workload):
         self._unused_since: dict[tuple[str, str], float] = {}
         self._pods = 0
         self.reports_use = True
-        """Whether the kubelets report what they use."""
+        """The kubelets report the volumes that they use."""
         self._silent_until = dict.fromkeys(NODES, 0.0)
 
     def create_objects(self, namespace: str) -> None:
@@ -114,7 +114,7 @@ class VolumeUsers(Workload):
                     )
 
     async def clean_up(self) -> None:
-        """Let the nodes be well, and every second pod go."""
+        """Make all nodes ready, and delete every second pod."""
         self._silent_until = dict.fromkeys(NODES, 0.0)
         for pod in self._home()[::2]:
             self.world.delete("pods", pod, grace=0)
@@ -142,7 +142,7 @@ class VolumeUsers(Workload):
         self.world.server.objects.create(self.world.kind("pods"), HOME, pod)
 
     def _lose(self, rng: random.Random) -> None:
-        """Delete an attachment, as users do who do not know better."""
+        """Delete an attachment, as a user may do by mistake."""
         if found := self._attachments():
             self.world.delete(_ATTACHMENTS, rng.choice(found))
 
@@ -187,7 +187,7 @@ class VolumeUsers(Workload):
         ]
 
     def _register(self, name: str) -> None:
-        """Make a node for the pods here only, without a stand-in of its kubelet."""
+        """Create a node for these pods only, without a simulated kubelet."""
         annotations = {_MANAGED: "true", STOPPED: "true"}
         metadata = {"name": name, "annotations": annotations}
         taint = {"key": "disks.example.com/only", "effect": "NoSchedule"}
@@ -235,7 +235,7 @@ class VolumeUsers(Workload):
         )
 
     async def _play(self) -> None:
-        """Be the kubelets and the driver."""
+        """Play the kubelets and the driver."""
         beat_at = 0.0
         while True:
             if self._now >= beat_at:
@@ -264,7 +264,7 @@ class VolumeUsers(Workload):
         self._edit("nodes", name, lambda node: _post(node, format_time(now)))
 
     def _report_use(self, name: str) -> None:
-        """Report the volumes of the pods of a node, and those not unmounted yet."""
+        """Report the volumes of a node's pods, and the volumes not unmounted yet."""
         if self._now < self._silent_until[name] or not self.reports_use:
             return
         node = self.world.find("nodes", "", name)
@@ -281,7 +281,7 @@ class VolumeUsers(Workload):
             self._edit("nodes", name, lambda obj: obj["status"].update(report))
 
     def _run_pods(self) -> None:
-        """Run the pods whose volumes are listed; end those deleted some time ago."""
+        """Run the pods whose volumes are listed; end pods deleted some time ago."""
         for pod in self._home():
             if "deletionTimestamp" in pod["metadata"]:
                 if self._driver.random() < 0.3:
@@ -302,7 +302,7 @@ class VolumeUsers(Workload):
         return self._now >= since + _UNMOUNTING
 
     def _drive(self, attachment: JSON) -> None:
-        """Attach or detach a volume, some time after it was asked for."""
+        """Attach or detach a volume, some time after the request."""
         name, metadata = attachment["metadata"]["name"], attachment["metadata"]
         finalizers = metadata.get("finalizers") or []
         if self._driver.random() < 0.4:

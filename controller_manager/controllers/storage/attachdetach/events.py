@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.storage.attachdetach.places import Block
+from controller_manager.controllers.storage.attachdetach.view import MultiAttach
 from controller_manager.controllers.storage.attachdetach.volumes import Volume
 
 SUCCEEDED: Final = "SuccessfulAttachVolume"
@@ -26,13 +26,13 @@ def not_attached(volume: Volume, failure: str) -> str:
     return f'AttachVolume.Attach failed for volume "{volume.name}" : {failure}'
 
 
-def refused(volume: Volume, block: Block, pod: Pod) -> str:
+def multi_attach_error(volume: Volume, multi_attach: MultiAttach, pod: Pod) -> str:
     """Return the message for a pod whose volume another node has.
 
-    It names the pods of the same namespace only; who may read this pod may not read
-    others.
+    It names only pods of the same namespace: a user who may read this pod may not be
+    allowed to read pods of other namespaces.
     """
-    reason = _users(block.pods, pod) if block.pods else _EXCLUSIVE
+    reason = _users(multi_attach.pods, pod) if multi_attach.pods else _EXCLUSIVE
     return f'Multi-Attach error for volume "{volume.name}" {reason}'
 
 
