@@ -71,7 +71,8 @@ class NodeStatusUpdater:
         """Raise SyncError if the stored attachment differs from the cached one.
 
         A kubelet treats the volumes on the list as attached, and all others as
-        detached. Upstream also reads attachments (VolumesAreAttached of the CSI plugin).
+        detached. Upstream also reads attachments (VolumesAreAttached of the CSI
+        plugin).
         """
         name = node_volume.attachment_name
         if not name:

@@ -1,4 +1,4 @@
-"""Watches volumes and claims, and carries out what is decided for them.
+"""Watches volumes and claims, and carries out the decisions about them.
 
 Upstream: pv_controller_base.go.
 """
@@ -18,48 +18,45 @@ from controller_manager.api.core.volumes import (
 from controller_manager.api.meta import key_of
 from controller_manager.client.errors import InvalidName, NotFound, is_about
 from controller_manager.control.csi_migration import DRIVERS
-from controller_manager.controllers.storage.volumebinder.caches import Caches
-from controller_manager.controllers.storage.volumebinder.changes import is_available
-from controller_manager.controllers.storage.volumebinder.claim_steps import (
-    decide_claim,
+from controller_manager.controllers.storage.volumebinder.actions import (
+    Finished,
+    ReadClaim,
+    ReadVolume,
+    Write,
 )
+from controller_manager.controllers.storage.volumebinder.apply import Applier
+from controller_manager.controllers.storage.volumebinder.binding import is_available
 from controller_manager.controllers.storage.volumebinder.metrics import (
     DELETE,
     NOT_KNOWN,
     PROVISION,
-    Census,
+    Counts,
     Operations,
     VolumeBinderMetrics,
 )
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
-from controller_manager.controllers.storage.volumebinder.steps import (
-    ReadClaim,
-    ReadVolume,
-    Rest,
-    Write,
-)
-from controller_manager.controllers.storage.volumebinder.volume_steps import (
-    FoundClaim,
+from controller_manager.controllers.storage.volumebinder.sync_claim import decide_claim
+from controller_manager.controllers.storage.volumebinder.sync_volume import (
     decide_volume,
 )
-from controller_manager.controllers.storage.volumebinder.writes import Writer
+from controller_manager.controllers.storage.volumebinder.view import Caches, FoundClaim
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
 
 _WORKERS: Final = 10
-"""Claims that are bound at a time, and as many volumes. Upstream has one of each."""
+"""The claims synced at a time, and the volumes. Upstream syncs one of each."""
 
-_MOST_STEPS: Final = 16
-"""The most steps of one sync. A decision that asks for more has a defect."""
+_MAX_ACTIONS: Final = 16
+"""The most actions of one sync. A decision that needs more has a defect."""
 
 _OLD_CACHE: Final = Requeue(1.0, "the cache shows an old version of the volume")
 
 _SHORTEST_PERIOD: Final = 1.0
-"""Seconds: upstream syncs without a pause if the period is 0."""
+"""The shortest sync period in seconds; upstream syncs without a pause if it is 0."""
 
 
 def init_volume_binder_controller(context: ControllerContext) -> Controller:
@@ -68,11 +65,11 @@ def init_volume_binder_controller(context: ControllerContext) -> Controller:
 
 
 class VolumeBinder:
-    """Binds claims and volumes to each other, and lets volumes go.
+    """Binds claims and volumes to each other, and reclaims volumes.
 
-    A claim that waits is looked at again after the sync period. Upstream looks at all
-    claims and volumes of the cluster then; here each change adds the keys of those
-    that it concerns.
+    A claim that waits is synced again after the sync period. Upstream syncs all claims
+    and volumes of the cluster then; here each change adds the keys of the claims and
+    volumes that it concerns.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -84,10 +81,10 @@ class VolumeBinder:
         self._period = max(options.sync_period, _SHORTEST_PERIOD)
         metrics = context.metrics.of(VolumeBinderMetrics)
         self.operations = Operations(metrics, context.clock)
-        self.caches = Caches(context, Census(metrics))
-        self._writer = Writer(context, self.caches, self.operations, metrics)
-        self._woken: set[str] = set()
-        """The claims that are to look at a volume that has become available."""
+        self.caches = Caches(context, Counts(metrics))
+        self._applier = Applier(context, self.caches, self.operations, metrics)
+        self._offered: set[str] = set()
+        """The claims in the queue to which an available volume was offered."""
         self._claim_queue = context.queue("claims")
         self._volume_queue = context.queue("volumes")
         context.informers.informer(PERSISTENT_VOLUMES).add_handler(
@@ -114,103 +111,102 @@ class VolumeBinder:
         )
 
     async def sync_claim(self, key: str) -> Outcome:
-        """Do for a claim what is to be done, one write after the other."""
-        held, shown = "", ""
-        self._woken.discard(key)
+        """Sync a claim: carry out one write after the other until none is missing."""
+        locked, shown = "", ""
+        self._offered.discard(key)
         async with AsyncExitStack() as stack:
-            for _ in range(_MOST_STEPS):
+            for _ in range(_MAX_ACTIONS):
                 claim = self.caches.claims.get(key)
                 if claim is None:
                     return DONE
                 # The claim may have changed while the volume was read.
-                is_certain = bool(shown) and shown == claim.spec.volume_name
-                match decide_claim(claim, self.caches, is_certain=is_certain):
-                    case Write(volume=volume) if volume and volume != held:
-                        # Somebody else may be changing it: decide again then.
+                is_current = bool(shown) and shown == claim.spec.volume_name
+                match decide_claim(claim, self.caches, is_current=is_current):
+                    case Write(volume=volume) if volume and volume != locked:
+                        # Another sync may change the volume meanwhile: decide again.
                         await stack.aclose()
-                        hold = self.caches.holds.hold(volume, key)
-                        await stack.enter_async_context(hold)
-                        held = volume
+                        lock = self.caches.locks.lock(volume, key)
+                        await stack.enter_async_context(lock)
+                        locked = volume
                     case Write() as write:
-                        await self._writer.write(write)
+                        await self._applier.write(write)
                     case ReadVolume(name=name):
-                        if not await self._is_shown(name):
+                        if not await self._is_current(name):
                             return _OLD_CACHE
                         shown = name
-                    case Rest() as rest:
-                        return self._rest_of_claim(key, rest)
-                    case step:
-                        raise _wrong(step)
-        raise _endless(key)
+                    case Finished() as finished:
+                        return self._finish_claim(key, finished)
+                    case action:
+                        raise _wrong_action(action)
+        raise _too_many_actions(key)
 
-    def _rest_of_claim(self, key: str, rest: Rest) -> Outcome:
-        if rest.provisioner:
-            self.operations.begin(key, rest.provisioner, PROVISION)
-        return self._rest(rest)
+    def _finish_claim(self, key: str, finished: Finished) -> Outcome:
+        if finished.provisioner:
+            self.operations.begin(key, finished.provisioner, PROVISION)
+        return self._finish(finished)
 
     async def sync_volume(self, name: str) -> Outcome:
-        """Do for a volume what is to be done, one write after the other."""
+        """Sync a volume: carry out one write after the other until none is missing."""
         read: tuple[ObjectReference | None, FoundClaim] | None = None
-        async with self.caches.holds.hold(name):
-            for _ in range(_MOST_STEPS):
+        async with self.caches.locks.lock(name):
+            for _ in range(_MAX_ACTIONS):
                 volume = self.caches.volume(name)
                 if volume is None:
                     return DONE
                 reference = volume.spec.claim_ref
-                # The volume may refer to another claim since one was read.
+                # The volume may have got another claim since the claim was read.
                 if read is not None and read[0] == reference:
                     found = read[1]
                 else:
                     found = self.caches.found_claim(reference)
                 match decide_volume(volume, found):
                     case Write() as write:
-                        await self._writer.write(write)
+                        await self._applier.write(write)
                     case ReadClaim(namespace=namespace, name=claim):
                         read = reference, await self._read(namespace, claim)
-                    case Rest() as rest:
-                        return self._rest_of_volume(volume, rest)
-        raise _endless(name)
+                    case Finished() as finished:
+                        return self._finish_volume(volume, finished)
+        raise _too_many_actions(name)
 
-    def _rest_of_volume(self, volume: PersistentVolume, rest: Rest) -> Outcome:
+    def _finish_volume(self, volume: PersistentVolume, finished: Finished) -> Outcome:
         name = volume.metadata.name
-        if rest.deletes:
-            plugin = NOT_KNOWN if rest.problem else self._provisioner_of(volume)
+        if finished.deletes:
+            plugin = NOT_KNOWN if finished.problem else self._provisioner_of(volume)
             self.operations.begin(name, plugin, DELETE)
-        if rest.problem:
+        if finished.problem:
             self.operations.fail(name)
         if is_available(volume):
             self._offer(volume)
-        return self._rest(rest)
+        return self._finish(finished)
 
     def _offer(self, volume: PersistentVolume) -> None:
-        """Add a claim that waits for such a volume, another one for each volume."""
-        key = self.caches.claim_waiting_for(volume, self._woken)
+        """Add a claim that waits for such a volume; each volume gets another claim."""
+        key = self.caches.claim_waiting_for(volume, self._offered)
         if key is not None:
-            self._woken.add(key)
+            self._offered.add(key)
             self._claim_queue.add(key)
 
     def _provisioner_of(self, volume: PersistentVolume) -> str:
-        """Return who deletes a volume, as metrics name it.
+        """Return the provisioner that deletes a volume, for metrics.
 
-        It is the provisioner of the class and not that of the volume's annotation,
-        which may have any value.
+        The name comes from the class. The annotation of the volume may have any value.
         """
         found = self.caches.storage_class(storage_class_of(volume))
         if found is None:
             return NOT_KNOWN
         return DRIVERS.get(found.provisioner, found.provisioner)
 
-    def _rest(self, rest: Rest) -> Outcome:
-        for notice in rest.notices:
-            self._writer.announce(notice)
-        if rest.wakes:
-            self._claim_queue.add(rest.wakes)
-        if rest.error:
-            raise SyncError(rest.error)
-        return Done(self._period) if rest.again else DONE
+    def _finish(self, finished: Finished) -> Outcome:
+        for event in finished.events:
+            self._applier.record(event)
+        if finished.claim_to_sync:
+            self._claim_queue.add(finished.claim_to_sync)
+        if finished.error:
+            raise SyncError(finished.error)
+        return Done(self._period) if finished.requeue else DONE
 
-    async def _is_shown(self, name: str) -> bool:
-        """Tell whether the cache shows a volume as the API server has it."""
+    async def _is_current(self, name: str) -> bool:
+        """Tell whether the cached volume has the version of the stored one."""
         try:
             stored = await self._client.get(PERSISTENT_VOLUMES, "", name)
         except NotFound as error:
@@ -245,7 +241,7 @@ class VolumeBinder:
             yield
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
-        """Add a volume, and the claims that name it and are not bound to it."""
+        """Add a volume, and the claims that name the volume and are not bound to it."""
         name = volume.metadata.name
         self._volume_queue.add(name)
         reference = volume.spec.claim_ref
@@ -265,27 +261,27 @@ class VolumeBinder:
 
     def _claim_added(self, claim: PersistentVolumeClaim) -> None:
         self._claim_queue.add(key_of(claim))
-        self._wake_volumes(claim)
+        self._enqueue_volumes_of(claim)
 
     def _claim_updated(
         self, old: PersistentVolumeClaim, new: PersistentVolumeClaim
     ) -> None:
-        """Add a claim; add its volumes, too, if it has another one now."""
+        """Add a claim, and its old and new volumes if it has another one now."""
         self._claim_queue.add(key_of(new))
         if (old.metadata.uid, old.spec.volume_name) != (
             new.metadata.uid,
             new.spec.volume_name,
         ):
-            self._wake_volumes(old)
-            self._wake_volumes(new)
+            self._enqueue_volumes_of(old)
+            self._enqueue_volumes_of(new)
 
     def _claim_gone(self, claim: PersistentVolumeClaim) -> None:
-        """Add the volumes that a claim leaves behind."""
+        """Add the volumes of a deleted claim."""
         self.operations.forget(key_of(claim))
-        self._wake_volumes(claim)
+        self._enqueue_volumes_of(claim)
 
-    def _wake_volumes(self, claim: PersistentVolumeClaim) -> None:
-        """Add the volumes that refer to a claim, and the one that it names."""
+    def _enqueue_volumes_of(self, claim: PersistentVolumeClaim) -> None:
+        """Add the volumes that refer to a claim, and the volume that it names."""
         for name in self.caches.index.referring_to(key_of(claim)):
             self._volume_queue.add(name)
         if claim.spec.volume_name:
@@ -296,9 +292,9 @@ def _version(volume: PersistentVolume) -> tuple[str, str]:
     return volume.metadata.uid, volume.metadata.resource_version
 
 
-def _wrong(step: object) -> RuntimeError:
-    return RuntimeError(f"a claim cannot have the step {step}")
+def _wrong_action(action: object) -> RuntimeError:
+    return RuntimeError(f"a claim cannot have the action {action}")
 
 
-def _endless(key: str) -> RuntimeError:
-    return RuntimeError(f"{key}: no rest after {_MOST_STEPS} steps")
+def _too_many_actions(key: str) -> RuntimeError:
+    return RuntimeError(f"{key}: the sync has not ended after {_MAX_ACTIONS} actions")

@@ -1,7 +1,7 @@
-"""Which volume fits a claim best (index.go, FindMatchingVolume of pv_helpers.go).
+"""Finds the best volume for a claim (index.go, FindMatchingVolume of pv_helpers.go).
 
-An index holds the available volumes by class, by modes and by size. So a claim looks at
-few volumes, however many the cluster has.
+An index has the available volumes by class, by modes and by size. So a claim is
+compared with few volumes, also in a cluster with many.
 """
 
 from bisect import bisect_left, insort
@@ -23,7 +23,7 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
-from controller_manager.controllers.storage.volumebinder.changes import (
+from controller_manager.controllers.storage.volumebinder.binding import (
     is_available,
     is_reserved_for,
     refers_to,
@@ -31,21 +31,21 @@ from controller_manager.controllers.storage.volumebinder.changes import (
 from controller_manager.runtime.outcome import SyncError
 
 FILESYSTEM: Final = "Filesystem"
-"""The volume mode of claims and volumes that name none."""
+"""The volume mode of claims and volumes without a volume mode."""
 
 Modes = frozenset[str]
 
 
 class Kind(NamedTuple):
-    """What a volume must have in common with a claim that gets it."""
+    """The properties that must be equal in a claim and its volume."""
 
     storage_class: str
     volume_mode: str
     attributes_class: str
 
 
-class _Place(NamedTuple):
-    """Where an available volume is in the index."""
+class _Entry(NamedTuple):
+    """The place of an available volume in the index."""
 
     kind: Kind
     modes: Modes
@@ -74,7 +74,7 @@ def kind_of_claim(claim: PersistentVolumeClaim) -> Kind:
 
 
 def size_of(volume: PersistentVolume) -> int:
-    """Return the capacity of a volume in billionths of a byte; 0 if it is no amount."""
+    """Return the capacity of a volume in billionths of a byte; 0 if it is invalid."""
     return _nanos((volume.spec.capacity or {}).get(STORAGE))
 
 
@@ -123,7 +123,7 @@ def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
 def may_have_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Tell whether a claim may have a volume that is reserved for it.
 
-    Its class does not matter then, and neither do its labels.
+    The class and the labels of such a volume do not matter.
     """
     offered, wanted = kind_of_volume(volume), kind_of_claim(claim)
     return (
@@ -138,7 +138,7 @@ def may_have_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) ->
 def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Tell whether an available volume may be given to a claim.
 
-    Raises SyncError for a selector that cannot be used.
+    Raises SyncError for an invalid selector.
     """
     return (
         kind_of_volume(volume) == kind_of_claim(claim)
@@ -149,12 +149,12 @@ def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 class VolumeIndex:
-    """The volumes as claims look for them: those to be had, and those reserved."""
+    """The available volumes by kind, modes and size, and the reserved ones by claim."""
 
     def __init__(self) -> None:
         """Start without volumes."""
         self._volumes: dict[str, PersistentVolume] = {}
-        self._places: dict[str, _Place] = {}
+        self._entries: dict[str, _Entry] = {}
         self._available: dict[Kind, dict[Modes, list[tuple[int, str]]]] = {}
         self._reserved: dict[str, dict[str, None]] = {}
         """The volumes that refer to a claim, by the key of the claim."""
@@ -168,7 +168,7 @@ class VolumeIndex:
             self._insert(volume)
 
     def __len__(self) -> int:
-        """Return how many volumes are indexed."""
+        """Return the number of volumes in the index."""
         return len(self._volumes)
 
     def _insert(self, volume: PersistentVolume) -> None:
@@ -177,10 +177,10 @@ class VolumeIndex:
             self._reserved.setdefault(key, {})[name] = None
         elif is_available(volume):
             modes = _modes(volume.spec.access_modes)
-            place = _Place(kind_of_volume(volume), modes, size_of(volume), name)
-            self._places[name] = place
-            groups = self._available.setdefault(place.kind, {})
-            insort(groups.setdefault(modes, []), (place.size, name))
+            entry = _Entry(kind_of_volume(volume), modes, size_of(volume), name)
+            self._entries[name] = entry
+            groups = self._available.setdefault(entry.kind, {})
+            insort(groups.setdefault(modes, []), (entry.size, name))
 
     def _remove(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
@@ -188,14 +188,14 @@ class VolumeIndex:
             del self._reserved[key][name]
             if not self._reserved[key]:
                 del self._reserved[key]
-        elif (place := self._places.pop(name, None)) is not None:
-            groups = self._available[place.kind]
-            entries = groups[place.modes]
-            del entries[bisect_left(entries, (place.size, name))]
+        elif (entry := self._entries.pop(name, None)) is not None:
+            groups = self._available[entry.kind]
+            entries = groups[entry.modes]
+            del entries[bisect_left(entries, (entry.size, name))]
             if not entries:
-                del groups[place.modes]
+                del groups[entry.modes]
             if not groups:
-                del self._available[place.kind]
+                del self._available[entry.kind]
 
     def referring_to(self, claim: str) -> Sequence[str]:
         """Return the names of the volumes that refer to the claim of a key."""
@@ -204,7 +204,7 @@ class VolumeIndex:
     def reserved_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Return the best volume that is reserved for a claim and that it may have.
 
-        One that refers to its uid goes first: the binding had begun before.
+        A volume that refers to the uid of the claim comes first: its binding has begun.
         """
         found = [
             self._volumes[name]
@@ -226,8 +226,8 @@ class VolumeIndex:
     ) -> PersistentVolume | None:
         """Return the smallest available volume that fits, with the fewest modes.
 
-        Few modes are better than a small size. `is_taken` tells which volumes another
-        claim is just given. Raises SyncError for a selector that cannot be used.
+        Few modes are better than a small size. `is_taken` tells whether another claim
+        is getting a volume. Raises SyncError for an invalid selector.
         """
         selector = _selector_of(claim)
         for name in self._fitting(claim):
@@ -239,7 +239,7 @@ class VolumeIndex:
         return None
 
     def _fitting(self, claim: PersistentVolumeClaim) -> Iterator[str]:
-        """Yield the available volumes that are large enough, the best first."""
+        """Yield the available volumes that are large enough, the best one first."""
         wanted = _modes(claim.spec.access_modes)
         groups = self._available.get(kind_of_claim(claim), {})
         matching = [each for each in groups if wanted <= each]

@@ -13,7 +13,7 @@ from controller_manager.controllers.storage.volumebinder.matching import FILESYS
 _OPERATION: Final = ("plugin_name", "operation_name")
 _OF_CLAIMS: Final = ("namespace", "storage_class", "volume_attributes_class")
 NOT_KNOWN: Final = "N/A"
-"""The name of a plugin that is not known."""
+"""The name of an unknown plugin."""
 
 PROVISION: Final = "provision"
 DELETE: Final = "delete"
@@ -83,11 +83,11 @@ class VolumeBinderMetrics:
             self.class_errors.inc()
 
 
-class Census:
-    """Counts volumes and claims as they come, change and go.
+class Counts:
+    """Counts volumes and claims when they are created, changed and deleted.
 
-    A look at all of them whenever somebody reads the metrics would block the event
-    loop. A series whose count is zero is removed, as upstream has none.
+    Counting all of them in each scrape would block the event loop. A series whose count
+    is zero is removed: upstream has no such series.
     """
 
     def __init__(self, metrics: VolumeBinderMetrics) -> None:
@@ -150,7 +150,7 @@ class Census:
 
 
 def plugin_of(spec: VolumeSpec) -> str:
-    """Return the name of a volume's plugin in metrics, ``N/A`` for one not known here.
+    """Return the name of a volume's plugin in metrics, ``N/A`` for an unknown one.
 
     Upstream: GetFullQualifiedPluginNameForVolume.
     """
@@ -166,7 +166,7 @@ def plugin_of(spec: VolumeSpec) -> str:
 
 
 class Operations:
-    """Measures how long others take to provision or delete volumes.
+    """Measures the time that provisioners take to provision or delete volumes.
 
     Upstream: OperationStartTimeCache.
     """
@@ -178,15 +178,15 @@ class Operations:
         self._begun: dict[str, tuple[str, str, float]] = {}
 
     def __len__(self) -> int:
-        """Return how many operations have not ended."""
+        """Return the number of operations that have not ended."""
         return len(self._begun)
 
     def begin(self, key: str, plugin: str, operation: str) -> None:
-        """Note that an operation begins, unless it has begun already."""
+        """Note the begin of an operation, unless it has begun already."""
         self._begun.setdefault(key, (plugin, operation, self._clock.monotonic()))
 
     def fail(self, key: str) -> None:
-        """Count a failure of an operation that goes on."""
+        """Count a failure of an operation that continues."""
         if (begun := self._begun.get(key)) is not None:
             self._metrics.errors.labels(*begun[:2]).inc()
 
@@ -198,5 +198,5 @@ class Operations:
             self._metrics.seconds.labels(plugin, operation).observe(seconds)
 
     def forget(self, key: str) -> None:
-        """Forget an operation that nobody waits for any more."""
+        """Drop an operation whose object is gone."""
         self._begun.pop(key, None)

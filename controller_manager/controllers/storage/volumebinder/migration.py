@@ -1,4 +1,4 @@
-"""In-tree plugins whose work CSI drivers do (pv_controller_base.go).
+"""In-tree plugins that CSI drivers have replaced (pv_controller_base.go).
 
 Their migration cannot be switched off any more.
 """
@@ -21,9 +21,7 @@ from controller_manager.controllers.storage.volumebinder.annotations import (
     PROVISIONED_BY,
     STORAGE_PROVISIONER,
 )
-from controller_manager.controllers.storage.volumebinder.changes import (
-    with_annotations,
-)
+from controller_manager.controllers.storage.volumebinder.binding import with_annotations
 
 IN_TREE: Final = "kubernetes.io/"
 """The beginning of the names of plugins that are, or were, parts of Kubernetes."""
@@ -32,7 +30,7 @@ IN_TREE: Final = "kubernetes.io/"
 def migrated_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim | None:
     """Return a claim whose annotation names the driver of its provisioner.
 
-    `None` if it does already.
+    It is `None` if the annotation is right.
     """
     annotations = annotations_of(claim.metadata)
     provisioner = annotations.get(
@@ -45,9 +43,9 @@ def migrated_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim | None
 
 
 def migrated_volume(volume: PersistentVolume) -> PersistentVolume | None:
-    """Return a volume with the annotation and the finalizers that its plugin asks for.
+    """Return a volume with the annotation and the finalizers that its plugin needs.
 
-    `None` if it has them already. Only volumes that were provisioned have them.
+    It is `None` if the volume has them already. Only provisioned volumes need them.
     """
     metadata = volume.metadata
     annotations = annotations_of(metadata)
@@ -86,8 +84,8 @@ def _finalizers(
 ) -> tuple[str, ...]:
     """Return the finalizers of a provisioned volume (modifyDeletionFinalizers).
 
-    A volume that an in-tree plugin deletes is kept until it has done so, if the
-    policy is to delete it.
+    If the policy is to delete the volume, a finalizer keeps the object until the
+    in-tree plugin has deleted the volume.
     """
     if provisioner in DRIVERS:
         return tuple(each for each in before if each != IN_TREE_FINALIZER)

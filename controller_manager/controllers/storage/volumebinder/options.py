@@ -11,7 +11,7 @@ _NO_EFFECT: Final = " Volumes are not recycled, so it has no effect."
 
 
 class VolumeBinderOptions(ControllerOptions):
-    """Whether volumes are provisioned, and how often claims that wait are looked at."""
+    """The flags about provisioning, recycling and the sync period."""
 
     provisions: bool = option(
         Flag(
@@ -102,8 +102,8 @@ class VolumeBinderOptions(ControllerOptions):
             "pvclaimbinder-sync-period",
             "duration",
             "15s",
-            "How often to look at claims that wait, and at volumes that cannot be "
-            "reclaimed.",
+            "Time between two syncs of a claim that waits, or of a volume that cannot "
+            "be reclaimed.",
             "PersistentVolumeBinderController.PVClaimBinderSyncPeriod",
         )
     )

@@ -117,7 +117,7 @@ class AttachDetachProperties(Properties):
                 yield f"{write}: {name} is in use and no longer listed"
 
     def _is_attached(self, volume: str, node: str, *, and_stays: bool = False) -> bool:
-        """Tell whether a volume is attached, and with `and_stays` not being detached."""
+        """Tell whether a volume is attached and, with `and_stays`, will stay so."""
         found = self.state.find(_ATTACHMENTS, "", attachment_name(volume, node))
         if found is None or not found["status"].get("attached"):
             return False

@@ -192,7 +192,7 @@ async def test_a_driver_that_says_nothing_is_reported_after_two_minutes() -> Non
 
 
 async def test_a_driver_that_attaches_nothing_gets_no_attachments() -> None:
-    """attachRequired is false in its CSIDriver; a change of it counts for all nodes."""
+    """Its CSIDriver says so; a change of the CSIDriver counts for all nodes."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")

@@ -7,24 +7,24 @@ from controller_manager.api.core import volumes
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.controllers.storage.volumebinder import (
-    changes,
-    claim_steps,
-    volume_steps,
+    binding,
+    sync_claim,
+    sync_volume,
 )
-from controller_manager.controllers.storage.volumebinder.assumed import AssumedObjects
+from controller_manager.controllers.storage.volumebinder.actions import (
+    SETTLED,
+    STATUS,
+    Action,
+    Write,
+)
+from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
 from controller_manager.controllers.storage.volumebinder.controller import VolumeBinder
 from controller_manager.controllers.storage.volumebinder.matching import (
     VolumeIndex,
     kind_of_claim,
     kind_of_volume,
 )
-from controller_manager.controllers.storage.volumebinder.steps import (
-    SETTLED,
-    STATUS,
-    Step,
-    Write,
-)
-from controller_manager.controllers.storage.volumebinder.volume_steps import FoundClaim
+from controller_manager.controllers.storage.volumebinder.view import FoundClaim
 from tests.simulation.planted import Bug
 
 
@@ -41,7 +41,7 @@ def _compare_names_only(volume: PersistentVolume, claim: PersistentVolumeClaim) 
 def _take_any_volume(
     index: VolumeIndex, claim: PersistentVolumeClaim, _: Callable[[str], bool]
 ) -> PersistentVolume | None:
-    """Give away volumes that others have."""
+    """Give volumes of other claims away."""
     wanted = kind_of_claim(claim)
     for name in "v", "v-00":
         found = index._volumes.get(name)
@@ -50,16 +50,16 @@ def _take_any_volume(
     return None
 
 
-def _claim_first(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Step:
+def _claim_first(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Action:
     """Write the claim before the volume, which another claim may get meanwhile."""
     name = volume.metadata.name
-    if (naming := changes.claim_bound_to(claim, volume)) is not None:
+    if (naming := binding.claim_bound_to(claim, volume)) is not None:
         return Write(naming, volume=name)
-    if (complete := changes.claim_of_volume(claim, volume)) is not None:
+    if (complete := binding.claim_of_volume(claim, volume)) is not None:
         return Write(complete, STATUS, volume=name)
-    if (bound := changes.volume_bound_to(volume, claim)) is not None:
+    if (bound := binding.volume_bound_to(volume, claim)) is not None:
         return Write(bound, volume=name)
-    if (in_phase := changes.volume_in_phase(volume, volumes.BOUND)) is not None:
+    if (in_phase := binding.volume_in_phase(volume, volumes.BOUND)) is not None:
         return Write(in_phase, STATUS, volume=name)
     return SETTLED
 
@@ -68,11 +68,11 @@ def _trust_the_cache(_: PersistentVolume, __: FoundClaim) -> bool:
     return False
 
 
-def _assume_nothing(_: AssumedObjects[Any], __: Any) -> None:
+def _assume_nothing(_: AssumeCache[Any], __: Any) -> None:
     return None
 
 
-def _keep_released(_: PersistentVolume) -> Step:
+def _keep_released(_: PersistentVolume) -> Action:
     return SETTLED
 
 
@@ -80,14 +80,14 @@ async def _believe_the_cache(_: VolumeBinder, __: str) -> bool:
     return True
 
 
-def _wake_nobody(_: VolumeBinder, __: PersistentVolumeClaim) -> None:
+def _enqueue_no_volume(_: VolumeBinder, __: PersistentVolumeClaim) -> None:
     return None
 
 
 BUGS: Final[Mapping[str, Bug]] = {
     "take the volume of a namesake": Bug(
         0,
-        claim_steps,
+        sync_claim,
         "is_reserved_for",
         _compare_names_only,
         "namesake-asks-for-a-released-volume",
@@ -100,21 +100,21 @@ BUGS: Final[Mapping[str, Bug]] = {
         "claims-compete-while-caches-lag",
     ),
     "write the claim first": Bug(
-        0, claim_steps, "bind", _claim_first, "claims-compete-while-caches-lag"
+        0, sync_claim, "bind", _claim_first, "claims-compete-while-caches-lag"
     ),
     "release volumes by what the cache shows": Bug(
         0,
-        volume_steps,
+        sync_volume,
         "_must_read",
         _trust_the_cache,
         "provisioned-before-the-claim-is-seen",
     ),
     "forget its own writes": Bug(
-        0, AssumedObjects, "assume", _assume_nothing, "claims-compete-while-caches-lag"
+        0, AssumeCache, "assume", _assume_nothing, "claims-compete-while-caches-lag"
     ),
     "release no volume": Bug(
         0,
-        volume_steps,
+        sync_volume,
         "_released",
         _keep_released,
         "claim-is-gone-before-its-volume-is-bound",
@@ -122,15 +122,15 @@ BUGS: Final[Mapping[str, Bug]] = {
     "lose claims by what the cache shows": Bug(
         0,
         VolumeBinder,
-        "_is_shown",
+        "_is_current",
         _believe_the_cache,
         "bound-before-the-volume-is-seen",
     ),
     "miss that a claim is gone": Bug(
         0,
         VolumeBinder,
-        "_wake_volumes",
-        _wake_nobody,
+        "_enqueue_volumes_of",
+        _enqueue_no_volume,
         "namesake-asks-for-a-released-volume",
     ),
 }

@@ -102,7 +102,7 @@ def storage_class(
 
 
 class Snapshot:
-    """What a decision about a claim reads, as a value."""
+    """A `ClusterView` of given volumes, classes and pods."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the binder of volumes promises."""
+"""The promises of the binder of volumes."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ _ANNOTATIONS: Final = ("metadata", "annotations")
 
 
 def _of_object(marks: frozenset[str], *fields: Path) -> Change:
-    """Allow changes of fields and of some annotations, however many there are."""
+    """Allow changes of fields and of some annotations, in any number."""
     others = only(*fields)
 
     def may(path: Path, before: Any, after: Any) -> bool:
@@ -76,7 +76,7 @@ class VolumeBinderProperties(Properties):
     workload = Binders
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check that a write takes no volume and no claim from another one."""
+        """Check that a write takes no volume or claim from another binding."""
         before, after = write.before, write.after
         if write.controller != self.controller or before is None or after is None:
             return
@@ -105,7 +105,7 @@ class VolumeBinderProperties(Properties):
             yield f"{write}: the finalizers {changed} are not the binder's"
 
     def _of_claim(self, write: Write, after: JSON) -> Iterator[str]:
-        """Check that a claim names only a volume that refers to it already."""
+        """Check that a claim names only a volume that already refers to the claim."""
         name = _named(after)
         volume = self.state.find(_VOLUMES, "", name) if name else None
         if volume is not None and _uid(volume) != after["metadata"]["uid"]:
@@ -117,7 +117,7 @@ class VolumeBinderProperties(Properties):
             yield f"{write}: the claim of the volume is there"
 
     def _is_claimed(self, volume: JSON) -> bool:
-        """Tell whether the claim of a volume has this volume, or none yet."""
+        """Tell whether the claim of a volume has this volume, or no volume yet."""
         reference = volume["spec"].get("claimRef", {})
         claim = self.state.find(
             _CLAIMS, reference.get("namespace", ""), reference.get("name", "")
@@ -139,7 +139,7 @@ class VolumeBinderProperties(Properties):
         )
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check that nothing waits that could be bound, and that phases are right."""
+        """Check that all possible bindings exist, and that the phases are right."""
         del managers
         claims = {each["metadata"]["uid"]: each for each in self.state.stored(_CLAIMS)}
         for volume in self.state.stored(_VOLUMES):

@@ -54,8 +54,8 @@ def _remove(environment: Environment, plural: str, namespace: str, name: str) ->
 async def claims_compete_while_caches_lag(environment: Environment) -> None:
     """No issue: claims are bound while the watch of volumes is silent for two minutes.
 
-    The manager knows what it has written. As upstream: all claims are bound meanwhile,
-    and no volume is given away twice.
+    The manager has its own writes in the assume cache. As upstream: all claims are
+    bound meanwhile, and no volume is given away twice.
     """
     environment.world.create_namespace(DISKS)
     for number in range(20):
@@ -91,7 +91,7 @@ async def namesake_asks_for_a_released_volume(environment: Environment) -> None:
 
 
 async def volume_is_taken_over_by_force(environment: Environment) -> None:
-    """No issue: somebody gives a bound volume to another claim.
+    """No issue: another program gives a bound volume to another claim.
 
     As upstream: the first claim is Lost, with an event, and the second has it.
     """
@@ -114,7 +114,7 @@ async def volume_is_taken_over_by_force(environment: Environment) -> None:
 
 
 async def claim_is_gone_before_its_volume_is_bound(environment: Environment) -> None:
-    """No issue: a claim goes between the two halves of its binding.
+    """No issue: a claim is deleted between the two halves of its binding.
 
     As upstream: its volume is released, and is not given to the next claim of that
     name.
@@ -134,7 +134,7 @@ async def claim_is_gone_before_its_volume_is_bound(environment: Environment) -> 
 
 
 async def provisioned_before_the_claim_is_seen(environment: Environment) -> None:
-    """kubernetes#67617: a volume is there before the cache shows its claim.
+    """kubernetes#67617: a volume exists before the cache shows its claim.
 
     As upstream: the claim is read from the API server; the volume is not released.
     """
@@ -151,7 +151,7 @@ async def provisioned_before_the_claim_is_seen(environment: Environment) -> None
 
 
 async def bound_before_the_volume_is_seen(environment: Environment) -> None:
-    """No issue: a claim is bound by somebody else while the cache of volumes lags.
+    """No issue: another program binds a claim while the cache of volumes lags.
 
     Upstream says that its data is lost. Here the volume is read from the API server.
     """
@@ -170,7 +170,7 @@ async def bound_before_the_volume_is_seen(environment: Environment) -> None:
 
 
 async def lost_claim_is_found_again(environment: Environment) -> None:
-    """No issue: a volume is deleted by force, and made anew for its claim."""
+    """No issue: a volume is deleted by force, and created again for its claim."""
     environment.world.create_namespace(DISKS)
     _create(environment, _VOLUMES, volume_json("v"))
     _create(environment, _CLAIMS, claim_json("data"))

@@ -60,7 +60,7 @@ _MOST_WRITES: Final = 5
 
 
 class State(NamedTuple):
-    """What a claim, its volume and its class are like at the beginning."""
+    """The states of a claim, its volume and its class at the beginning."""
 
     number: int
     claim: str
@@ -229,7 +229,7 @@ def stored(cluster: Cluster, plural: str) -> list[JSON]:
 
 
 def outcome(cluster: Cluster) -> dict[str, JSON]:
-    """Return what users see of each volume and claim, and who is bound to whom."""
+    """Return the visible fields of each volume and claim, and their bindings."""
     seen = {}
     for each in (
         *stored(cluster, "persistentvolumes"),
@@ -255,7 +255,7 @@ CONFIG: Final = make_config(controllers=("persistentvolume-binder",))
 
 
 async def settle(cluster: Cluster, *transports: Crashing | None) -> dict[str, JSON]:
-    """Let one manager after the other work; return the final state."""
+    """Run one manager after the other; return the final state."""
     for transport in transports:
         async with cluster.manager(CONFIG, transport):
             await asyncio.sleep(VolumeBinderOptions().sync_period * 1.5)
@@ -281,7 +281,7 @@ def cluster_of_all_states() -> Cluster:
 async def test_a_crash_at_any_write_from_any_state_changes_nothing(
     pattern: str,
 ) -> None:
-    """The next process goes on from what it finds."""
+    """The next process continues from the stored state."""
     undisturbed = await settle(cluster_of_all_states(), None)
     assert len(undisturbed) == sum(
         (each.claim != "absent") + (each.volume != "absent") for each in STATES

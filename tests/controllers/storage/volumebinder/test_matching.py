@@ -1,4 +1,4 @@
-"""Which volume fits a claim best (index_test.go of upstream)."""
+"""The volume that fits a claim best (index_test.go of upstream)."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def best(index: VolumeIndex, wanted: PersistentVolumeClaim, *taken: str) -> str 
             "b",
         ),
         ([volume("a")], {"selector": {"matchLabels": {"t": "x"}}}, None),
-        # Volumes that nobody may have now.
+        # Volumes that no claim may have now.
         ([volume("a", phase="Released"), volume("b", phase="Pending")], {}, None),
         ([volume("a", metadata=DELETED)], {}, None),
         ([volume("a", claimRef=OF_ANOTHER), volume("b", claimRef=OF_FORMER)], {}, None),
@@ -105,20 +105,20 @@ def best(index: VolumeIndex, wanted: PersistentVolumeClaim, *taken: str) -> str 
 def test_the_best_volume_for_a_claim(
     volumes: list[PersistentVolume], wanted: dict[str, Any], expected: str | None
 ) -> None:
-    """Whatever the order in which the volumes came."""
+    """The order in which the volumes were added does not matter."""
     assert best(index_of(*volumes), claim(**wanted)) == expected
     assert best(index_of(*reversed(volumes)), claim(**wanted)) == expected
 
 
-def test_a_volume_that_is_just_given_away_is_not_chosen() -> None:
-    """The next one is."""
+def test_a_volume_that_another_claim_is_getting_is_not_chosen() -> None:
+    """The next volume is chosen."""
     index = index_of(volume("a"), volume("b", "2Gi"))
     assert best(index, claim(), "a") == "b"
     assert best(index, claim(), "a", "b") is None
 
 
 def test_the_beta_annotation_of_the_class_still_wins() -> None:
-    """In claims and in volumes."""
+    """This is so in claims and in volumes."""
     annotations = {"volume.beta.kubernetes.io/storage-class": "old"}
     assert kind_of_claim(claim(annotations)).storage_class == "old"
     assert kind_of_volume(volume(annotations=annotations)).storage_class == "old"
@@ -139,7 +139,7 @@ STATES = st.builds(
 def test_an_index_shows_the_present_volumes_only(
     changes: list[tuple[PersistentVolume, bool]],
 ) -> None:
-    """However they came, changed and went; nothing is left of those that are gone."""
+    """Volumes may be added, changed and removed in any order."""
     index, present = VolumeIndex(), dict[str, PersistentVolume]()
     for changed, stays in changes:
         name = changed.metadata.name

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.volumes import BETA_STORAGE_CLASS, VolumeSpec
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.storage.volumebinder.metrics import (
-    Census,
+    Counts,
     Operations,
     VolumeBinderMetrics,
     plugin_of,
@@ -37,12 +37,12 @@ class Setting:
 
 
 def test_the_storage_class_is_that_of_the_annotation_if_there_is_one() -> None:
-    """It is from before the field, and wins over it."""
+    """The annotation is older than the field, and wins over it."""
     setting = Setting()
-    census = Census(setting.metrics)
+    counts = Counts(setting.metrics)
     old = {BETA_STORAGE_CLASS: "old"}
-    census.volume("a", volume("a", annotations=old))
-    census.claim("ns/data", claim(annotations=old))
+    counts.volume("a", volume("a", annotations=old))
+    counts.claim("ns/data", claim(annotations=old))
     counted = {key for key in setting.of("pv_collector_") if "unbound" in key[0]}
     assert counted == {
         ("pv_collector_unbound_pv_count", "old"),
@@ -51,15 +51,15 @@ def test_the_storage_class_is_that_of_the_annotation_if_there_is_one() -> None:
 
 
 def test_volumes_and_claims_are_counted_as_they_are_now() -> None:
-    """A series of nothing is removed."""
+    """A series whose count is zero is removed."""
     setting = Setting()
-    census = Census(setting.metrics)
-    census.volume("a", volume("a", phase="Bound"))
-    census.volume("b", volume("b"))
-    census.volume("b", volume("b", phase="Bound", volumeMode="Block"))
-    census.volume("c", volume("c", phase="Failed", storageClassName=""))
-    census.claim("ns/data", claim(status={"phase": "Bound"}))
-    census.claim("ns/more", claim(volumeAttributesClassName="gold"))
+    counts = Counts(setting.metrics)
+    counts.volume("a", volume("a", phase="Bound"))
+    counts.volume("b", volume("b"))
+    counts.volume("b", volume("b", phase="Bound", volumeMode="Block"))
+    counts.volume("c", volume("c", phase="Failed", storageClassName=""))
+    counts.claim("ns/data", claim(status={"phase": "Bound"}))
+    counts.claim("ns/more", claim(volumeAttributesClassName="gold"))
     plugin = "kubernetes.io/csi:csi.example.com"
     assert setting.of("pv_collector_") == {
         ("pv_collector_total_pv_count", plugin, "Filesystem"): 2,
@@ -70,9 +70,9 @@ def test_volumes_and_claims_are_counted_as_they_are_now() -> None:
         ("pv_collector_unbound_pvc_count", "ns", "fast", "gold"): 1,
     }
     for name in "abc":
-        census.volume(name, None)
+        counts.volume(name, None)
     for key in ("ns/data", "ns/more", "ns/never"):
-        census.claim(key, None)
+        counts.claim(key, None)
     assert setting.of("pv_collector_") == {}
 
 
@@ -97,7 +97,7 @@ def test_a_plugin_is_named_by_the_source_of_the_volume(source: str, name: str) -
 
 @pytest.mark.looptime
 async def test_an_operation_is_measured_from_its_beginning_to_its_success() -> None:
-    """Failures are counted meanwhile; one that nobody waits for leaves nothing."""
+    """Failures are counted meanwhile; an operation of a deleted object is dropped."""
     setting = Setting()
     operations = Operations(setting.metrics, LoopClock(EPOCH))
     operations.begin("ns/data", "csi.example.com", "provision")
@@ -120,7 +120,7 @@ async def test_an_operation_is_measured_from_its_beginning_to_its_success() -> N
 
 
 def test_attempts_to_give_the_default_class_are_counted() -> None:
-    """Those that fail twice: as attempts, and as errors."""
+    """A failed attempt counts as an attempt and as an error."""
     setting = Setting()
     setting.metrics.default_class_given(succeeded=True)
     setting.metrics.default_class_given(succeeded=False)

@@ -43,7 +43,7 @@ def add_claim(
 
 
 def add_class(cluster: Cluster, name: str = "by-hand", **fields: Any) -> None:
-    """Create a storage class with a provisioner outside."""
+    """Create a storage class with an external provisioner."""
     body = {"provisioner": "csi.example.com", "volumeBindingMode": "Immediate"}
     cluster.add("StorageClass", name, "storage.k8s.io/v1", **{**body, **fields})
 
@@ -76,14 +76,14 @@ async def events(cluster: Cluster) -> list[tuple[str, str]]:
 
 
 async def remove_claim(cluster: Cluster, name: str = "data") -> None:
-    """Delete a claim that nobody protects."""
+    """Delete a claim that has no protection."""
     finalizers = {"metadata": {"finalizers": None}}
     await cluster.client.patch(CLAIMS, "default", name, finalizers, PatchType.MERGE)
     await cluster.client.delete(CLAIMS, "default", name)
 
 
 async def remove_volume(cluster: Cluster, name: str) -> None:
-    """Delete a volume that nobody protects."""
+    """Delete a volume that has no protection."""
     finalizers = {"metadata": {"finalizers": None}}
     client = cluster.client
     await client.patch(PERSISTENT_VOLUMES, "", name, finalizers, PatchType.MERGE)
@@ -91,7 +91,7 @@ async def remove_volume(cluster: Cluster, name: str) -> None:
 
 
 async def test_its_role_is_enough_for_its_work() -> None:
-    """Binding, asking a provisioner, the default class, losing, releasing."""
+    """Claims are bound, provisioned, given a class and lost; volumes are released."""
     cluster = Cluster(rbac=True)
     config = make_config(
         controllers=("persistentvolume-binder",), use_service_account_credentials=True
@@ -121,7 +121,7 @@ async def test_its_role_is_enough_for_its_work() -> None:
 
 
 async def test_many_claims_get_one_volume_each(cluster: Cluster) -> None:
-    """Though ten are bound at a time; four writes each, and no conflict."""
+    """Ten claims are bound at a time, with four writes each and without conflicts."""
     for number in range(60):
         add_volume(cluster, f"v-{number:02}")
         add_claim(cluster, f"c-{number:02}")
@@ -135,7 +135,7 @@ async def test_many_claims_get_one_volume_each(cluster: Cluster) -> None:
 async def test_each_volume_that_becomes_available_is_offered_to_a_claim(
     cluster: Cluster,
 ) -> None:
-    """At once, and to one that it fits; upstream waits for the sync period."""
+    """The claim gets the volume at once; upstream waits for the sync period."""
     add_claim(cluster, "large", resources={"requests": {"storage": "9Gi"}})
     add_claim(cluster, "labelled", selector={"matchLabels": {"a": "b"}})
     for number in range(5):
@@ -153,10 +153,10 @@ async def test_each_volume_that_becomes_available_is_offered_to_a_claim(
     ]
 
 
-async def test_volumes_that_the_scheduler_gives_away_are_offered_to_nobody(
+async def test_volumes_that_the_scheduler_gives_away_are_offered_to_no_claim(
     cluster: Cluster,
 ) -> None:
-    """Their class waits for the first consumer: no claim is synced for nothing."""
+    """Their class waits for the first consumer, so no claim is synced in vain."""
     add_class(cluster, volumeBindingMode="WaitForFirstConsumer")
     add_claim(cluster)
     async with cluster.manager(CONFIG):
@@ -172,7 +172,7 @@ async def test_volumes_that_the_scheduler_gives_away_are_offered_to_nobody(
 async def test_a_claim_gets_the_volume_that_it_names_as_soon_as_it_is_there(
     cluster: Cluster,
 ) -> None:
-    """Upstream waits for the sync period. When it is gone, the claim is Lost."""
+    """Upstream waits for the sync period. Without the volume the claim is Lost."""
     add_claim(cluster, volumeName="v")
     async with cluster.manager(CONFIG):
         assert await bindings(cluster) == {"data": ("Pending", "v")}
@@ -186,7 +186,7 @@ async def test_a_claim_gets_the_volume_that_it_names_as_soon_as_it_is_there(
 async def test_a_volume_that_refers_to_a_claim_which_is_gone_is_released_at_once(
     cluster: Cluster,
 ) -> None:
-    """Also one that the claim never named."""
+    """The claim may never have named the volume."""
     add_claim(cluster)
     stored = await cluster.client.get(CLAIMS, "default", "data")
     reference = {
@@ -207,10 +207,10 @@ async def test_a_volume_that_refers_to_a_claim_which_is_gone_is_released_at_once
     ]
 
 
-async def test_a_volume_is_given_back_when_its_claim_gets_another_one(
+async def test_a_volume_is_unbound_when_its_claim_gets_another_one(
     cluster: Cluster,
 ) -> None:
-    """Two managers may each have chosen one. The claim keeps the one it names."""
+    """Two managers may each have chosen a volume. The claim keeps the one it names."""
     add_claim(cluster, volumeName="v")
     stored = await cluster.client.get(CLAIMS, "default", "data")
     reference = {
@@ -307,7 +307,7 @@ async def test_a_claim_that_only_the_api_server_shows_keeps_its_volume(
 async def test_a_volume_that_gets_another_claim_while_the_former_is_read_is_kept(
     cluster: Cluster,
 ) -> None:
-    """That the former claim is gone says nothing about the new one."""
+    """The former claim is gone; the new claim may exist."""
     add_claim(cluster, "new", volumeName="v")
     new = await cluster.client.get(CLAIMS, "default", "new")
     kind = {"kind": "PersistentVolumeClaim", "namespace": "default"}
@@ -351,7 +351,7 @@ async def test_a_claim_that_changes_while_its_volume_is_read_is_not_lost(
 
 
 class Interrupted(RecordingTransport):
-    """Has something happen before the first answer for a path; counts requests."""
+    """Calls a function before the first answer for a path; counts requests."""
 
     def __init__(
         self,
@@ -373,10 +373,10 @@ class Interrupted(RecordingTransport):
         return await super().request(request)
 
 
-async def test_a_volume_of_a_claim_that_cannot_be_is_released(
+async def test_a_volume_of_a_claim_with_an_invalid_name_is_released(
     cluster: Cluster,
 ) -> None:
-    """Anybody may write such a reference; nothing is asked for by that name."""
+    """Users may write such a reference; no request has that name."""
     reference = {"namespace": "default", "name": "../data", "uid": "x", "kind": "x"}
     add_volume(cluster, "v", claimRef=reference)
     async with cluster.manager(CONFIG):
@@ -384,7 +384,7 @@ async def test_a_volume_of_a_claim_that_cannot_be_is_released(
 
 
 class Blind(RecordingTransport):
-    """Shows no claims to caches, but to those who ask for one by name."""
+    """Returns no claims in lists and watches; returns a claim that is read by name."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(InMemoryTransport(cluster.server, TOKEN))
@@ -401,7 +401,7 @@ class Blind(RecordingTransport):
 
 
 async def test_a_refused_write_is_tried_again(cluster: Cluster) -> None:
-    """With an event for a claim that a provisioner is to be asked for."""
+    """The claim that needs a provisioner gets an event."""
     add_class(cluster)
     add_claim(cluster)
     is_broken = True
@@ -429,7 +429,7 @@ async def test_a_refused_write_is_tried_again(cluster: Cluster) -> None:
 
 
 async def test_two_managers_give_no_volume_to_two_claims(cluster: Cluster) -> None:
-    """Each write carries the version that was decided on; one of two is refused."""
+    """Each write carries the version of its decision; one of two writes is refused."""
     for number in range(20):
         add_volume(cluster, f"v-{number:02}")
         add_claim(cluster, f"c-{number:02}")
@@ -442,7 +442,7 @@ async def test_two_managers_give_no_volume_to_two_claims(cluster: Cluster) -> No
 
 
 async def test_objects_that_change_all_the_time_are_bound(cluster: Cluster) -> None:
-    """TestPersistentVolumeMultiPVsPVCs: others write to them while they are bound."""
+    """TestPersistentVolumeMultiPVsPVCs: other programs write to them meanwhile."""
     for number in range(20):
         add_volume(cluster, f"v-{number:02}")
         add_claim(cluster, f"c-{number:02}")
@@ -494,10 +494,10 @@ async def test_a_volume_that_many_claims_name_goes_to_the_one_it_names(
     assert [name for name, (phase, _) in bound.items() if phase == "Bound"] == ["c-07"]
 
 
-async def test_nobody_is_asked_for_volumes_if_provisioning_is_off(
+async def test_no_provisioner_is_asked_for_volumes_if_provisioning_is_off(
     cluster: Cluster,
 ) -> None:
-    """--enable-dynamic-provisioning=false; volumes that are there are bound."""
+    """--enable-dynamic-provisioning=false; existing volumes are bound."""
     add_class(cluster)
     add_claim(cluster)
     config = replace(

@@ -1,4 +1,4 @@
-"""What users do with claims and volumes: they replace, release and reserve them."""
+"""Users replace, release and reserve claims and volumes."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ DISKS: Final = "disks"
 """The namespace of the claims; quotas and edits of pods are in another one."""
 
 CLASS: Final = "by-hand"
-"""The class of the volumes. Nobody provisions any: there is no such storage class."""
+"""The class of the volumes. There is no such storage class, so none is provisioned."""
 
 _VOLUMES: Final = ("disk-0", "disk-1", "disk-2")
 _CLAIMS: Final = ("books", "films")
@@ -38,7 +38,7 @@ def volume_json(name: str, size: str = "1Gi", **spec: Any) -> JSON:
 
 
 def claim_json(name: str, **spec: Any) -> JSON:
-    """Return a claim to such a volume; `None` leaves a field out."""
+    """Return a claim for such a volume; `None` leaves a field out."""
     fields = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -82,7 +82,7 @@ class Binders(Workload):
                 await self._replace_volume(rng.choice(_VOLUMES))
 
     async def _replace_claim(self, name: str) -> None:
-        """Delete a claim; make it again, perhaps asking for a volume by name."""
+        """Delete a claim and create it again, sometimes with the name of a volume."""
         await self._delete("persistentvolumeclaims", DISKS, name)
         spec = {"volumeName": self._rng.choice(_VOLUMES)}
         asks = self._rng.random() < 0.3
@@ -90,7 +90,7 @@ class Binders(Workload):
         self._create("persistentvolumeclaims", DISKS, obj)
 
     def _clear(self, name: str) -> None:
-        """Give a volume back whose claim is gone, as administrators do."""
+        """Make a volume available whose claim is gone, as administrators do."""
         volume = self.world.find("persistentvolumes", "", name)
         if volume is None or volume.get("status", {}).get("phase") != "Released":
             return
@@ -99,7 +99,7 @@ class Binders(Workload):
         )
 
     async def _replace_volume(self, name: str) -> None:
-        """Delete a volume, by force if it is bound; perhaps reserve the new one."""
+        """Delete a volume, by force if it is bound; sometimes reserve the new one."""
         await self._delete("persistentvolumes", "", name)
         reference = {"namespace": DISKS, "name": self._rng.choice(_CLAIMS)}
         volume = volume_json(name)

@@ -1,4 +1,4 @@
-"""What becomes of a volume whose claim is gone (reclaimVolume of pv_controller.go).
+"""Reclaims a volume whose claim is gone (reclaimVolume of pv_controller.go).
 
 No plugin of this program deletes or recycles volumes. Volumes of CSI drivers are
 deleted by their provisioners. The others fail with an event that says so.
@@ -9,21 +9,21 @@ from typing import Final
 from controller_manager.api.core import volumes
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of
+from controller_manager.controllers.storage.volumebinder.actions import (
+    SETTLED,
+    STATUS,
+    Action,
+    Finished,
+    Write,
+    warning,
+)
 from controller_manager.controllers.storage.volumebinder.annotations import (
     MIGRATED_TO,
     PROVISIONED_BY,
 )
-from controller_manager.controllers.storage.volumebinder.changes import volume_in_phase
+from controller_manager.controllers.storage.volumebinder.binding import volume_in_phase
 from controller_manager.controllers.storage.volumebinder.migration import IN_TREE
-from controller_manager.controllers.storage.volumebinder.provisioning import HOST_PATH
-from controller_manager.controllers.storage.volumebinder.steps import (
-    SETTLED,
-    STATUS,
-    Rest,
-    Step,
-    Write,
-    warning,
-)
+from controller_manager.controllers.storage.volumebinder.provision import HOST_PATH
 
 _DELETABLE: Final = "/tmp/"  # noqa: S108 - upstream's deleter looks for it in paths
 _TEMPORARY: Final = (
@@ -39,7 +39,7 @@ _LEFT_OUT: Final = (
 )
 
 
-def reclaim(volume: PersistentVolume) -> Step:
+def reclaim(volume: PersistentVolume) -> Action:
     """Return the next step for a volume that is released."""
     policy = volume.spec.persistent_volume_reclaim_policy
     if annotations_of(volume.metadata).get(MIGRATED_TO) or policy == volumes.RETAIN:
@@ -52,26 +52,28 @@ def reclaim(volume: PersistentVolume) -> Step:
     return _fail(volume, "VolumeUnknownReclaimPolicy", message)
 
 
-def _delete(volume: PersistentVolume) -> Step:
-    """Return the step for a volume that is to be deleted, perhaps by others."""
+def _delete(volume: PersistentVolume) -> Action:
+    """Return the step for a volume that has to be deleted, perhaps by a provisioner."""
     problem = deletion_problem(volume)
     if not problem:
-        return Rest(deletes=True)
-    step = _fail(volume, "VolumeFailedDelete", problem)
-    return step if isinstance(step, Write) else Rest(deletes=True, problem=problem)
+        return Finished(deletes=True)
+    action = _fail(volume, "VolumeFailedDelete", problem)
+    return (
+        action if isinstance(action, Write) else Finished(deletes=True, problem=problem)
+    )
 
 
-def _fail(volume: PersistentVolume, reason: str, message: str) -> Step:
-    """Return the step for a volume that cannot be reclaimed; its event comes once."""
+def _fail(volume: PersistentVolume, reason: str, message: str) -> Action:
+    """Return the step for a volume that cannot be reclaimed, with one event."""
     failed = volume_in_phase(volume, volumes.FAILED, message)
     if failed is None:
         return SETTLED
-    notice = warning(volume, reason, message)
-    return Write(failed, STATUS, volume=volume.metadata.name, notice=notice)
+    event = warning(volume, reason, message)
+    return Write(failed, STATUS, volume=volume.metadata.name, event=event)
 
 
 def deletion_problem(volume: PersistentVolume) -> str:
-    """Return why a volume cannot be deleted, "" if somebody outside deletes it.
+    """Return why a volume cannot be deleted, "" if a provisioner deletes it.
 
     Upstream: findDeletablePlugin.
     """
@@ -90,8 +92,8 @@ def deletion_problem(volume: PersistentVolume) -> str:
         return ""
     if spec.host_path is not None:
         return _host_path_problem(volume)
-    # Upstream's binder has plugins of these two, which do not delete, and none of FC,
-    # iSCSI, flex volumes and so on.
+    # Upstream's binder has plugins for these two, which do not delete. It has no
+    # plugins for FC, iSCSI, flex volumes and so on.
     has_plugin = spec.nfs is not None or spec.local is not None
     why = _NO_DELETER if has_plugin else "no volume plugin matched"
     name = volume.metadata.name

@@ -1,4 +1,4 @@
-"""A cache that knows the controller's own writes, and holds of volumes."""
+"""A cache that has the controller's own writes, and locks of volumes."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder.assumed import AssumedObjects
-from controller_manager.controllers.storage.volumebinder.holds import Holds
+from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
+from controller_manager.controllers.storage.volumebinder.locks import VolumeLocks
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.store import Store
 from tests.controllers.storage.volumebinder.fixtures import volume
@@ -16,7 +16,7 @@ from tests.controllers.storage.volumebinder.fixtures import volume
 
 @dataclass
 class Informer:
-    """An informer whose watch the test plays."""
+    """An informer that shows the events which the test gives."""
 
     store: Store[PersistentVolume] = field(default_factory=Store)
     epoch: int = 0
@@ -49,7 +49,7 @@ class Setting:
     def __init__(self) -> None:
         self.informer = Informer()
         self.told: list[str | None] = []
-        self.cache: AssumedObjects[PersistentVolume] = AssumedObjects(
+        self.cache: AssumeCache[PersistentVolume] = AssumeCache(
             self.informer,  # type: ignore[arg-type]
             (self._observe,),
         )
@@ -65,7 +65,7 @@ class Setting:
 
 
 def test_a_write_is_known_before_the_watch_shows_it() -> None:
-    """Older versions from the watch do not replace it, its own and newer ones do."""
+    """The watch replaces it with its own or a newer version, not with an older one."""
     setting = Setting()
     setting.informer.show(at(1))
     setting.cache.assume(at(5))
@@ -85,8 +85,8 @@ def test_a_write_that_the_watch_has_shown_already_is_not_assumed() -> None:
     assert (setting.version, len(setting.cache)) == ("7", 0)
 
 
-def test_nothing_is_remembered_of_an_object_that_is_gone() -> None:
-    """Nor of a former one of the same name."""
+def test_the_cache_drops_an_object_that_is_gone() -> None:
+    """A late answer about a former object of the same name is dropped, too."""
     setting = Setting()
     setting.informer.show(at(1))
     setting.cache.assume(at(5))
@@ -99,8 +99,8 @@ def test_nothing_is_remembered_of_an_object_that_is_gone() -> None:
     assert (setting.version, len(setting.cache)) == ("8", 0)
 
 
-def test_an_object_that_was_made_anew_replaces_what_was_assumed() -> None:
-    """The watch may show only the new one."""
+def test_a_new_object_of_the_same_name_replaces_an_assumed_one() -> None:
+    """The watch may show only the new object."""
     setting = Setting()
     setting.informer.show(at(1))
     setting.cache.assume(at(5))
@@ -108,7 +108,7 @@ def test_an_object_that_was_made_anew_replaces_what_was_assumed() -> None:
     assert (setting.version, len(setting.cache)) == ("4", 0)
 
 
-def test_versions_of_before_a_restore_count_no_more() -> None:
+def test_assumed_versions_end_when_the_store_is_restored() -> None:
     """The server's store was restored from a backup: versions start again."""
     setting = Setting()
     setting.informer.show(at(1))
@@ -119,12 +119,12 @@ def test_versions_of_before_a_restore_count_no_more() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_volume_is_held_by_one_sync_at_a_time() -> None:
-    """A claim that waits for it keeps others from choosing it; nothing is left."""
-    holds, order = Holds(), list[str]()
+async def test_one_sync_at_a_time_locks_a_volume() -> None:
+    """A claim that waits for the lock keeps others from choosing the volume."""
+    locks, order = VolumeLocks(), list[str]()
 
     async def work(claim: str) -> None:
-        async with holds.hold("v", claim):
+        async with locks.lock("v", claim):
             order.append(f"{claim} begins")
             await asyncio.sleep(1)
             order.append(f"{claim} ends")
@@ -132,12 +132,12 @@ async def test_a_volume_is_held_by_one_sync_at_a_time() -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(work(""))
         await asyncio.sleep(0)
-        assert not holds.is_taken("v", "ns/a")
+        assert not locks.is_taken("v", "ns/a")
         group.create_task(work("ns/a"))
         await asyncio.sleep(0)
-        assert (holds.is_taken("v", "ns/a"), holds.is_taken("v", "ns/b")) == (
+        assert (locks.is_taken("v", "ns/a"), locks.is_taken("v", "ns/b")) == (
             False,
             True,
         )
     assert order == [" begins", " ends", "ns/a begins", "ns/a ends"]
-    assert (len(holds), holds.is_taken("v", "ns/b")) == (0, False)
+    assert (len(locks), locks.is_taken("v", "ns/b")) == (0, False)

@@ -1,6 +1,7 @@
-"""Changed volumes and claims: pure functions from an object to the object to write.
+"""Binds claims and volumes: pure functions that return the object to write.
 
-Each returns `None` if there is nothing to change.
+They return `None` if the object needs no change. Upstream: bind, unbindVolume,
+updateVolumePhase and updateClaimStatus of pv_controller.go.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,12 @@ from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.raw_fields import with_fields
+from controller_manager.controllers.storage.volumebinder.actions import (
+    SETTLED,
+    STATUS,
+    Action,
+    Write,
+)
 from controller_manager.controllers.storage.volumebinder.annotations import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -58,12 +65,31 @@ def with_annotations(
     return replace(metadata, annotations=kept or None)
 
 
+def bind(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Action:
+    """Return the next write that binds a claim and a volume to each other (bind).
+
+    The volume is written first, with its version. If another manager has changed the
+    volume, the API server refuses the write, and the claim stays unchanged.
+    """
+    name = volume.metadata.name
+    if (bound := volume_bound_to(volume, claim)) is not None:
+        return Write(bound, volume=name)
+    if (in_phase := volume_in_phase(volume, volumes.BOUND)) is not None:
+        return Write(in_phase, STATUS, volume=name)
+    if (naming := claim_bound_to(claim, volume)) is not None:
+        return Write(naming, volume=name)
+    if (complete := claim_of_volume(claim, volume)) is not None:
+        return Write(complete, STATUS, volume=name)
+    return SETTLED
+
+
 def volume_bound_to(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> PersistentVolume | None:
     """Return a volume that refers to a claim (GetBindVolumeToClaim).
 
-    A volume that was not reserved for the claim says that the controller has bound it.
+    A volume that was not reserved for the claim gets the annotation
+    `BOUND_BY_CONTROLLER`.
     """
     metadata = volume.metadata
     is_marked = BOUND_BY_CONTROLLER in annotations_of(metadata)
@@ -90,7 +116,7 @@ def volume_bound_to(
 def claim_bound_to(
     claim: PersistentVolumeClaim, volume: PersistentVolume
 ) -> PersistentVolumeClaim | None:
-    """Return a claim that names a volume, for good (bindClaimToVolume)."""
+    """Return a claim that names a volume and is marked as bound (bindClaimToVolume)."""
     annotations = annotations_of(claim.metadata)
     changes: dict[str, str | None] = {}
     spec = claim.raw_spec
@@ -110,7 +136,8 @@ def claim_bound_to(
 def unbound(volume: PersistentVolume) -> PersistentVolume:
     """Return a volume without its claim (unbindVolume).
 
-    A volume that a user has reserved for a claim stays reserved; only the uid goes.
+    A volume that a user has reserved for a claim stays reserved; only the uid is
+    removed.
     """
     if BOUND_BY_CONTROLLER not in annotations_of(volume.metadata):
         reference = volume.spec.claim_ref
@@ -136,7 +163,7 @@ def volume_in_phase(
 def claim_without_volume(
     claim: PersistentVolumeClaim, phase: str
 ) -> PersistentVolumeClaim | None:
-    """Return a claim that is Pending or Lost, without what it had of a volume."""
+    """Return a claim that is Pending or Lost, without the data of a volume."""
     before = claim.status
     nothing = claims.ClaimStatus(
         phase=phase,
@@ -159,10 +186,10 @@ def claim_without_volume(
 def claim_of_volume(
     claim: PersistentVolumeClaim, volume: PersistentVolume
 ) -> PersistentVolumeClaim | None:
-    """Return a claim that is Bound, with what it has of its volume.
+    """Return a claim that is Bound, with the data of its volume.
 
-    The capacity is taken over when the claim becomes Bound. Later it may differ: the
-    file system may be smaller than its device. Raises SyncError for a volume without
+    The capacity is copied when the claim becomes Bound. Later it may differ: the file
+    system may be smaller than its device. Raises SyncError for a volume without
     a capacity.
     """
     before = claim.status
@@ -221,7 +248,7 @@ def class_given_to(
 
 
 def is_available(volume: PersistentVolume) -> bool:
-    """Tell whether a volume may be given to any claim that it fits."""
+    """Tell whether any claim that the volume fits may get it."""
     return (
         volume.spec.claim_ref is None
         and volume.status.phase == volumes.AVAILABLE

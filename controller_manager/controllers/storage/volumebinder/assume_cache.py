@@ -1,7 +1,7 @@
-"""A cache that knows the controller's own writes before the watch shows them.
+"""A cache that has the controller's own writes before the watch shows them.
 
-A binding takes four writes to two objects. Without this, the sync after a write would
-decide on objects that are older than the write: it would send writes that the API
+A binding takes four writes to two objects. Without this cache, the sync after a write
+would decide on objects that are older than the write: it would send writes that the API
 server refuses, or give a volume to a second claim. Upstream: storeObjectUpdate of
 pv_controller_base.go.
 """
@@ -15,7 +15,7 @@ from controller_manager.informers.informer import Handler, SharedInformer
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 Observer = Callable[[str, Any], None]
-"""Gets the key of an object and its newest version, `None` if it is gone."""
+"""A function that takes the key of an object and its newest version, `None` if gone."""
 
 
 class _Assumed(NamedTuple):
@@ -25,10 +25,10 @@ class _Assumed(NamedTuple):
     epoch: int
 
 
-class AssumedObjects(Generic[ObjectT]):
+class AssumeCache(Generic[ObjectT]):
     """The newest known version of each object: from the watch, or from a write.
 
-    An object that the watch does not show is gone. Nothing is remembered of it.
+    An object that the watch does not show is gone; the cache drops it.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class AssumedObjects(Generic[ObjectT]):
         )
 
     def __len__(self) -> int:
-        """Return how many writes the watch has not shown yet."""
+        """Return the number of objects whose last write the watch has not shown yet."""
         return len(self._assumed)
 
     def get(self, key: str) -> ObjectT | None:
@@ -60,14 +60,14 @@ class AssumedObjects(Generic[ObjectT]):
         if cached is None or assumed is None:
             return cached
         if assumed.epoch != self._informer.epoch:
-            # The server's store was restored: its versions have started again.
+            # The server's store was restored: resource versions have started again.
             del self._assumed[key]
             return cached
         found: ObjectT = assumed.obj
         return found
 
     def assume(self, obj: ObjectT) -> None:
-        """Take an object as a write has returned it."""
+        """Add an object that a write has returned."""
         key = key_of(obj)
         cached = self._informer.store.get(key)
         if cached is None or not _is_newer(obj, cached):
@@ -94,7 +94,7 @@ class AssumedObjects(Generic[ObjectT]):
 
 
 def _is_newer(one: KubeObject, other: KubeObject) -> bool:
-    """Tell whether one is a newer version of the same object."""
+    """Tell whether `one` is a newer version of the object `other`."""
     ours, theirs = one.metadata, other.metadata
     return ours.uid == theirs.uid and (
         resource_version_number(ours.resource_version)

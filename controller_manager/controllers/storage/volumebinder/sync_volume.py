@@ -1,17 +1,27 @@
-"""What is to be done for a volume (syncVolume of pv_controller.go): pure functions."""
+"""Decides the next step for a volume (syncVolume of pv_controller.go).
+
+All functions are pure.
+"""
 
 from typing import Final
-
-from msgspec import Struct
 
 from controller_manager.api.core import claims, volumes
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.controllers.storage.volumebinder.actions import (
+    SETTLED,
+    STATUS,
+    Action,
+    Finished,
+    ReadClaim,
+    Write,
+    warning,
+)
 from controller_manager.controllers.storage.volumebinder.annotations import (
     PROVISIONED_BY,
 )
-from controller_manager.controllers.storage.volumebinder.changes import (
+from controller_manager.controllers.storage.volumebinder.binding import (
     unbound,
     volume_in_phase,
 )
@@ -22,32 +32,14 @@ from controller_manager.controllers.storage.volumebinder.matching import (
 from controller_manager.controllers.storage.volumebinder.migration import (
     migrated_volume,
 )
-from controller_manager.controllers.storage.volumebinder.reclaiming import reclaim
-from controller_manager.controllers.storage.volumebinder.steps import (
-    SETTLED,
-    STATUS,
-    ReadClaim,
-    Rest,
-    Step,
-    Write,
-    warning,
-)
+from controller_manager.controllers.storage.volumebinder.reclaim import reclaim
+from controller_manager.controllers.storage.volumebinder.view import FoundClaim
 
 _GIVEN_UP: Final = (volumes.RELEASED, volumes.FAILED)
-"""The phases in which the claim of a volume is known to be gone."""
+"""The phases of a volume whose claim was found deleted."""
 
 
-class FoundClaim(Struct, frozen=True):
-    """The claim of the name that a volume refers to, if there is one.
-
-    `is_read` says that it comes from the API server and not from the cache.
-    """
-
-    claim: PersistentVolumeClaim | None = None
-    is_read: bool = False
-
-
-def decide_volume(volume: PersistentVolume, found: FoundClaim) -> Step:
+def decide_volume(volume: PersistentVolume, found: FoundClaim) -> Action:
     """Return the next step for a volume (syncVolume)."""
     name = volume.metadata.name
     if (migrated := migrated_volume(volume)) is not None:
@@ -83,28 +75,30 @@ def _must_read(volume: PersistentVolume, found: FoundClaim) -> bool:
     return found.claim.metadata.uid != reference.uid
 
 
-def _in_phase(volume: PersistentVolume, phase: str) -> Step:
+def _in_phase(volume: PersistentVolume, phase: str) -> Action:
     changed = volume_in_phase(volume, phase)
     if changed is None:
         return SETTLED
     return Write(changed, STATUS, volume=volume.metadata.name)
 
 
-def _released(volume: PersistentVolume) -> Step:
+def _released(volume: PersistentVolume) -> Action:
     """Return the step for a volume whose claim is gone.
 
-    A volume that has failed stays so, for the user to see it.
+    A failed volume stays Failed, so that the user sees it.
     """
     if volume.status.phase not in _GIVEN_UP:
         return _in_phase(volume, volumes.RELEASED)
     return reclaim(volume)
 
 
-def _with_unbound_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Step:
+def _with_unbound_claim(
+    volume: PersistentVolume, claim: PersistentVolumeClaim
+) -> Action:
     """Return the step for a volume whose claim does not name it yet."""
     wanted, offered = kind_of_claim(claim), kind_of_volume(volume)
     if wanted.volume_mode == offered.volume_mode:
-        return Rest(wakes=key_of(claim))
+        return Finished(claim_to_sync=key_of(claim))
     reason = "VolumeMismatch"
     about_volume = (
         "Cannot bind PersistentVolume to requested PersistentVolumeClaim "
@@ -114,28 +108,28 @@ def _with_unbound_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) 
         f'Cannot bind PersistentVolume "{volume.metadata.name}" to requested '
         "PersistentVolumeClaim due to incompatible volumeMode."
     )
-    notices = (
+    events = (
         warning(volume, reason, about_volume),
         warning(claim, reason, about_claim),
     )
-    return Rest(notices, again=True)
+    return Finished(events, requeue=True)
 
 
-def _with_its_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Step:
+def _with_its_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Action:
     """Return the step for a volume whose claim names it.
 
     A claim that was Lost is found again.
     """
-    step = _in_phase(volume, volumes.BOUND)
-    if step == SETTLED and claim.status.phase != claims.BOUND:
-        return Rest(wakes=key_of(claim))
-    return step
+    action = _in_phase(volume, volumes.BOUND)
+    if action == SETTLED and claim.status.phase != claims.BOUND:
+        return Finished(claim_to_sync=key_of(claim))
+    return action
 
 
-def _with_claim_bound_elsewhere(volume: PersistentVolume) -> Step:
-    """Return the step for a volume whose claim has another one.
+def _with_claim_bound_elsewhere(volume: PersistentVolume) -> Action:
+    """Return the step for a volume whose claim has another volume.
 
-    If it was provisioned for the claim, nobody needs it. Otherwise it is given back.
+    If it was provisioned for the claim, it is released. Otherwise it is unbound.
     """
     is_provisioned = PROVISIONED_BY in annotations_of(volume.metadata)
     policy = volume.spec.persistent_volume_reclaim_policy

@@ -1,20 +1,20 @@
-"""What is decided about a volume: pure functions, as tables of situations."""
+"""The decisions about a volume, as tables of situations."""
 
 from typing import Any
 
 import pytest
 
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder.steps import (
+from controller_manager.controllers.storage.volumebinder.actions import (
+    Action,
+    Finished,
     ReadClaim,
-    Rest,
-    Step,
     Write,
 )
-from controller_manager.controllers.storage.volumebinder.volume_steps import (
-    FoundClaim,
+from controller_manager.controllers.storage.volumebinder.sync_volume import (
     decide_volume,
 )
+from controller_manager.controllers.storage.volumebinder.view import FoundClaim
 from tests.controllers.storage.volumebinder.fixtures import (
     BOUND_TO_MINE,
     BY_CONTROLLER,
@@ -50,20 +50,24 @@ def released(source: str = "csi", value: Any = None, **parts: Any) -> Persistent
     return bound("Released", **sources, **parts)
 
 
-def summary(step: Step) -> tuple[Any, ...]:
-    """Return what a step does, in a form that fits into a table."""
-    match step:
+def summary(action: Action) -> tuple[Any, ...]:
+    """Return the effects of an action, in a form that fits into a table."""
+    match action:
         case Write(obj=PersistentVolume() as written, subresource="status"):
-            reasons = [step.notice.reason] if step.notice else []
+            reasons = [action.event.reason] if action.event else []
             return ("status", written.status.phase, *reasons)
         case Write(obj=PersistentVolume() as written):
             reference = written.spec.claim_ref
             uid = None if reference is None else reference.uid
             metadata = written.metadata
             return ("volume", uid, metadata.annotations, metadata.finalizers)
-        case Rest() as rest:
-            return ("rest", *(each.reason for each in rest.notices), rest.wakes)
-    return (step,)
+        case Finished() as finished:
+            return (
+                "finished",
+                *(each.reason for each in finished.events),
+                finished.claim_to_sync,
+            )
+    return (action,)
 
 
 @pytest.mark.parametrize(
@@ -71,19 +75,19 @@ def summary(step: Step) -> tuple[Any, ...]:
     [
         (volume(phase="Pending"), FoundClaim(), ("status", "Available")),
         (volume(phase="Released"), FoundClaim(), ("status", "Available")),
-        (volume(), FoundClaim(), ("rest", "")),
+        (volume(), FoundClaim(), ("finished", "")),
         (volume(phase="Pending", claimRef=MINE), FoundClaim(), ("status", "Available")),
-        (volume(claimRef=MINE), UNBOUND, ("rest", "")),
+        (volume(claimRef=MINE), UNBOUND, ("finished", "")),
         # The claim is there.
-        (bound("Available"), UNBOUND, ("rest", "ns/data")),
+        (bound("Available"), UNBOUND, ("finished", "ns/data")),
         (bound("Available"), ITS_OWN, ("status", "Bound")),
-        (bound(), ITS_OWN, ("rest", "")),
-        (bound(), LOST, ("rest", "ns/data")),
+        (bound(), ITS_OWN, ("finished", "")),
+        (bound(), LOST, ("finished", "ns/data")),
         (bound("Failed"), ITS_OWN, ("status", "Bound")),
         (
             bound(volumeMode="Block"),
             UNBOUND,
-            ("rest", "VolumeMismatch", "VolumeMismatch", ""),
+            ("finished", "VolumeMismatch", "VolumeMismatch", ""),
         ),
         # The claim has another volume.
         (bound(annotations=BY_CONTROLLER), ELSEWHERE, ("volume", None, None, None)),
@@ -96,7 +100,7 @@ def summary(step: Step) -> tuple[Any, ...]:
         (bound(annotations=PROVISIONED), ELSEWHERE, ("volume", "", PROVISIONED, None)),
         # The claim is gone, or may be.
         (bound(), FoundClaim(), (ReadClaim("ns", "data"),)),
-        (bound("Released"), FoundClaim(), ("rest", "")),
+        (bound("Released"), FoundClaim(), ("finished", "")),
         (bound(), FoundClaim(NAMESAKE), (ReadClaim("ns", "data"),)),
         (bound("Released"), FoundClaim(NAMESAKE), (ReadClaim("ns", "data"),)),
         (
@@ -107,9 +111,9 @@ def summary(step: Step) -> tuple[Any, ...]:
         (bound(), GONE, ("status", "Released")),
         (bound("Available"), GONE, ("status", "Released")),
         (bound(), FoundClaim(NAMESAKE, is_read=True), ("status", "Released")),
-        (bound("Failed"), GONE, ("rest", "")),
-        # What becomes of it.
-        (released(persistentVolumeReclaimPolicy="Delete"), GONE, ("rest", "")),
+        (bound("Failed"), GONE, ("finished", "")),
+        # Its reclaim policy decides.
+        (released(persistentVolumeReclaimPolicy="Delete"), GONE, ("finished", "")),
         (
             released("nfs", persistentVolumeReclaimPolicy="Delete"),
             GONE,
@@ -120,7 +124,7 @@ def summary(step: Step) -> tuple[Any, ...]:
                 "nfs", annotations=PROVISIONED, persistentVolumeReclaimPolicy="Delete"
             ),
             GONE,
-            ("rest", ""),
+            ("finished", ""),
         ),
         (
             released(
@@ -129,7 +133,7 @@ def summary(step: Step) -> tuple[Any, ...]:
                 persistentVolumeReclaimPolicy="Delete",
             ),
             GONE,
-            ("rest", ""),
+            ("finished", ""),
         ),
         (
             released("local", persistentVolumeReclaimPolicy="Recycle"),
@@ -169,14 +173,14 @@ def summary(step: Step) -> tuple[Any, ...]:
         (
             volume(annotations=PROVISIONED, metadata={"finalizers": [EXTERNAL]}),
             FoundClaim(),
-            ("rest", ""),
+            ("finished", ""),
         ),
     ],
 )
 def test_the_next_step_for_a_volume(
     subject: PersistentVolume, found: FoundClaim, expected: tuple[Any, ...]
 ) -> None:
-    """Of every state that a volume and its claim can be found in."""
+    """The table has all states of a volume and its claim."""
     assert summary(decide_volume(subject, found)) == expected
 
 
@@ -267,23 +271,23 @@ def test_the_next_step_for_a_volume(
 def test_a_volume_that_cannot_be_reclaimed_says_why(
     subject: PersistentVolume, message: str
 ) -> None:
-    """In its status and in an event; once."""
-    step = decide_volume(subject, GONE)
-    assert isinstance(step, Write)
-    assert isinstance(step.obj, PersistentVolume)
-    assert step.notice is not None
-    assert (step.obj.status.phase, step.obj.status.message) == ("Failed", message)
-    assert step.notice.message == message
-    again = decide_volume(step.obj, GONE)
-    assert isinstance(again, Rest)
-    assert again.notices == ()
+    """The reason is in its status and in one event."""
+    action = decide_volume(subject, GONE)
+    assert isinstance(action, Write)
+    assert isinstance(action.obj, PersistentVolume)
+    assert action.event is not None
+    assert (action.obj.status.phase, action.obj.status.message) == ("Failed", message)
+    assert action.event.message == message
+    requeue = decide_volume(action.obj, GONE)
+    assert isinstance(requeue, Finished)
+    assert requeue.events == ()
 
 
-def test_a_volume_of_another_mode_tells_both() -> None:
-    """It is never bound, so both would wait for ever."""
-    step = decide_volume(bound(volumeMode="Block"), UNBOUND)
-    assert isinstance(step, Rest)
-    assert [each.message for each in step.notices] == [
+def test_a_volume_of_another_mode_is_reported_on_both_objects() -> None:
+    """The volume is never bound, so both objects would wait for ever."""
+    action = decide_volume(bound(volumeMode="Block"), UNBOUND)
+    assert isinstance(action, Finished)
+    assert [each.message for each in action.events] == [
         (
             'Cannot bind PersistentVolume to requested PersistentVolumeClaim "data" '
             "due to incompatible volumeMode."

@@ -1,7 +1,7 @@
-"""Which sync may change a volume, and to which claim a volume is just being given.
+"""Locks of volumes, and the claims that are getting them.
 
 Upstream has one worker for claims and one for volumes. Here several claims are bound at
-a time, so that a slow API server does not make all others wait.
+a time, so that one slow request does not delay all others.
 """
 
 import asyncio
@@ -9,30 +9,31 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Holds:
+class VolumeLocks:
     """Locks of volumes by name.
 
-    A sync that is about to change a volume holds it, and decides again once it does.
-    While a claim holds a volume, or waits for it, no other claim chooses it.
+    A sync locks a volume before it changes the volume, and then decides again. While
+    the sync of a claim has the lock of a volume, or waits for it, no other claim
+    chooses the volume.
     """
 
     def __init__(self) -> None:
-        """Start without holds."""
+        """Start without locks."""
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
         self._claims: dict[str, str] = {}
 
     def __len__(self) -> int:
-        """Return how many volumes are held."""
+        """Return the number of locked volumes."""
         return len(self._locks)
 
     def is_taken(self, volume: str, claim: str) -> bool:
-        """Tell whether a volume is just being given to a claim other than `claim`."""
+        """Tell whether a claim other than `claim` is getting a volume."""
         return self._claims.get(volume, claim) != claim
 
     @asynccontextmanager
-    async def hold(self, volume: str, claim: str = "") -> AsyncIterator[None]:
-        """Hold a volume, for a claim if its key is given."""
+    async def lock(self, volume: str, claim: str = "") -> AsyncIterator[None]:
+        """Lock a volume, for a claim if its key is given."""
         lock = self._locks.setdefault(volume, asyncio.Lock())
         self._waiting[volume] = self._waiting.get(volume, 0) + 1
         takes = bool(claim) and volume not in self._claims

@@ -1,10 +1,10 @@
-"""Which claim a volume is offered to that has become available."""
+"""The claim that gets a volume when the volume becomes available."""
 
 import pytest
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder.waiting import WaitingClaims
+from controller_manager.controllers.storage.volumebinder.indexes import WaitingClaims
 from tests.controllers.storage.volumebinder.fixtures import COMPLETE, claim, volume
 
 LARGE = claim(resources={"requests": {"storage": "2Gi"}})
@@ -29,7 +29,7 @@ BROKEN = claim(selector={"matchExpressions": [{"key": "a", "operator": "Near"}]}
 def test_a_volume_is_offered_to_the_oldest_claim_that_it_fits(
     claims: list[PersistentVolumeClaim], offered: PersistentVolume, expected: str | None
 ) -> None:
-    """To one that names no volume, and never had one."""
+    """The claim names no volume, and never had one."""
     waiting = WaitingClaims()
     for number, each in enumerate(claims):
         waiting.put(str(number), each)
@@ -37,17 +37,17 @@ def test_a_volume_is_offered_to_the_oldest_claim_that_it_fits(
 
 
 def test_each_volume_is_offered_to_another_claim() -> None:
-    """However many claims have been woken before."""
-    waiting, woken = WaitingClaims(), set[str]()
+    """Claims that got an offer before do not count."""
+    waiting, offered = WaitingClaims(), set[str]()
     for number in range(500):
         waiting.put(str(number), claim())
     for number in range(500):
-        assert waiting.one_for(volume(), woken) == str(number)
-        woken.add(str(number))
-    assert waiting.one_for(volume(), woken) is None
+        assert waiting.one_for(volume(), offered) == str(number)
+        offered.add(str(number))
+    assert waiting.one_for(volume(), offered) is None
 
 
-def test_nothing_is_remembered_of_claims_that_wait_no_more() -> None:
+def test_claims_that_no_longer_wait_are_dropped() -> None:
     """They have a volume, want another kind, or are gone."""
     waiting = WaitingClaims()
     for key in "abc":

@@ -1,12 +1,13 @@
-"""The claims that have no volume, found by a volume that would fit."""
+"""Indexes of claims and storage classes, and the claims that wait for a volume."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from itertools import islice
 from typing import Final
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of
+from controller_manager.api.storage.v1 import StorageClass
 from controller_manager.controllers.storage.volumebinder.annotations import (
     BIND_COMPLETED,
 )
@@ -16,14 +17,45 @@ from controller_manager.controllers.storage.volumebinder.matching import (
     kind_of_claim,
     kind_of_volume,
 )
+from controller_manager.informers.indexes import Index
 from controller_manager.runtime.outcome import SyncError
 
-_MOST_LOOKED_AT: Final = 100
-"""Claims among which one is sought that a volume fits: a fifth of a millisecond."""
+
+def _volume_name(claim: PersistentVolumeClaim) -> Iterable[str]:
+    return (claim.spec.volume_name,) if claim.spec.volume_name else ()
+
+
+def _has_same_volume(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
+    return old.spec.volume_name == new.spec.volume_name
+
+
+CLAIMS_BY_VOLUME: Final = Index("volume", _volume_name, _has_same_volume)
+"""Claims by the name of the volume that they have or ask for."""
+
+
+TRUE: Final = "true"
+
+
+def _is_default(storage_class: StorageClass) -> Iterable[str]:
+    """Return ``true`` for a default class (IsDefaultAnnotation)."""
+    found = storage_class.metadata.annotations
+    is_marked = found is not None and TRUE in (found.is_default, found.beta_is_default)
+    return (TRUE,) if is_marked else ()
+
+
+def _has_same_marks(old: StorageClass, new: StorageClass) -> bool:
+    return old.metadata.annotations == new.metadata.annotations
+
+
+DEFAULT_CLASSES: Final = Index("default", _is_default, _has_same_marks)
+"""Default storage classes, by the value `TRUE`."""
+
+_MAX_CANDIDATES: Final = 100
+"""The most claims that are compared with a volume: a fifth of a millisecond."""
 
 
 class WaitingClaims:
-    """Claims that take any volume, by the kind that they ask for; the oldest first."""
+    """Claims that accept any volume, by the requested kind; the oldest first."""
 
     def __init__(self) -> None:
         """Start without claims."""
@@ -31,7 +63,7 @@ class WaitingClaims:
         self._kinds: dict[str, Kind] = {}
 
     def __len__(self) -> int:
-        """Return how many claims wait."""
+        """Return the number of claims that wait."""
         return len(self._kinds)
 
     def put(self, key: str, claim: PersistentVolumeClaim | None) -> None:
@@ -50,18 +82,19 @@ class WaitingClaims:
         """Return the key of a claim that an available volume fits.
 
         The claims in `but_not` do not count. If many claims ask for volumes of this
-        kind, only the oldest ones are looked at: the sync period finds the others.
+        kind, only the oldest ones are compared: the others are synced after the sync
+        period.
         """
         found = self._claims.get(kind_of_volume(volume), {})
         others = (each for each in found.items() if each[0] not in but_not)
-        for key, claim in islice(others, _MOST_LOOKED_AT):
+        for key, claim in islice(others, _MAX_CANDIDATES):
             if _is_fitting(volume, claim):
                 return key
         return None
 
 
 def _wanted_kind(claim: PersistentVolumeClaim) -> Kind | None:
-    """Return the kind of volume that a claim takes any of, if it has none yet."""
+    """Return the kind of volume that a claim accepts, `None` if it has a volume."""
     has_one = BIND_COMPLETED in annotations_of(claim.metadata)
     return None if has_one or claim.spec.volume_name else kind_of_claim(claim)
 

@@ -1,4 +1,4 @@
-"""What is decided about a claim: pure functions, as tables of situations."""
+"""The decisions about a claim, as tables of situations."""
 
 from typing import Any
 
@@ -7,17 +7,15 @@ import pytest
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.meta import annotations_of
-from controller_manager.controllers.storage.volumebinder.claim_steps import (
-    decide_claim,
-)
-from controller_manager.controllers.storage.volumebinder.steps import (
+from controller_manager.controllers.storage.volumebinder.actions import (
     SETTLED,
-    Notice,
+    Action,
+    Event,
+    Finished,
     ReadVolume,
-    Rest,
-    Step,
     Write,
 )
+from controller_manager.controllers.storage.volumebinder.sync_claim import decide_claim
 from controller_manager.runtime.outcome import SyncError
 from tests.controllers.storage.volumebinder.fixtures import (
     BOUND_TO_MINE,
@@ -47,9 +45,9 @@ ASKED = {PROVISIONER: "csi.example.com", BETA_PROVISIONER: "csi.example.com"}
 WAITS = storage_class(mode="WaitForFirstConsumer")
 
 
-def summary(step: Step) -> tuple[Any, ...]:
-    """Return what a step does, in a form that fits into a table."""
-    match step:
+def summary(action: Action) -> tuple[Any, ...]:
+    """Return the effects of an action, in a form that fits into a table."""
+    match action:
         case Write(obj=PersistentVolumeClaim() as written, subresource="status"):
             return ("claim status", msgspec.json.decode(written.raw_status))
         case Write(obj=PersistentVolumeClaim() as written):
@@ -63,9 +61,9 @@ def summary(step: Step) -> tuple[Any, ...]:
                 written.metadata.name,
                 dict(written.metadata.annotations or {}),
             )
-        case Rest() as rest:
-            return ("rest", *(each.reason for each in rest.notices))
-    return (step,)
+        case Finished() as finished:
+            return ("finished", *(each.reason for each in finished.events))
+    return (action,)
 
 
 @pytest.mark.parametrize(
@@ -86,29 +84,37 @@ def summary(step: Step) -> tuple[Any, ...]:
             ("claim", "v", "fast", {**COMPLETE, **BY_CONTROLLER}),
         ),
         (claim(), Snapshot(volume(claimRef=MINE)), ("volume", "v", {})),
-        (claim(), Snapshot(volume(claimRef=OF_FORMER)), ("rest", "ProvisioningFailed")),
+        (
+            claim(),
+            Snapshot(volume(claimRef=OF_FORMER)),
+            ("finished", "ProvisioningFailed"),
+        ),
         (
             claim(),
             Snapshot(volume(claimRef=OF_ANOTHER)),
-            ("rest", "ProvisioningFailed"),
+            ("finished", "ProvisioningFailed"),
         ),
-        (claim(), Snapshot(volume(phase="Pending")), ("rest", "ProvisioningFailed")),
-        (claim(), Snapshot(volume(phase="Failed")), ("rest", "ProvisioningFailed")),
+        (
+            claim(),
+            Snapshot(volume(phase="Pending")),
+            ("finished", "ProvisioningFailed"),
+        ),
+        (claim(), Snapshot(volume(phase="Failed")), ("finished", "ProvisioningFailed")),
         (
             claim(),
             Snapshot(volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})),
-            ("rest", "ProvisioningFailed"),
+            ("finished", "ProvisioningFailed"),
         ),
         # A class that waits for the first consumer.
         (
             claim(),
             Snapshot(volume(), classes=[WAITS]),
-            ("rest", "WaitForFirstConsumer"),
+            ("finished", "WaitForFirstConsumer"),
         ),
         (
             claim(),
             Snapshot(classes=[WAITS], pods=["p"]),
-            ("rest", "WaitForPodScheduled"),
+            ("finished", "WaitForPodScheduled"),
         ),
         (
             claim(),
@@ -125,24 +131,24 @@ def summary(step: Step) -> tuple[Any, ...]:
         (
             claim(ASKED),
             Snapshot(classes=[storage_class()]),
-            ("rest", "ExternalProvisioning"),
+            ("finished", "ExternalProvisioning"),
         ),
         (
             claim(ASKED),
             Snapshot(classes=[storage_class()], provisions=False),
-            ("rest",),
+            ("finished",),
         ),
         (
             claim(),
             Snapshot(
                 classes=[storage_class(provisioner="kubernetes.io/no-provisioner")]
             ),
-            ("rest", "ProvisioningFailed"),
+            ("finished", "ProvisioningFailed"),
         ),
         (
             claim(),
             Snapshot(classes=[storage_class(provisioner="kubernetes.io/host-path")]),
-            ("rest", "ProvisioningFailed"),
+            ("finished", "ProvisioningFailed"),
         ),
         (
             claim(),
@@ -186,21 +192,21 @@ def summary(step: Step) -> tuple[Any, ...]:
                 {"volume.beta.kubernetes.io/storage-class": ""}, storageClassName=None
             ),
             Snapshot(default=storage_class("std")),
-            ("rest", "FailedBinding"),
+            ("finished", "FailedBinding"),
         ),
         (
             claim(storageClassName=""),
             Snapshot(default=storage_class("std")),
-            ("rest", "FailedBinding"),
+            ("finished", "FailedBinding"),
         ),
-        (claim(storageClassName=None), Snapshot(), ("rest", "FailedBinding")),
+        (claim(storageClassName=None), Snapshot(), ("finished", "FailedBinding")),
         (
             claim(storageClassName="", status={}),
             Snapshot(),
             ("claim status", PENDING),
         ),
         # A claim that asks for a volume by name.
-        (claim(volumeName="v"), Snapshot(), ("rest",)),
+        (claim(volumeName="v"), Snapshot(), ("finished",)),
         (claim(volumeName="v"), Snapshot(volume()), ("volume", "v", BY_CONTROLLER)),
         (
             claim(volumeName="v"),
@@ -210,18 +216,18 @@ def summary(step: Step) -> tuple[Any, ...]:
         (
             claim(volumeName="v"),
             Snapshot(volume(size="1Mi")),
-            ("rest", "VolumeMismatch"),
+            ("finished", "VolumeMismatch"),
         ),
         (claim(volumeName="v"), Snapshot(volume(claimRef=MINE)), ("volume", "v", {})),
         (
             claim(volumeName="v"),
             Snapshot(volume(claimRef=OF_ANOTHER)),
-            ("rest", "FailedBinding"),
+            ("finished", "FailedBinding"),
         ),
         (
             claim(BY_CONTROLLER, volumeName="v"),
             Snapshot(volume(claimRef=OF_ANOTHER)),
-            ("rest", "FailedBinding"),
+            ("finished", "FailedBinding"),
         ),
         (
             claim(volumeName="v"),
@@ -235,7 +241,7 @@ def summary(step: Step) -> tuple[Any, ...]:
             Snapshot(),
             ("claim status", {"phase": "Lost"}),
         ),
-        (claim(COMPLETE, {"phase": "Lost"}, volumeName="v"), Snapshot(), ("rest",)),
+        (claim(COMPLETE, {"phase": "Lost"}, volumeName="v"), Snapshot(), ("finished",)),
         (
             claim(COMPLETE, BOUND, volumeName="v"),
             Snapshot(volume(claimRef=OF_ANOTHER)),
@@ -264,7 +270,7 @@ def summary(step: Step) -> tuple[Any, ...]:
         (
             claim(COMPLETE, BOUND, volumeName="v"),
             Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
-            ("rest",),
+            ("finished",),
         ),
         # The file system may be smaller than its device, once the claim is Bound.
         (
@@ -272,7 +278,7 @@ def summary(step: Step) -> tuple[Any, ...]:
                 COMPLETE, {**BOUND, "capacity": {"storage": "512Mi"}}, volumeName="v"
             ),
             Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
-            ("rest",),
+            ("finished",),
         ),
         (
             claim(COMPLETE, PENDING, volumeName="v"),
@@ -304,21 +310,21 @@ def summary(step: Step) -> tuple[Any, ...]:
 def test_the_next_step_for_a_claim(
     subject: PersistentVolumeClaim, cluster: Snapshot, expected: tuple[Any, ...]
 ) -> None:
-    """Of every state that a claim and its volume can be found in."""
-    assert summary(decide_claim(subject, cluster, is_certain=True)) == expected
+    """The table has all states of a claim and its volume."""
+    assert summary(decide_claim(subject, cluster, is_current=True)) == expected
 
 
 @pytest.mark.parametrize("offered", [(), (volume(claimRef=OF_ANOTHER),)])
 def test_no_claim_is_lost_before_its_volume_was_read(offered: tuple[Any, ...]) -> None:
-    """The cache may be older than the binding. One that is Lost already stays so."""
+    """The cache may be older than the binding. A claim that is Lost stays Lost."""
     subject = claim(COMPLETE, BOUND, volumeName="v")
     assert decide_claim(subject, Snapshot(*offered)) == ReadVolume("v")
     lost = claim(COMPLETE, {"phase": "Lost"}, volumeName="v")
-    assert decide_claim(lost, Snapshot(*offered)) == Rest(again=True)
+    assert decide_claim(lost, Snapshot(*offered)) == Finished(requeue=True)
 
 
 def test_a_binding_is_settled_when_nothing_is_missing() -> None:
-    """No event, no other look."""
+    """There is no event, and no other sync."""
     subject = claim(COMPLETE, BOUND, volumeName="v")
     cluster = Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE))
     assert decide_claim(subject, cluster) == SETTLED
@@ -346,19 +352,19 @@ def test_a_binding_is_settled_when_nothing_is_missing() -> None:
 def test_a_claim_is_told_why_it_cannot_have_the_volume_it_asks_for(
     problem: str, wanted: dict[str, Any], offered: Any
 ) -> None:
-    """As checkVolumeSatisfyClaim has it; it is looked at again."""
+    """The reasons are those of checkVolumeSatisfyClaim; the claim is synced again."""
     subject = claim(volumeName="v", **wanted)
     message = f'Cannot bind to requested volume "v": {problem}'
-    notice = Notice(subject, "Warning", "VolumeMismatch", message)
-    assert decide_claim(subject, Snapshot(offered)) == Rest((notice,), again=True)
+    event = Event(subject, "Warning", "VolumeMismatch", message)
+    assert decide_claim(subject, Snapshot(offered)) == Finished((event,), requeue=True)
 
 
 def test_a_claim_that_waits_for_pods_names_them() -> None:
-    """In their order, and in the plural."""
+    """The names are sorted, and the word is plural."""
     subject, cluster = claim(), Snapshot(classes=[WAITS], pods=["web-1", "web-0"])
     message = "waiting for pods web-0,web-1 to be scheduled"
-    notice = Notice(subject, "Normal", "WaitForPodScheduled", message)
-    assert decide_claim(subject, cluster) == Rest((notice,), again=True)
+    event = Event(subject, "Normal", "WaitForPodScheduled", message)
+    assert decide_claim(subject, cluster) == Finished((event,), requeue=True)
 
 
 @pytest.mark.parametrize(
@@ -385,34 +391,34 @@ def test_a_claim_that_waits_for_pods_names_them() -> None:
         ),
     ],
 )
-def test_an_object_that_cannot_be_used_is_named(
+def test_the_error_names_an_invalid_object(
     subject: PersistentVolumeClaim, cluster: Snapshot, message: str
 ) -> None:
-    """The sync fails, and is tried again."""
+    """The sync fails, and is retried."""
     with pytest.raises(SyncError) as caught:
         decide_claim(subject, cluster)
     assert str(caught.value).startswith(message)
 
 
-def test_a_claim_that_lost_its_mark_is_not_bound_to_a_volume_of_another() -> None:
-    """Somebody has removed the annotation: the sync fails, after an event."""
+def test_a_claim_without_its_annotation_is_not_bound_to_a_volume_of_another() -> None:
+    """A user has removed the annotation: the sync fails, after an event."""
     subject = claim(BY_CONTROLLER, volumeName="v")
-    step = decide_claim(subject, Snapshot(volume(claimRef=OF_ANOTHER)))
-    assert isinstance(step, Rest)
-    assert step.error == (
+    action = decide_claim(subject, Snapshot(volume(claimRef=OF_ANOTHER)))
+    assert isinstance(action, Finished)
+    assert action.error == (
         'invalid binding of claim "ns/data" to volume "v": volume already claimed by '
         '"ns/other"'
     )
 
 
-def test_fields_that_are_not_known_stay() -> None:
-    """Also those of a later API version, in spec and status, in any write."""
+def test_unknown_fields_stay() -> None:
+    """They may be of a later API version, in spec and status; each write keeps them."""
     subject = claim(
         COMPLETE, {**PENDING, "later": [1]}, volumeName="v", later={"a": None}
     )
     cluster = Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE, later=1.5))
-    step = decide_claim(subject, cluster)
-    assert isinstance(step, Write)
-    written = msgspec.json.decode(msgspec.json.encode(step.obj))
+    action = decide_claim(subject, cluster)
+    assert isinstance(action, Write)
+    written = msgspec.json.decode(msgspec.json.encode(action.obj))
     assert written["spec"]["later"] == {"a": None}
     assert written["status"]["later"] == [1]

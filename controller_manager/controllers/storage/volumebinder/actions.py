@@ -1,4 +1,4 @@
-"""What a sync does next: a write, a question to the API server, or a rest."""
+"""The actions of a sync, as values: a write, a read, or the end of the sync."""
 
 from typing import Any, Final
 
@@ -10,10 +10,10 @@ from controller_manager.api.resource import Resource
 from controller_manager.client.events import NORMAL, WARNING
 
 STATUS: Final = "status"
-"""The subresource."""
+"""The name of the subresource."""
 
 
-class Notice(Struct, frozen=True):
+class Event(Struct, frozen=True):
     """An event about a claim or a volume."""
 
     about: PersistentVolumeClaim | PersistentVolume
@@ -29,35 +29,34 @@ class Notice(Struct, frozen=True):
 
 def normal(
     about: PersistentVolumeClaim | PersistentVolume, reason: str, message: str
-) -> Notice:
+) -> Event:
     """Return an event that informs."""
-    return Notice(about, NORMAL, reason, message)
+    return Event(about, NORMAL, reason, message)
 
 
 def warning(
     about: PersistentVolumeClaim | PersistentVolume, reason: str, message: str
-) -> Notice:
+) -> Event:
     """Return an event that warns."""
-    return Notice(about, WARNING, reason, message)
+    return Event(about, WARNING, reason, message)
 
 
 class Write(Struct, frozen=True):
     """Replace an object, or its status; then decide again.
 
-    `volume` is the name of the volume that the write is about: nobody else may change
-    it meanwhile. `notice` is recorded once the write has succeeded, `refused` if it has
-    failed.
+    `volume` is the name of the volume that the write is about: the sync locks it first.
+    `event` is recorded when the write has succeeded, `refused` when it has failed.
     """
 
     obj: PersistentVolumeClaim | PersistentVolume
     subresource: str = ""
     volume: str = ""
-    notice: Notice | None = None
+    event: Event | None = None
     refused: str = ""
     """The reason of the event about a failed write, "" for no event."""
     gives_default_class: bool = False
     provisioner: str = ""
-    """Who is asked for a volume by this write."""
+    """The provisioner that this write asks for a volume."""
 
 
 class ReadClaim(Struct, frozen=True):
@@ -68,37 +67,37 @@ class ReadClaim(Struct, frozen=True):
 
 
 class ReadVolume(Struct, frozen=True):
-    """Make certain that the API server has the volume of a claim as the cache shows it.
+    """Read the volume of a claim from the API server, and compare it with the cache.
 
-    Then decide again. If it has not, wait for the cache.
+    If they are equal, decide again. If not, wait for the cache.
     """
 
     name: str
 
 
-class Rest(Struct, frozen=True):
-    """Nothing more to write now.
+class Finished(Struct, frozen=True):
+    """The end of a sync: no write is missing now.
 
-    `wakes` is the key of a claim to be synced. With `again`, the object is looked at
-    again after the sync period: what it waits for may come without an event.
+    `claim_to_sync` is the key of a claim to sync. With `requeue`, the object is synced
+    again after the sync period: the cause that it waits for may have no event.
     """
 
-    notices: tuple[Notice, ...] = ()
-    wakes: str = ""
-    again: bool = False
+    events: tuple[Event, ...] = ()
+    claim_to_sync: str = ""
+    requeue: bool = False
     provisioner: str = ""
-    """Who is to provision a volume for a claim; "" if nobody is."""
+    """The provisioner that a claim waits for, "" for none."""
     deletes: bool = False
-    """Whether the volume is to be deleted."""
+    """True if the volume has to be deleted."""
     problem: str = ""
-    """Why it cannot be deleted."""
+    """The reason why the volume cannot be deleted."""
     error: str = ""
-    """A state that should not be, which the sync fails with."""
+    """The error of the sync, for an inconsistent state of claim and volume."""
 
 
-Step = Write | ReadClaim | ReadVolume | Rest
+Action = Write | ReadClaim | ReadVolume | Finished
 
-SETTLED: Final = Rest()
+SETTLED: Final = Finished()
 
 
 def resource_of(

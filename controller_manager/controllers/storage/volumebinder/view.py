@@ -1,7 +1,9 @@
-"""What the binder keeps in memory: volumes, claims, classes and pods, with indexes."""
+"""The objects that the decisions of one sync read from the caches."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Container, Iterator, Sequence
+from typing import Protocol
+
+from msgspec import Struct
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, ObjectReference, Pod
@@ -18,72 +20,85 @@ from controller_manager.api.storage.v1 import (
     StorageClass,
 )
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM
-from controller_manager.controllers.storage.volumebinder.assumed import AssumedObjects
-from controller_manager.controllers.storage.volumebinder.holds import Holds
+from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
+from controller_manager.controllers.storage.volumebinder.indexes import (
+    CLAIMS_BY_VOLUME,
+    DEFAULT_CLASSES,
+    TRUE,
+    WaitingClaims,
+)
+from controller_manager.controllers.storage.volumebinder.locks import VolumeLocks
 from controller_manager.controllers.storage.volumebinder.matching import VolumeIndex
-from controller_manager.controllers.storage.volumebinder.metrics import Census
+from controller_manager.controllers.storage.volumebinder.metrics import Counts
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
-from controller_manager.controllers.storage.volumebinder.volume_steps import FoundClaim
-from controller_manager.controllers.storage.volumebinder.waiting import WaitingClaims
-from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 
 
-def _volume_name(claim: PersistentVolumeClaim) -> Iterable[str]:
-    return (claim.spec.volume_name,) if claim.spec.volume_name else ()
+class FoundClaim(Struct, frozen=True):
+    """The claim with the name that a volume refers to, `None` if there is none.
+
+    `is_read` says that the API server has answered this, and not the cache.
+    """
+
+    claim: PersistentVolumeClaim | None = None
+    is_read: bool = False
 
 
-def _has_same_volume(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
-    return old.spec.volume_name == new.spec.volume_name
+class ClusterView(Protocol):
+    """The objects that decisions read; no function waits or changes an object."""
 
+    @property
+    def provisions(self) -> bool:
+        """True if provisioning is on (``--enable-dynamic-provisioning``)."""
 
-CLAIMS_BY_VOLUME: Final = Index("volume", _volume_name, _has_same_volume)
-"""Claims by the name of the volume that they have or ask for."""
+    def volume(self, name: str) -> PersistentVolume | None:
+        """Return a volume."""
 
+    def best_volume(
+        self, claim: PersistentVolumeClaim, *, only_reserved: bool
+    ) -> PersistentVolume | None:
+        """Return the volume that fits a claim best.
 
-_YES: Final = "true"
+        With `only_reserved`, other volumes than those reserved for the claim do not
+        count.
+        """
 
+    def storage_class(self, name: str) -> StorageClass | None:
+        """Return a storage class."""
 
-def _is_default(storage_class: StorageClass) -> Iterable[str]:
-    """Return ``true`` for a default class (IsDefaultAnnotation)."""
-    found = storage_class.metadata.annotations
-    is_marked = found is not None and _YES in (found.is_default, found.beta_is_default)
-    return (_YES,) if is_marked else ()
+    def default_class(self) -> StorageClass | None:
+        """Return the default storage class; the newest one if there are several."""
 
-
-def _has_same_marks(old: StorageClass, new: StorageClass) -> bool:
-    return old.metadata.annotations == new.metadata.annotations
-
-
-_DEFAULT_CLASSES: Final = Index("default", _is_default, _has_same_marks)
+    def unscheduled_pods(self, claim: PersistentVolumeClaim) -> Sequence[str]:
+        """Return the names of the pods that use a claim and have no node yet."""
 
 
 class Caches:
-    """The answers that decisions need (`cluster.Cluster`)."""
+    """The `ClusterView` of the caches, with own writes that the watch has not shown."""
 
-    def __init__(self, context: ControllerContext, census: Census) -> None:
+    def __init__(self, context: ControllerContext, counts: Counts) -> None:
         """Watch volumes, claims, classes and pods."""
-        self.holds = Holds()
+        self.locks = VolumeLocks()
         self.index = VolumeIndex()
         self.waiting = WaitingClaims()
-        self.volumes: AssumedObjects[PersistentVolume] = AssumedObjects(
+        self.volumes: AssumeCache[PersistentVolume] = AssumeCache(
             context.informers.informer(PERSISTENT_VOLUMES),
-            (self.index.put, census.volume),
+            (self.index.put, counts.volume),
         )
-        self.claims: AssumedObjects[PersistentVolumeClaim] = AssumedObjects(
-            context.informers.informer(CLAIMS), (self.waiting.put, census.claim)
+        self.claims: AssumeCache[PersistentVolumeClaim] = AssumeCache(
+            context.informers.informer(CLAIMS), (self.waiting.put, counts.claim)
         )
         self._options = context.config.of(VolumeBinderOptions)
         self._claims = context.lister(CLAIMS, CLAIMS_BY_VOLUME)
         self._volumes = context.lister(PERSISTENT_VOLUMES)
-        self._classes = context.lister(STORAGE_CLASSES, _DEFAULT_CLASSES)
+        self._classes = context.lister(STORAGE_CLASSES, DEFAULT_CLASSES)
         self._pods = context.lister(PODS, PODS_BY_CLAIM)
 
     @property
     def provisions(self) -> bool:
-        """Whether provisioning is on."""
+        """True if provisioning is on."""
         return self._options.provisions
 
     def volume(self, name: str) -> PersistentVolume | None:
@@ -98,16 +113,16 @@ class Caches:
         if reserved is not None or only_reserved:
             return reserved
         key = key_of(claim)
-        return self.index.smallest(claim, lambda name: self.holds.is_taken(name, key))
+        return self.index.smallest(claim, lambda name: self.locks.is_taken(name, key))
 
     def storage_class(self, name: str) -> StorageClass | None:
         """Return a storage class."""
         return self._classes.by_key(name)
 
     def default_class(self) -> StorageClass | None:
-        """Return the newest of the default classes; of two, the first by name."""
+        """Return the newest default class; of equally new ones, the first by name."""
         found = sorted(
-            self._classes.by_index(_DEFAULT_CLASSES, _YES),
+            self._classes.by_index(DEFAULT_CLASSES, TRUE),
             key=lambda each: each.metadata.name,
         )
         return max(
@@ -123,20 +138,23 @@ class Caches:
         ]
 
     def found_claim(self, reference: ObjectReference | None) -> FoundClaim:
-        """Return what is known of the claim that a volume refers to."""
+        """Return the cached claim that a volume refers to."""
         if reference is None:
             return FoundClaim()
         key = f"{reference.namespace}/{reference.name}"
         return FoundClaim(self.claims.get(key))
 
     def claims_naming(self, volume: str) -> Sequence[PersistentVolumeClaim]:
-        """Return the claims that have a volume, or ask for it."""
+        """Return the claims that have a volume, or ask for it by name."""
         return self._claims.by_index(CLAIMS_BY_VOLUME, volume)
 
     def claim_waiting_for(
         self, volume: PersistentVolume, but_not: Container[str]
     ) -> str | None:
-        """Return the key of a claim that an available volume fits; not in `but_not`."""
+        """Return the key of a claim that an available volume fits, `None` for none.
+
+        The claims in `but_not` do not count.
+        """
         found = self._classes.by_key(storage_class_of(volume))
         if found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             return None  # the scheduler gives these volumes away

@@ -1,7 +1,7 @@
-"""Asking a provisioner for a volume (provisionClaim of pv_controller.go).
+"""Asks a provisioner for a volume (provisionClaim of pv_controller.go).
 
-No plugin of this program provisions volumes. It writes annotations to the claim, for a
-provisioner outside.
+No plugin of this program provisions volumes. The controller writes annotations to the
+claim, for an external provisioner.
 """
 
 from typing import Final
@@ -11,25 +11,23 @@ from msgspec.structs import replace
 from controller_manager.api.core.claims import PersistentVolumeClaim, storage_class_of
 from controller_manager.api.meta import annotations_of
 from controller_manager.control.csi_migration import DRIVERS
-from controller_manager.controllers.storage.volumebinder.annotations import (
-    BETA_STORAGE_PROVISIONER,
-    STORAGE_PROVISIONER,
-)
-from controller_manager.controllers.storage.volumebinder.changes import (
-    with_annotations,
-)
-from controller_manager.controllers.storage.volumebinder.cluster import Cluster
-from controller_manager.controllers.storage.volumebinder.migration import (
-    IN_TREE,
-    migration_of,
-)
-from controller_manager.controllers.storage.volumebinder.steps import (
-    Rest,
-    Step,
+from controller_manager.controllers.storage.volumebinder.actions import (
+    Action,
+    Finished,
     Write,
     normal,
     warning,
 )
+from controller_manager.controllers.storage.volumebinder.annotations import (
+    BETA_STORAGE_PROVISIONER,
+    STORAGE_PROVISIONER,
+)
+from controller_manager.controllers.storage.volumebinder.binding import with_annotations
+from controller_manager.controllers.storage.volumebinder.migration import (
+    IN_TREE,
+    migration_of,
+)
+from controller_manager.controllers.storage.volumebinder.view import ClusterView
 
 FAILED: Final = "ProvisioningFailed"
 """The reason of the event."""
@@ -37,12 +35,12 @@ FAILED: Final = "ProvisioningFailed"
 HOST_PATH: Final = "kubernetes.io/host-path"
 
 
-def provision(claim: PersistentVolumeClaim, cluster: Cluster) -> Step:
-    """Return the next step for a claim that no volume fits, and that has a class."""
-    if not cluster.provisions:
-        return Rest(again=True)
+def provision(claim: PersistentVolumeClaim, view: ClusterView) -> Action:
+    """Return the next step for a claim with a class that no volume fits."""
+    if not view.provisions:
+        return Finished(requeue=True)
     name = storage_class_of(claim)
-    storage_class = cluster.storage_class(name)
+    storage_class = view.storage_class(name)
     if storage_class is None:
         return _failed(claim, f'storageclass.storage.k8s.io "{name}" not found')
     provisioner = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
@@ -57,12 +55,12 @@ def provision(claim: PersistentVolumeClaim, cluster: Cluster) -> Step:
     return _ask(claim, provisioner)
 
 
-def _failed(claim: PersistentVolumeClaim, problem: str) -> Step:
-    return Rest((warning(claim, FAILED, problem),), again=True)
+def _failed(claim: PersistentVolumeClaim, problem: str) -> Action:
+    return Finished((warning(claim, FAILED, problem),), requeue=True)
 
 
-def _ask(claim: PersistentVolumeClaim, provisioner: str) -> Step:
-    """Return the step that asks a provisioner outside (setClaimProvisioner)."""
+def _ask(claim: PersistentVolumeClaim, provisioner: str) -> Action:
+    """Return the step that asks an external provisioner (setClaimProvisioner)."""
     if annotations_of(claim.metadata).get(STORAGE_PROVISIONER) != provisioner:
         asked = with_annotations(
             claim.metadata,
@@ -81,5 +79,5 @@ def _ask(claim: PersistentVolumeClaim, provisioner: str) -> Step:
         "is delayed, please verify that the provisioner is running and correctly "
         "registered."
     )
-    notice = normal(claim, "ExternalProvisioning", message)
-    return Rest((notice,), again=True, provisioner=provisioner)
+    event = normal(claim, "ExternalProvisioning", message)
+    return Finished((event,), requeue=True, provisioner=provisioner)

@@ -5,26 +5,26 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import key_of
 from controller_manager.client.errors import APIError, Conflict, TransportError
-from controller_manager.controllers.storage.volumebinder.caches import Caches
+from controller_manager.controllers.storage.volumebinder.actions import (
+    STATUS,
+    Event,
+    Write,
+    warning,
+)
 from controller_manager.controllers.storage.volumebinder.metrics import (
     PROVISION,
     Operations,
     VolumeBinderMetrics,
 )
-from controller_manager.controllers.storage.volumebinder.steps import (
-    STATUS,
-    Notice,
-    Write,
-    warning,
-)
+from controller_manager.controllers.storage.volumebinder.view import Caches
 from controller_manager.runtime.context import ControllerContext
 
 
-class Writer:
-    """Replaces claims and volumes, and remembers what the API server has stored.
+class Applier:
+    """Replaces claims and volumes, and puts the stored objects into the assume caches.
 
     Each write carries the version that the decision was made for. The API server
-    refuses it if somebody else has changed the object.
+    refuses the write if another program has changed the object.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Writer:
         operations: Operations,
         metrics: VolumeBinderMetrics,
     ) -> None:
-        """Take the context, the caches to tell of writes, and the metrics."""
+        """Take the context, the caches, and the metrics."""
         self._client = context.client
         self._recorder = context.recorder
         self._logger = context.logger
@@ -53,8 +53,8 @@ class Writer:
             raise
         if write.gives_default_class:
             self._metrics.default_class_given(succeeded=True)
-        if write.notice is not None:
-            self.announce(write.notice)
+        if write.event is not None:
+            self.record(write.event)
         if _completes_a_binding(stored):
             self._operations.end(key_of(stored))
         self._log(write, stored)
@@ -75,19 +75,19 @@ class Writer:
                 return stored_claim
 
     def _refused(self, write: Write, error: Exception) -> None:
-        """Tell of a write that has failed, unless it is to be tried again at once."""
+        """Count a failed write; record its event, unless it is retried at once."""
         if write.gives_default_class:
             self._metrics.default_class_given(succeeded=False)
         if write.refused and not isinstance(error, Conflict):
             message = f"Error saving claim: {error}"
-            self.announce(warning(write.obj, write.refused, message))
+            self.record(warning(write.obj, write.refused, message))
         if isinstance(write.obj, PersistentVolumeClaim):
             self._operations.fail(key_of(write.obj))
 
-    def announce(self, notice: Notice) -> None:
+    def record(self, event: Event) -> None:
         """Record an event."""
         self._recorder.event(
-            notice.resource, notice.about, notice.type, notice.reason, notice.message
+            event.resource, event.about, event.type, event.reason, event.message
         )
 
     def _log(
