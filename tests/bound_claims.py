@@ -1,7 +1,7 @@
 """Binds all claims, for tests that are not about volumes.
 
-It stands for the controllers that bind claims, and for those who make volumes. What it
-makes needs no attaching.
+It replaces the controllers that bind claims, and the provisioners. Its volumes need no
+attachments.
 """
 
 from typing import Final

@@ -11,7 +11,7 @@ class PodGroup(CompleteObject, frozen=True):
     """Pods that are scheduled together; pods name their group.
 
     Controllers carry the spec and the status as bytes. `PodGroupSpec` has the fields of
-    the spec that they read.
+    the spec that controllers read.
     """
 
     spec: Raw = Raw(b"{}")
@@ -61,7 +61,7 @@ class GangSchedulingPolicy(APIStruct, frozen=True):
 
 
 class PodGroupSchedulingPolicy(APIStruct, frozen=True):
-    """How the pods of a group are scheduled: one of two ways."""
+    """The way to schedule the pods of a group: one of two fields is set."""
 
     basic: BasicSchedulingPolicy | None = None
     gang: GangSchedulingPolicy | None = None

@@ -1,4 +1,4 @@
-"""storage.k8s.io/v1: attachments of volumes, and what is known of CSI drivers."""
+"""storage.k8s.io/v1: attachments of volumes, CSI drivers and storage classes."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ IS_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 """The annotation that makes a storage class the default, if its value is ``true``."""
 
 BETA_IS_DEFAULT_CLASS: Final = "storageclass.beta.kubernetes.io/is-default-class"
-"""The former name of the annotation; it still counts."""
+"""The former name of this annotation; it still counts."""
 
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
@@ -29,9 +29,9 @@ _NO_SPEC: Final = Raw(b"null")
 
 
 class VolumeAttachmentSource(APIStruct, frozen=True):
-    """The volume to attach: a persistent volume, or one that a pod defines itself.
+    """The volume to attach: a persistent volume, or a volume that a pod defines itself.
 
-    The spec of the latter is kept as bytes, complete and not decoded.
+    The spec of a pod's own volume is kept as bytes, complete and not decoded.
     """
 
     persistent_volume_name: str | None = None
@@ -52,7 +52,7 @@ class VolumeAttachmentSpec(APIStruct, frozen=True):
 
 
 class VolumeError(APIStruct, frozen=True):
-    """An error that a CSI driver met."""
+    """An error that a CSI driver reported."""
 
     time: str | None = None
     message: str = ""
@@ -69,7 +69,7 @@ class VolumeAttachmentStatus(APIStruct, frozen=True):
 
 
 class VolumeAttachment(CompleteObject, frozen=True):
-    """A request to attach a volume to a node, and what the CSI driver says of it."""
+    """A request to attach a volume to a node, and the report of the CSI driver."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
@@ -114,7 +114,7 @@ class AttachmentSpec(APIStruct, frozen=True):
 
 
 class AttachmentError(APIStruct, frozen=True):
-    """The message of an error that a CSI driver met."""
+    """The message of an error that a CSI driver reported."""
 
     message: str = ""
 
@@ -213,7 +213,7 @@ class StorageClassMeta(PartialMetadata, frozen=True):
 
 
 class StorageClass(Projection, frozen=True):
-    """A projection of a storage class: who provisions its volumes, and when."""
+    """A projection of a storage class: the provisioner of its volumes, and the time."""
 
     metadata: StorageClassMeta = StorageClassMeta()
     provisioner: str = ""

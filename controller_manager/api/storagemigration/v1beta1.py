@@ -19,7 +19,7 @@ class StorageVersionMigrationSpec(APIStruct, frozen=True):
 
 
 class StorageVersionMigrationStatus(APIStruct, frozen=True):
-    """How far a migration is.
+    """The progress of a migration.
 
     Objects that are newer than `resource_version` need not be rewritten.
     """

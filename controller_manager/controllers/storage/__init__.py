@@ -1,1 +1,1 @@
-"""Volumes, and the claims to them (SIG Storage)."""
+"""Controllers of volumes and claims (SIG Storage)."""

@@ -1,12 +1,12 @@
 """podgroup-protection-controller: keeps deleted groups of pods while pods use them.
 
-``use`` tells which pods use a group (pure functions); ``reconciler`` removes the
-finalizer, which the API server has added.
+``reconciler`` finds the pods that use a group, and removes the finalizer that the API
+server has added; ``options`` has the feature gate.
 """
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.controllers.scheduling.podgroupprotection import gates
+from controller_manager.controllers.scheduling.podgroupprotection import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
@@ -15,7 +15,7 @@ CONTROLLER = Descriptor(
     name="podgroup-protection-controller",
     load=".reconciler:PodGroupProtectionReconciler",
     requires=(POD_GROUPS, PODS),
-    requires_gates=(gates.GENERIC_WORKLOAD,),
+    requires_gates=(options.GENERIC_WORKLOAD,),
     reads=(Reads(PODS, "spec.schedulingGroup", "status.phase"),),
     permissions=(
         allow(POD_GROUPS, "get", "list", "update", "watch"),

@@ -1,28 +1,47 @@
 """Removes the finalizer of groups of pods (podgroup_protection_controller.go)."""
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Final
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
+from controller_manager.api.pods import TERMINAL_PHASES
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
-from controller_manager.control.live_use import LiveUse
+from controller_manager.control.live_protection import LiveProtectionReconciler
+from controller_manager.control.live_use import Users
 from controller_manager.control.protection import Protection
-from controller_manager.controllers.scheduling.podgroupprotection.use import (
-    BY_GROUP,
-    USERS,
-    group_of,
-)
+from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome, SyncError
-from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.watches import For, Maps
 
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 
 PROTECTION: Final = Protection(FINALIZER)
-WAITING: Final = PROTECTION.waiting
+
+
+def group_of(pod: Pod) -> str:
+    """Return the key of a pod's group, "" if it has none."""
+    group = pod.spec.scheduling_group
+    if group is None or not group.pod_group_name:
+        return ""
+    return f"{pod.metadata.namespace}/{group.pod_group_name}"
+
+
+def used_by(pod: Pod) -> Iterable[str]:
+    """Return the key of the group that a pod uses; an ended pod uses none."""
+    group = group_of(pod)
+    return (group,) if group and pod.status.phase not in TERMINAL_PHASES else ()
+
+
+def _uses_the_same(old: Pod, new: Pod) -> bool:
+    return used_by(old) == used_by(new)
+
+
+BY_GROUP: Final = Index("pod group", used_by, _uses_the_same)
+"""The pods that use a group, by its key."""
+
+USERS: Final = Users(PODS, used_by)
 
 
 def is_held(group: PodGroup) -> bool:
@@ -30,17 +49,19 @@ def is_held(group: PodGroup) -> bool:
     return PROTECTION.holds(group)
 
 
-class PodGroupProtectionReconciler(Reconciler[PodGroup]):
+class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
     """Keeps deleted groups of pods until no pod uses them.
 
     The API server adds the finalizer to each new group. Before it is removed, the pods
-    are listed from the API server: a cache may not show yet that one was created.
+    are listed from the API server: a cache may not show yet that a pod was created.
     """
 
     queue_name = "podgroupprotection"
+    protection = PROTECTION
+    users = (USERS,)
 
     def _held_group(self, pod: Pod) -> Iterable[str]:
-        """Return the group of a pod if it waits to be deleted."""
+        """Return the group of a pod if it is deleted and has the finalizer."""
         key = group_of(pod)
         group = self.objects.by_key(key) if key else None
         return (key,) if group is not None and is_held(group) else ()
@@ -51,20 +72,12 @@ class PodGroupProtectionReconciler(Reconciler[PodGroup]):
         """Take the context; index the pods by their groups."""
         super().__init__(context)
         self._users = context.lister(PODS, BY_GROUP)
-        waiting = context.lister(POD_GROUPS, WAITING)
-        self._live = LiveUse(context, partial(waiting.by_index, WAITING), USERS)
 
     async def reconcile(self, group: PodGroup) -> Outcome:
-        """Take the finalizer from a deleted group that no pod uses."""
+        """Remove the finalizer from a deleted group that no pod uses."""
         if not is_held(group) or self._is_seen_in_use(group):
             return DONE
-        is_used = await self._live.is_used(group)
-        if not len(self.queue):
-            self._live.forget()
-        if is_used:
-            # The change of the pod by which it becomes unused may be past.
-            msg = f"a pod uses the pod group {key_of(group)}, and no cache shows it"
-            raise SyncError(msg)
+        await self.check_unused(group)
         await PROTECTION.settle(self.client, POD_GROUPS, group)
         return DONE
 

@@ -1,13 +1,13 @@
 """volumeattributesclass-protection-controller: keeps classes of attributes in use.
 
-``use`` tells which claims and volumes use a class (pure functions); ``reconciler`` adds
-and removes the finalizer.
+``reconciler`` finds the claims and volumes that use a class, and adds and removes the
+finalizer; ``options`` has the feature gate.
 """
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
-from controller_manager.controllers.storage.attributesclassprotection import gates
+from controller_manager.controllers.storage.attributesclassprotection import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -16,7 +16,7 @@ CONTROLLER = Descriptor(
     name="volumeattributesclass-protection-controller",
     load=".reconciler:AttributesClassProtectionReconciler",
     requires=(VOLUME_ATTRIBUTES_CLASSES, CLAIMS, PERSISTENT_VOLUMES),
-    requires_gates=(gates.VOLUME_ATTRIBUTES_CLASS,),
+    requires_gates=(options.VOLUME_ATTRIBUTES_CLASS,),
     reads=(
         Reads(VOLUME_ATTRIBUTES_CLASSES),
         Reads(CLAIMS),

@@ -1,7 +1,6 @@
 """Adds and removes the finalizer of classes (vac_protection_controller.go)."""
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
@@ -11,24 +10,66 @@ from controller_manager.api.storage.v1 import (
     VOLUME_ATTRIBUTES_CLASSES,
     VolumeAttributesClass,
 )
-from controller_manager.control.live_use import LiveUse
+from controller_manager.control.live_protection import LiveProtectionReconciler
+from controller_manager.control.live_use import Users
 from controller_manager.control.protection import Protection
-from controller_manager.controllers.storage.attributesclassprotection.use import (
-    CLAIMS_BY_CLASS,
-    USERS,
-    VOLUMES_BY_CLASS,
-    classes_of_claim,
-    classes_of_volume,
-)
+from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome, SyncError
-from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.watches import For, Maps
 
 FINALIZER: Final = "kubernetes.io/vac-protection"
 
 PROTECTION: Final = Protection(FINALIZER)
-WAITING: Final = PROTECTION.waiting
+
+
+def classes_of_claim(claim: PersistentVolumeClaim) -> tuple[str, ...]:
+    """Return the classes that a claim uses: those that it wants, has, and changes to.
+
+    Upstream: getPVCReferencedVACNames.
+    """
+    status = claim.status
+    target = status.modify_volume_status
+    names = (
+        claim.spec.volume_attributes_class_name,
+        status.current_volume_attributes_class_name,
+        target and target.target_volume_attributes_class_name,
+    )
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def classes_of_volume(volume: PersistentVolume) -> tuple[str, ...]:
+    """Return the class of a volume, if it has one (getPVReferencedVACNames)."""
+    name = volume.spec.volume_attributes_class_name
+    return (name,) if name else ()
+
+
+def _claims_use_the_same(
+    old: PersistentVolumeClaim, new: PersistentVolumeClaim
+) -> bool:
+    # A change of the metadata needs no decoding.
+    if (old.raw_spec, old.raw_status) == (new.raw_spec, new.raw_status):
+        return True
+    return classes_of_claim(old) == classes_of_claim(new)
+
+
+def _volumes_use_the_same(old: PersistentVolume, new: PersistentVolume) -> bool:
+    if old.raw_spec == new.raw_spec:
+        return True
+    return classes_of_volume(old) == classes_of_volume(new)
+
+
+CLAIMS_BY_CLASS: Final = Index(
+    "attributes class", classes_of_claim, _claims_use_the_same
+)
+VOLUMES_BY_CLASS: Final = Index(
+    "attributes class", classes_of_volume, _volumes_use_the_same
+)
+
+USERS: Final = (
+    Users(CLAIMS, classes_of_claim),
+    Users(PERSISTENT_VOLUMES, classes_of_volume),
+)
 
 
 def needs_work(attributes_class: VolumeAttributesClass) -> bool:
@@ -36,21 +77,25 @@ def needs_work(attributes_class: VolumeAttributesClass) -> bool:
     return not PROTECTION.is_settled(attributes_class)
 
 
-class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
+class AttributesClassProtectionReconciler(
+    LiveProtectionReconciler[VolumeAttributesClass]
+):
     """Keeps deleted classes of attributes until no claim and no volume uses them.
 
     Before the finalizer is removed, claims and volumes are listed from the API server:
-    a cache may not show yet that one began to use the class.
+    a cache may not show yet that an object began to use the class.
     """
 
     queue_name = "vacprotection"
+    protection = PROTECTION
+    users = USERS
 
     def _held_of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        """Return the classes of a claim that wait to be deleted."""
+        """Return the classes of a claim that are deleted and have the finalizer."""
         return filter(self._is_held, classes_of_claim(claim))
 
     def _held_of_volume(self, volume: PersistentVolume) -> Iterable[str]:
-        """Return the class of a volume if it waits to be deleted."""
+        """Return the class of a volume if it is deleted and has the finalizer."""
         return filter(self._is_held, classes_of_volume(volume))
 
     watches = (
@@ -64,15 +109,13 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
         super().__init__(context)
         self._claims = context.lister(CLAIMS, CLAIMS_BY_CLASS)
         self._volumes = context.lister(PERSISTENT_VOLUMES, VOLUMES_BY_CLASS)
-        waiting = context.lister(VOLUME_ATTRIBUTES_CLASSES, WAITING)
-        self._live = LiveUse(context, partial(waiting.by_index, WAITING), *USERS)
 
     def _is_held(self, name: str) -> bool:
         found = self.objects.get("", name)
         return found is not None and PROTECTION.holds(found)
 
     async def reconcile(self, attributes_class: VolumeAttributesClass) -> Outcome:
-        """Give the class its finalizer, or take it if nothing uses the class."""
+        """Add the finalizer, or remove it if nothing uses the deleted class."""
         if not needs_work(attributes_class):
             return DONE
         name = attributes_class.metadata.name
@@ -80,7 +123,7 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
             if self._is_seen_in_use(name):
                 self.logger.v(4).info("Keeping VAC because it is being used", VAC=name)
                 return DONE
-            await self._check_unused(attributes_class)
+            await self.check_unused(attributes_class)
         await PROTECTION.settle(
             self.client, VOLUME_ATTRIBUTES_CLASSES, attributes_class
         )
@@ -96,13 +139,3 @@ class AttributesClassProtectionReconciler(Reconciler[VolumeAttributesClass]):
             self._volumes.count(VOLUMES_BY_CLASS, name)
             or self._claims.count(CLAIMS_BY_CLASS, name)
         )
-
-    async def _check_unused(self, attributes_class: VolumeAttributesClass) -> None:
-        is_used = await self._live.is_used(attributes_class)
-        if not len(self.queue):
-            self._live.forget()
-        if is_used:
-            # The change by which the class becomes unused may be past.
-            name = attributes_class.metadata.name
-            msg = f"the volume attributes class {name} is used, and no cache shows it"
-            raise SyncError(msg)

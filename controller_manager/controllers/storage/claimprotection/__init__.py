@@ -1,15 +1,13 @@
 """persistentvolumeclaim-protection-controller: keeps claims that pods use.
 
-``use`` decides which claims a pod uses (pure functions); ``live_pods`` lists the pods
-of a namespace from the API server; ``reconciler`` adds and removes the finalizer.
-Behind a gate, ``unused`` and ``tracking`` say since when no pod uses a claim.
+``pods`` finds the pods that use a claim, in caches and from the API server;
+``reconciler`` adds and removes the finalizer. With a feature gate of ``options``, it
+also keeps the condition Unused of ``conditions``.
 """
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.v1 import (
-    PODS,
-)
-from controller_manager.controllers.storage.claimprotection.gates import UNUSED_SINCE
+from controller_manager.api.core.v1 import PODS
+from controller_manager.controllers.storage.claimprotection.options import UNUSED_SINCE
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -17,7 +15,7 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 CONTROLLER = Descriptor(
     name="persistentvolumeclaim-protection-controller",
     aliases=("pvc-protection",),
-    load=".tracking:init_claim_protection",
+    load=".reconciler:init_claim_protection",
     requires=(CLAIMS, PODS),
     reads=(
         Reads(

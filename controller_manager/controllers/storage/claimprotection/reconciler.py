@@ -1,4 +1,7 @@
-"""Adds and removes the finalizer of claims (pvc_protection_controller.go)."""
+"""Adds and removes the finalizer of claims (pvc_protection_controller.go).
+
+If its feature gate is on, it keeps their condition Unused, too.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -7,13 +10,18 @@ from typing import ClassVar, Final
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
-from controller_manager.client.errors import NotFound
+from controller_manager.client.errors import NotFound, is_about
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_names
 from controller_manager.control.protection import Protection
-from controller_manager.controllers.storage.claimprotection.live_pods import (
-    LivePods,
+from controller_manager.controllers.storage.claimprotection.conditions import (
+    is_marked,
+    is_tracked,
+    marked,
+    refers,
 )
-from controller_manager.controllers.storage.claimprotection.use import (
+from controller_manager.controllers.storage.claimprotection.options import UNUSED_SINCE
+from controller_manager.controllers.storage.claimprotection.pods import (
+    LivePods,
     user_among,
     uses,
 )
@@ -21,6 +29,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Watch
+from controller_manager.runtime.worker import Workers
 
 FINALIZER: Final = "kubernetes.io/pvc-protection"
 
@@ -28,16 +37,16 @@ _PROTECTION: Final = Protection(FINALIZER)
 WAITING: Final = _PROTECTION.waiting
 
 _OUTDATED: Final = 1.0
-"""Seconds until the next sync of a claim of which the cache shows an older state."""
+"""Seconds until the next sync of a claim whose cached state is old."""
 
 
 def is_settled(claim: KubeObject) -> bool:
-    """Tell whether nothing is to be done for a claim, whether a pod uses it or not."""
+    """Tell whether a claim needs no write, used or not."""
     return _PROTECTION.is_settled(claim)
 
 
 def _is_same(cached: KubeObject, stored: KubeObject) -> bool:
-    """Tell whether two claims are one, and both or neither are being deleted."""
+    """Tell whether two versions of a claim agree on its uid and its deletion."""
     return cached.metadata.uid == stored.metadata.uid and (
         is_deleting(cached) == is_deleting(stored)
     )
@@ -81,7 +90,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         self._live_pods = LivePods(context, partial(waiting.by_index, WAITING))
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
-        """Give the claim its finalizer, or take it if no pod uses the claim."""
+        """Add the finalizer, or remove it if no pod uses the deleted claim."""
         if is_settled(claim):
             return DONE
         if is_deleting(claim) and (user := await self._user_of(claim)) is not None:
@@ -130,3 +139,67 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
             claim = self.objects.get(pod.metadata.namespace, name)
             if claim is not None and _needs_work(claim) and is_deleting(claim):
                 yield claim
+
+
+def _needs_sync(claim: PersistentVolumeClaim) -> bool:
+    return is_tracked(claim) or not is_settled(claim)
+
+
+class UnusedClaimReconciler(ClaimProtectionReconciler):
+    """Keeps deleted claims, and sets the condition Unused of others.
+
+    The pods for the condition are read from the cache. A change of a pod adds only the
+    claims of the pod whose condition it contradicts.
+    """
+
+    def _contradicted(self, pod: Pod) -> Iterable[str]:
+        """Return the claims of a pod whose condition contradicts the pod."""
+        return self._claims_without_mark(pod, unused=not refers(pod))
+
+    def _left(self, pod: Pod) -> Iterable[str]:
+        """Return the claims of a deleted pod that are not marked as unused."""
+        return self._claims_without_mark(pod, unused=True)
+
+    watches: ClassVar[Sequence[Watch]] = (
+        For(CLAIMS, when=_needs_sync),
+        *ClaimProtectionReconciler.watches[1:],
+        Maps(PODS, _contradicted, on=("add", "update")),
+        Maps(PODS, _left, on=("delete",)),
+    )
+
+    async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
+        """Write the finalizer of the claim if needed, otherwise its condition."""
+        if not is_settled(claim):
+            # The event of this write adds the claim again, for the condition.
+            return await super().reconcile(claim)
+        if is_tracked(claim):
+            await self._mark(claim)
+        return DONE
+
+    async def _mark(self, claim: PersistentVolumeClaim) -> None:
+        pods = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
+        new = marked(claim, pods, self.clock.now())
+        if new is claim:
+            return
+        try:
+            await self.client.update(CLAIMS, new, "status")
+        except NotFound as error:
+            if not is_about(error, claim.metadata.name):
+                raise
+
+    def _claims_without_mark(self, pod: Pod, *, unused: bool) -> Iterable[str]:
+        for name in claim_names(pod):
+            claim = self.objects.get(pod.metadata.namespace, name)
+            if (
+                claim is not None
+                and is_tracked(claim)
+                and not is_marked(claim, unused=unused)
+            ):
+                yield key_of(claim)
+
+
+def init_claim_protection(context: ControllerContext) -> Workers:
+    """Return the workers of the controller, with the condition if its gate is on."""
+    if context.config.features.is_enabled(UNUSED_SINCE):
+        return UnusedClaimReconciler.make(context)
+    return ClaimProtectionReconciler.make(context)

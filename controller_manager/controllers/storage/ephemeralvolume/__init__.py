@@ -1,6 +1,7 @@
-"""ephemeral-volume-controller: makes claims for ephemeral volumes of pods.
+"""ephemeral-volume-controller: creates claims for ephemeral volumes of pods.
 
 ``claims`` makes the claims of a pod (pure functions); ``reconciler`` creates them.
+``metrics`` and ``options`` are those of the controller.
 """
 
 from controller_manager.api.core.claims import CLAIMS

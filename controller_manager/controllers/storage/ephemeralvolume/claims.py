@@ -26,7 +26,7 @@ def ephemeral_volumes(pod: Pod) -> Iterator[PodVolume]:
 
 
 def conflict(pod: KubeObject, claim: KubeObject) -> str:
-    """Return why a claim is not the pod's, "" if the pod owns it (VolumeIsForPod)."""
+    """Return why the pod does not own a claim, "" if it does (VolumeIsForPod)."""
     if is_controlled_by(claim, pod):
         return ""
     return (

@@ -5,7 +5,7 @@ from controller_manager.options.flag import concurrency
 
 
 class EphemeralVolumeOptions(ControllerOptions):
-    """How many pods are synced at a time."""
+    """The number of pods that are synced at a time."""
 
     concurrent_syncs: int = option(
         concurrency(

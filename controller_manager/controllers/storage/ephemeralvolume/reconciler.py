@@ -40,7 +40,7 @@ FAILED_BINDING: Final = "FailedBinding"
 
 
 def needs_claims(pod: Pod) -> bool:
-    """Tell whether claims are made for a pod: not while it is being deleted."""
+    """Tell whether a pod needs claims; a pod that is being deleted needs none."""
     return not is_deleting(pod) and any(ephemeral_volumes(pod))
 
 
@@ -49,7 +49,7 @@ def _never(_: Pod, __: Pod) -> bool:
 
 
 class _ClaimError(Exception):
-    """The claim of a volume cannot be had; the message tells why, for an event."""
+    """The claim of a volume could not be created; the message is that of an event."""
 
 
 class EphemeralVolumeReconciler(Reconciler[Pod]):
@@ -62,7 +62,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
     queue_name = "ephemeral_volume"
 
     def _pods_of(self, claim: KubeObject) -> Iterable[str]:
-        """Return the pods that name a claim and need some."""
+        """Return the pods that name a claim and need claims."""
         found = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
         return map(key_of, filter(needs_claims, found))
 
@@ -79,7 +79,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
         self._pods = context.lister(PODS, PODS_BY_CLAIM)
 
     async def reconcile(self, pod: Pod) -> Outcome:
-        """Create the claims that the pod lacks, up to the first that fails."""
+        """Create the claims that the pod lacks, up to the first failure."""
         if is_deleting(pod):
             return DONE
         for volume in ephemeral_volumes(pod):
@@ -101,9 +101,9 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
             raise _ClaimError(problem)
 
     async def _create(self, claim: PersistentVolumeClaim) -> KubeObject | None:
-        """Create a claim; return the one of its name if the cache lacks it.
+        """Create a claim; return an existing claim of this name that the cache lacks.
 
-        A namespace that is being deleted takes none: its pods are deleted, too.
+        A namespace that is being deleted accepts no claims. Its pods are deleted, too.
         """
         self._metrics.attempted()
         name = claim.metadata.name

@@ -1,15 +1,16 @@
 """selinux-warning-controller: warns of pods that cannot share a volume.
 
-``labels`` compares labels, ``volumes`` says with which label a pod mounts its volumes,
-``conflicts`` has the texts (pure functions); ``uses`` knows the pods of each volume;
-``reconciler`` looks at one pod at a time, and records events.
+``volumes`` finds the labels with which a pod mounts its volumes, ``conflicts`` the
+conflicts of two pods and their texts (pure functions); ``tracker`` keeps the pods of
+each volume; ``reconciler`` syncs one pod at a time, and records events. ``metrics``
+shows the conflicts; ``options`` has the feature gates.
 """
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import CSI_DRIVERS
-from controller_manager.controllers.storage.selinuxwarning import gates
+from controller_manager.controllers.storage.selinuxwarning import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -29,8 +30,8 @@ CONTROLLER = Descriptor(
         ),
         Reads(CSI_DRIVERS, "spec.seLinuxMount"),
     ),
-    gates=(gates.READ_WRITE_ONCE_POD,),
-    requires_gates=(gates.CHANGE_POLICY,),
+    gates=(options.READ_WRITE_ONCE_POD,),
+    requires_gates=(options.CHANGE_POLICY,),
     permissions=(
         allow(PODS, "get", "list", "watch"),
         allow(CLAIMS, "get", "list", "watch"),

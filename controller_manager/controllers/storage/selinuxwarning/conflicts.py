@@ -1,4 +1,4 @@
-"""What is said about two pods that cannot share a volume (cache/conflict.go)."""
+"""The conflicts of two pods that cannot share a volume (cache/conflict.go)."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,8 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.meta import split_key
-from controller_manager.controllers.storage.selinuxwarning.labels import conflicts
-from controller_manager.controllers.storage.selinuxwarning.volumes import Use
+from controller_manager.controllers.storage.selinuxwarning.volumes import Use, conflicts
 
 POLICY: Final = "SELinuxChangePolicy"
 LABEL: Final = "SELinuxLabel"
@@ -23,7 +22,7 @@ _END: Final = (
 
 
 class Conflict(Struct, frozen=True):
-    """A property of two pods that must be equal, as the first pod is told of it.
+    """Two values of a property that must be equal, as the first pod is told of them.
 
     `pod` and `other` are keys, ``namespace/name``.
     """
@@ -43,8 +42,8 @@ class Conflict(Struct, frozen=True):
     def message(self) -> str:
         """Return the message of the event.
 
-        It names no pod of another namespace, which the reader may not be allowed to
-        see. The space that is missing there is missing upstream, too.
+        It names no pod of another namespace: the reader may not be allowed to see that
+        pod. Upstream's message lacks the same space.
         """
         namespace, _ = split_key(self.pod)
         other_namespace, other_name = split_key(self.other)
@@ -61,7 +60,7 @@ class Conflict(Struct, frozen=True):
 
 
 def conflicts_of(pod: str, use: Use, other: str, other_use: Use) -> Iterator[Conflict]:
-    """Yield the conflicts of two pods with one volume, as the first is told of them."""
+    """Yield the conflicts of two pods with one volume, as the first pod sees them."""
     if use.policy != other_use.policy:
         yield Conflict(POLICY, pod, use.policy, other, other_use.policy)
     if conflicts(use.label, other_use.label):

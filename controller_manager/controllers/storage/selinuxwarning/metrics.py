@@ -24,11 +24,11 @@ class SELinuxWarningMetrics(Collector):
         registry.register(self)
 
     def show(self, conflicts: Callable[[], Iterator[Conflict]]) -> None:
-        """Show what this function returns, from now on."""
+        """Use this function to read the conflicts from now on."""
         self._conflicts = conflicts
 
     def collect(self) -> Iterable[Metric]:
-        """Read the conflicts that there are."""
+        """Return the metric with all conflicts."""
         family = GaugeMetricFamily(
             "selinux_warning_controller_selinux_volume_conflict",
             "Conflict between two Pods using the same volume",

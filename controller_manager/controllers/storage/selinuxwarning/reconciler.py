@@ -20,7 +20,7 @@ from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.controllers.storage.selinuxwarning.metrics import (
     SELinuxWarningMetrics,
 )
-from controller_manager.controllers.storage.selinuxwarning.uses import (
+from controller_manager.controllers.storage.selinuxwarning.tracker import (
     Volume,
     VolumeUses,
 )
@@ -38,16 +38,16 @@ _BOUND = "Bound"
 
 
 def _has_ended(old: Pod, new: Pod) -> bool:
-    """Tell whether an update matters: what is read of a pod's spec never changes."""
+    """Tell whether an update matters: the relevant fields of a pod never change."""
     is_other = old.metadata.uid != new.metadata.uid
     return is_other or is_terminal(old) != is_terminal(new)
 
 
 class SELinuxWarningReconciler(Reconciler[Pod]):
-    """Tells pods that use one volume with different labels, or in different ways.
+    """Warns pods that use one volume with different labels or policies.
 
-    It looks at all pods, wherever they run, and changes nothing. Only drivers that
-    mount volumes with a label matter: with others the container runtime changes the
+    It reads all pods on all nodes, and writes only events. Only drivers that mount
+    volumes with a label matter: for other drivers the container runtime changes the
     label of each file, and the last pod wins.
     """
 
@@ -68,7 +68,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         return map(key_of, self._pods.by_index(PODS_BY_CLAIM, key))
 
     def _of_driver(self, driver: CSIDriver) -> Iterable[str]:
-        """Return the pods with volumes of a driver, which may mount labels now."""
+        """Return the pods with volumes of a driver that may mount labels now."""
         return self._uses.pods_of(driver.metadata.name)
 
     watches = (
@@ -86,7 +86,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         super().__init__(context)
 
     async def reconcile(self, pod: Pod) -> Outcome:
-        """Note how a pod uses its volumes, and tell of new conflicts."""
+        """Track the volumes of a pod, and record events about new conflicts."""
         if is_terminal(pod):
             self._uses.forget(key_of(pod))
             return DONE
@@ -101,8 +101,8 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
     def deleted(self, obj: Pod) -> None:
         """Drop the volumes of a pod that is gone.
 
-        A pod may come back under its name before the key is reconciled. It is another
-        one, and is told of its conflicts again.
+        A new pod may have the same name before the key is reconciled. It is told of its
+        conflicts again.
         """
         self._uses.forget(key_of(obj))
 
@@ -111,7 +111,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         self._uses.forget(key)
 
     def _uses_of(self, pod: Pod) -> dict[Volume, Use]:
-        """Return how a pod uses its volumes, as far as they are known."""
+        """Return the uses of a pod's volumes that the caches show."""
         labels = mounted_labels(pod)
         found: dict[Volume, Use] = {}
         for each in pod.spec.volumes or ():
@@ -139,10 +139,10 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         return driver is not None and bool(driver.spec.se_linux_mount)
 
     def _volume_of(self, pod: Pod, volume: PodVolume) -> CSIVolume | None:
-        """Return the volume that a pod's entry stands for, `None` if it is not known.
+        """Return the volume of a pod's entry, `None` if the caches do not show it.
 
-        Volumes of other plugins than CSI's never conflict, nor does what only one pod
-        can have.
+        Volumes of plugins other than CSI never conflict, and a volume that only one pod
+        can have never conflicts either.
         """
         try:
             name = claim_name(pod, volume)
@@ -157,7 +157,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
     def _bound_to(
         self, pod: Pod, volume: PodVolume, name: str
     ) -> PersistentVolume | None:
-        """Return the volume of a claim, once each is bound to the other."""
+        """Return the volume of a claim, if both are bound to each other."""
         claim = self.lister(CLAIMS).get(pod.metadata.namespace, name)
         if claim is None or claim.status.phase != _BOUND:
             return None

@@ -1,12 +1,13 @@
 """persistentvolume-expander-controller: has the volumes of growing claims expanded.
 
-``decide`` tells what one sync does for a claim (pure functions); ``claim_status`` makes
-the statuses of claims that are being resized; ``reconciler`` writes them.
+``decide`` returns the writes and events of one sync of a claim (pure functions), with
+``status`` for the statuses of claims that are being resized; ``reconciler`` sends them.
+``options`` has the feature gate.
 """
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
-from controller_manager.controllers.storage.volumeexpander import gates
+from controller_manager.controllers.storage.volumeexpander import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -16,7 +17,7 @@ CONTROLLER = Descriptor(
     aliases=("persistentvolume-expander",),
     load=".reconciler:VolumeExpanderReconciler",
     requires=(CLAIMS, PERSISTENT_VOLUMES),
-    gates=(gates.RECOVER,),
+    gates=(options.RECOVER,),
     reads=(Reads(CLAIMS), Reads(PERSISTENT_VOLUMES)),
     permissions=(
         allow(PERSISTENT_VOLUMES, "get", "list", "patch", "update", "watch"),

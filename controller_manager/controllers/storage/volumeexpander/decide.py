@@ -1,8 +1,8 @@
-"""What one sync does for a bound claim (syncHandler of expand_controller.go).
+"""Decides about one sync of a bound claim (syncHandler of expand_controller.go).
 
-CSI drivers, also those that have replaced an in-tree plugin, have resizers of their
-own: users are told that those do the work. Only volumes of flex volume plugins are
-expanded here, and by the kubelet: what is left to do is in expandAndRecoverFunction of
+CSI drivers, also those that have replaced an in-tree plugin, have their own resizers:
+users are told to wait for them. The kubelet expands only volumes of flex volume
+plugins; this controller prepares them. Upstream: expandAndRecoverFunction of
 pkg/volume/util/operationexecutor/operation_generator.go.
 """
 
@@ -23,7 +23,7 @@ from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of, key_of
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.csi_migration import plugin_of
-from controller_manager.controllers.storage.volumeexpander.claim_status import (
+from controller_manager.controllers.storage.volumeexpander.status import (
     CONTROLLER_IN_PROGRESS,
     CONTROLLER_INFEASIBLE,
     NODE_IN_PROGRESS,
@@ -36,11 +36,11 @@ from controller_manager.controllers.storage.volumeexpander.claim_status import (
 )
 
 RESIZER: Final = "volume.kubernetes.io/storage-resizer"
-"""The annotation of a claim that names who expands its volume."""
+"""The annotation of a claim with the name of the resizer of its volume."""
 
 PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
 """The annotation of a volume with the capacity that its file system has until a kubelet
-has expanded it: a claim that is bound to the volume later still has it expanded."""
+has expanded it: a claim that is bound to the volume later is expanded, too."""
 
 _BLOCK: Final = "Block"
 _ALLOCATED: Final = frozenset(
@@ -49,25 +49,25 @@ _ALLOCATED: Final = frozenset(
 
 
 class ClaimPatch(Struct, frozen=True):
-    """A change of the claim's status; `failure` says what failed, for an event."""
+    """A change of the claim's status; `failure` is the text if it fails."""
 
     patch: Mapping[str, Any]
     failure: str
 
 
 class VolumePatch(Struct, frozen=True):
-    """A change of the volume; `failure` says what failed, for an event."""
+    """A change of the volume; `failure` is the text of an event about its failure."""
 
     patch: Mapping[str, Any]
     failure: str
 
 
 class Expansion(Struct, frozen=True):
-    """What one sync does for a claim: an event, and writes in this order.
+    """The actions of one sync of a claim: an event, and writes in this order.
 
-    `external` says who expands the volume, if somebody outside does. `is_finished` says
-    that the volume is expanded once the writes are done. `plugin` is that of a volume
-    which is expanded here: metrics count the attempt.
+    `external` is the text of the event if an external resizer expands the volume.
+    `is_finished` says that the volume is expanded when the writes are done. `plugin` is
+    the plugin of a volume that is expanded here: metrics count the attempt.
     """
 
     external: str = ""
@@ -97,7 +97,7 @@ def wants_more(claim: PersistentVolumeClaim) -> bool:
 def decide(
     claim: PersistentVolumeClaim, volume: PersistentVolume, now: datetime
 ) -> Expansion:
-    """Return what to do for a claim that is bound to this volume."""
+    """Return the actions for a claim that is bound to this volume."""
     is_marked = PRE_RESIZE_CAPACITY in annotations_of(volume.metadata)
     if not wants_more(claim) and not is_marked:
         return NOTHING
@@ -124,14 +124,15 @@ def _is_expanded(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool
 def _expansion(
     claim: PersistentVolumeClaim, volume: PersistentVolume, now: datetime
 ) -> Expansion:
-    """Return how to go on, from the state that the claim's status names."""
+    """Return the next actions, from the state in the claim's status."""
     status, wanted = claim.status, requested(claim)
     state = (status.allocated_resource_statuses or {}).get(STORAGE, "")
     allocated = (status.allocated_resources or {}).get(STORAGE)
     if amount(volume.spec.capacity) < wanted:
         goes_on = state in _ALLOCATED
     elif state in (NODE_PENDING, NODE_IN_PROGRESS):
-        # The kubelet goes on. The mark is missing if this process ended before it.
+        # The kubelet continues. The mark is missing if this process ended before
+        # writing it.
         return Expansion(writes=_mark(claim, volume))
     elif state == NODE_INFEASIBLE:
         return Expansion(writes=_await_node(claim, volume, status, now))
@@ -146,8 +147,8 @@ def _expand(
 ) -> Expansion:
     """Return the writes by which a volume gets its size.
 
-    Nobody but the kubelet can expand the volume, so this always succeeds. A volume that
-    somebody has made larger already keeps its capacity; upstream would lower it.
+    Only the kubelet expands the volume, so this always succeeds. A volume that is
+    larger already keeps its capacity; upstream would lower it.
     """
     key, begun = key_of(claim), resizing(claim.status, size, now)
     driver = volume.spec.flex_volume.driver if volume.spec.flex_volume else ""
@@ -183,9 +184,9 @@ def _await_node(
 def _mark(
     claim: PersistentVolumeClaim, volume: PersistentVolume
 ) -> tuple[VolumePatch, ...]:
-    """Return the write that keeps the present capacity, if the volume lacks it.
+    """Return the write that stores the present capacity, if the volume lacks it.
 
-    A volume of blocks has no file system.
+    A block volume has no file system, and needs no such write.
     """
     metadata = volume.metadata
     if (

@@ -1,4 +1,4 @@
-"""Has the volumes of growing claims expanded (expand_controller.go)."""
+"""Requests the expansion of the volumes of growing claims (expand_controller.go)."""
 
 from typing import Any, Final
 
@@ -46,10 +46,10 @@ def has_grown(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
 
 
 class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
-    """Tells users who expands the volume of a growing claim, or prepares a kubelet.
+    """Names the external resizer of a growing claim, or prepares the kubelet's work.
 
-    The volume is read from the cache: upstream reads one for each bound claim, at each
-    start. All writes carry the versions that were seen.
+    The volume is read from the cache. Upstream reads it from the API server, for each
+    bound claim at each start. All writes carry the cached versions.
     """
 
     queue_name = "volume_expand"
@@ -63,14 +63,14 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         self._operations = context.metrics.of(StorageOperationMetrics)
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
-        """Do what the sizes of the claim and of its volume ask for."""
+        """Carry out the actions for the sizes of the claim and of its volume."""
         if not is_bound(claim):
             return DONE
         if (volume := self._volume_of(claim)) is None:
             return DONE
         expansion = decide(claim, volume, self.clock.now())
         if expansion.external:
-            self._tell(claim, NORMAL, EXTERNAL_EXPANDING, expansion.external)
+            self._record(claim, NORMAL, EXTERNAL_EXPANDING, expansion.external)
         started = self.clock.monotonic()
         is_done = False
         try:
@@ -84,7 +84,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
                 )
         if expansion.is_finished:
             message = f"ExpandVolume succeeded for volume {key_of(claim)}"
-            self._tell(claim, NORMAL, RESIZE_SUCCESSFUL, message)
+            self._record(claim, NORMAL, RESIZE_SUCCESSFUL, message)
         return DONE
 
     async def _write(
@@ -93,7 +93,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         volume: PersistentVolume,
         expansion: Expansion,
     ) -> None:
-        """Send the writes, each about the object as the one before has left it."""
+        """Send the writes; each carries the version that the previous one returned."""
         failed = EXTERNAL_EXPANDING if expansion.external else RESIZE_FAILED
         latest: dict[type, Any] = {ClaimPatch: claim, VolumePatch: volume}
         for write in expansion.writes:
@@ -101,14 +101,14 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
                 latest[type(write)] = await self._send(write, latest[type(write)])
             except APIError as error:
                 if not is_conflict(error):
-                    self._tell(claim, WARNING, failed, _problem(write, error))
+                    self._record(claim, WARNING, failed, _problem(write, error))
                 raise
 
     def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """Return the volume of a claim if it is the claim's own.
+        """Return the volume of a claim, `None` if it is missing or of another claim.
 
-        Raises SyncError if it is not, and the claim wants more: a claim that was bound
-        just now may be seen before its volume.
+        Raises SyncError instead of `None` if the claim wants more: the cache may show
+        the binding of the claim before that of the volume.
         """
         name = claim.spec.volume_name
         volume = self._volumes.get("", name)
@@ -141,7 +141,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
             )
         return await self.client.patch(CLAIMS, *place, patch, PatchType.MERGE, "status")
 
-    def _tell(
+    def _record(
         self, claim: PersistentVolumeClaim, kind: str, reason: str, message: str
     ) -> None:
         self.recorder.event(CLAIMS, claim, kind, reason, message)

@@ -1,6 +1,7 @@
 """persistentvolume-protection-controller: keeps volumes that are bound to claims.
 
-``reconciler`` adds the finalizer, and removes it from deleted volumes that are free.
+``reconciler`` adds the finalizer, and removes it from deleted volumes that are not
+bound.
 """
 
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES

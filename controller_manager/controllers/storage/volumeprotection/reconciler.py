@@ -34,15 +34,15 @@ def is_used(volume: PersistentVolume) -> bool:
 class VolumeProtectionReconciler(Reconciler[PersistentVolume]):
     """Keeps deleted volumes until they are not bound any more.
 
-    The cached volume is written, with its version. So it does not lose the finalizer if
-    it was bound in the meantime.
+    The cached volume is written with its version. So a volume that was bound in the
+    meantime does not lose its finalizer.
     """
 
     queue_name = "pvprotection"
     watches = (For(PERSISTENT_VOLUMES, when=needs_work),)
 
     async def reconcile(self, volume: PersistentVolume) -> Outcome:
-        """Give the volume its finalizer, or take it if the volume is not bound."""
+        """Add the finalizer, or remove it if the deleted volume is not bound."""
         if not needs_work(volume):
             return DONE
         name = volume.metadata.name

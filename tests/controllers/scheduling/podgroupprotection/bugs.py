@@ -15,14 +15,14 @@ async def _never(*_: Any) -> bool:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "let a group go by what the cache shows": Bug(
+    "release groups without asking the API server": Bug(
         0,
         LiveUse,
         "is_used",
         _never,
         "pod-of-a-group-that-the-cache-does-not-show",
     ),
-    "do not look at groups when a pod is gone": Bug(
+    "ignore the deletion of pods": Bug(
         0,
         PodGroupProtectionReconciler,
         "watches",

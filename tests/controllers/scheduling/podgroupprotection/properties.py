@@ -1,4 +1,4 @@
-"""What the protection of groups promises."""
+"""The promises of the protection of groups."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class GroupProtectionProperties(Properties):
-    """It removes the finalizer of deleted groups; none goes while a pod uses it."""
+    """It removes the finalizer of deleted groups, but never of a group in use."""
 
     controller = "podgroup-protection-controller"
     may_write = (AllowedWrite(("update",), PLURAL, only(("metadata", "finalizers"))),)

@@ -39,7 +39,7 @@ async def pod_of_a_group_that_the_cache_does_not_show(
 
 
 async def pod_that_leaves_a_deleted_group(environment: Environment) -> None:
-    """No issue: the only pod of a deleted group goes, and nothing else happens."""
+    """No issue: the only pod of a deleted group is deleted, without another event."""
     world = environment.world
     create_group(world, NAMESPACE, "left")
     create_pod(world, NAMESPACE, "left")

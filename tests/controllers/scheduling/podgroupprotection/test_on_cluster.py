@@ -78,7 +78,7 @@ def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
 
 
 async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
-    """Confined to the role of the controller; others are not touched."""
+    """The controller has only its role; other groups are not changed."""
     cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
     add_group(cluster)
     add_group(cluster, "kept")
@@ -109,7 +109,7 @@ async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
 
 
 async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
-    """Deleted at once."""
+    """The pod is deleted at once."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     add_pod(cluster, "a")
@@ -122,7 +122,7 @@ async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
 
 
 async def test_other_finalizers_stay() -> None:
-    """And the group with them."""
+    """The group stays with them."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster, finalizers=["example.com/hold"])
     async with cluster.manager(ENABLED) as recording:
@@ -158,7 +158,7 @@ async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
 
 
 async def test_an_old_list_of_pods_is_not_trusted() -> None:
-    """A proxy may have answered."""
+    """A proxy may have sent it."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     is_old = True
@@ -179,7 +179,9 @@ async def test_an_old_list_of_pods_is_not_trusted() -> None:
 
 
 @pytest.mark.parametrize("ahead", ["podgroups.scheduling.k8s.io", "pods"])
-async def test_a_group_goes_whatever_counts_the_versions_of_pods(ahead: str) -> None:
+async def test_a_group_is_released_if_resource_versions_of_pods_are_far_ahead(
+    ahead: str,
+) -> None:
     """Groups and pods may each be in an etcd of their own."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     cluster.server.storage.collection(ahead).separate(1_000_000)
@@ -215,7 +217,7 @@ async def test_many_groups_that_are_deleted_together_need_few_lists() -> None:
     assert lists <= 2
 
 
-async def test_a_group_that_has_changed_is_looked_at_again() -> None:
+async def test_a_group_that_has_changed_is_synced_again() -> None:
     """The write conflicts."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)

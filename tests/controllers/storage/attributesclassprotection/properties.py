@@ -1,12 +1,10 @@
-"""What the protection of classes of attributes promises."""
+"""The promises of the protection of classes of attributes."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.attributesclassprotection import (
-    reconciler,
-)
+from controller_manager.controllers.storage.attributesclassprotection import reconciler
 from tests.controllers.storage.attributesclassprotection.workload import (
     CLAIMS,
     PLURAL,
@@ -21,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class AttributesClassProtectionProperties(Properties):
-    """It changes the finalizer of classes; none goes while something uses it."""
+    """It changes the finalizer of classes; no class is gone while it is in use."""
 
     controller = "volumeattributesclass-protection-controller"
     may_write = (AllowedWrite(("update",), PLURAL, only(("metadata", "finalizers"))),)
     workload = AttributesClassUsers
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check that no class loses its finalizer while it was used at its deletion."""
+        """Check that a class that was in use at its deletion keeps its finalizer."""
         before = write.before
         if write.controller != self.controller or before is None:
             return

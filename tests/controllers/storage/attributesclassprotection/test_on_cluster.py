@@ -12,15 +12,14 @@ from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.client.client import PatchType
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.storage.attributesclassprotection import (
-    reconciler,
-)
+from controller_manager.controllers.storage.attributesclassprotection import reconciler
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.attributesclassprotection.workload import (
     claim_json,
     class_json,
     volume_json,
 )
+from tests.controllers.storage.failing_updates import FailingUpdates
 
 pytestmark = pytest.mark.looptime
 
@@ -68,7 +67,7 @@ async def classes(cluster: Cluster) -> dict[str, tuple[str, ...] | None]:
 
 
 async def lose(cluster: Cluster, resource: Any, namespace: str, name: str) -> None:
-    """Delete an object though it is protected."""
+    """Delete an object although it is protected."""
     await cluster.client.delete(resource, namespace, name)
     patch = {"metadata": {"finalizers": None}}
     await cluster.client.patch(resource, namespace, name, patch, PatchType.MERGE)
@@ -98,7 +97,7 @@ async def test_a_deleted_class_goes_with_its_last_user() -> None:
 
 
 async def test_an_unused_class_goes_at_once(cluster: Cluster) -> None:
-    """Whatever uses another one."""
+    """Users of another class do not count."""
     add_class(cluster, "gold")
     add_class(cluster, "silver")
     add_claim(cluster, "data", "silver")
@@ -124,7 +123,7 @@ async def test_an_unused_class_goes_at_once(cluster: Cluster) -> None:
 async def test_a_claim_that_leaves_a_class_uses_it_until_the_change_is_done(
     cluster: Cluster, status: JSON
 ) -> None:
-    """Its status says which class its volume has, and to which it changes."""
+    """Its status has the class of its volume, and the class to which it changes."""
     add_class(cluster, "gold")
     spec = claim_json("data", "silver")["spec"]
     cluster.add("PersistentVolumeClaim", "data", spec=spec, status=status)
@@ -140,7 +139,7 @@ async def test_a_claim_that_leaves_a_class_uses_it_until_the_change_is_done(
 
 
 async def test_a_class_without_the_finalizer_gets_it(cluster: Cluster) -> None:
-    """One from which a user took it; other finalizers stay."""
+    """A user has removed it; other finalizers stay."""
     add_class(cluster, "gold", HOLD)
     async with cluster.manager(CONFIG) as recording:
         patch = {"metadata": {"finalizers": [HOLD]}}
@@ -171,7 +170,7 @@ class Lists(RecordingTransport):
 async def test_classes_that_are_deleted_together_share_the_lists(
     cluster: Cluster,
 ) -> None:
-    """Twenty of them."""
+    """There are twenty classes."""
     names = [f"class-{number}" for number in range(20)]
     for name in names:
         add_class(cluster, name)
@@ -185,7 +184,7 @@ async def test_classes_that_are_deleted_together_share_the_lists(
 async def test_lists_that_are_older_than_the_caches_decide_nothing(
     cluster: Cluster,
 ) -> None:
-    """An API server behind a cache may answer so; the sync is tried again."""
+    """An API server behind a cache may answer so; the sync is retried."""
     add_class(cluster, "gold")
     transport = Lists(cluster, stale=2)
     async with cluster.manager(CONFIG, transport):
@@ -202,7 +201,7 @@ async def test_lists_that_are_older_than_the_caches_decide_nothing(
         "persistentvolumes",
     ],
 )
-async def test_a_class_goes_whatever_counts_the_versions_of_its_users(
+async def test_a_class_is_released_if_resource_versions_of_a_kind_are_far_ahead(
     cluster: Cluster, ahead: str
 ) -> None:
     """Each resource may be in an etcd of its own."""
@@ -235,7 +234,7 @@ class Begins(RecordingTransport):
 
 
 async def test_a_claim_that_no_cache_shows_keeps_its_class(cluster: Cluster) -> None:
-    """Until it is gone."""
+    """The class stays until the claim is gone."""
     add_class(cluster, "gold")
     transport = Begins(cluster)
     async with cluster.manager(CONFIG, transport) as recording:
@@ -247,27 +246,11 @@ async def test_a_claim_that_no_cache_shows_keeps_its_class(cluster: Cluster) -> 
     assert transport.has_begun
 
 
-class Failing(RecordingTransport):
-    """Answers the first two updates with an internal error."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(InMemoryTransport(cluster.server, TOKEN))
-        self._left = 2
-
-    async def request(self, request: Request) -> Response:
-        if request.method == "PUT" and self._left:
-            self._left -= 1
-            return Response(
-                500, {}, b'{"status": "Failure", "reason": "InternalError"}'
-            )
-        return await super().request(request)
-
-
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_an_update_that_fails_is_tried_again(
+async def test_an_update_that_fails_is_retried(
     cluster: Cluster, *, is_deleted: bool
 ) -> None:
-    """Whether the finalizer is to be added or to be removed."""
+    """The update may add or remove the finalizer."""
     add_class(cluster, "gold", HOLD)
     if is_deleted:
         await delete_class(cluster, "gold")
@@ -275,7 +258,7 @@ async def test_an_update_that_fails_is_tried_again(
         patch = {"metadata": {"finalizers": [HOLD]}}
         place = (VOLUME_ATTRIBUTES_CLASSES, "", "gold")
         await cluster.client.patch(*place, patch, PatchType.MERGE)
-    async with cluster.manager(CONFIG, Failing(cluster)) as sent:
+    async with cluster.manager(CONFIG, FailingUpdates(cluster)) as sent:
         wanted = (HOLD,) if is_deleted else (HOLD, reconciler.FINALIZER)
         assert await classes(cluster) == {"gold": wanted}
     assert [each.status for each in sent.writes] == [500, 500, 200]

@@ -1,27 +1,19 @@
-"""What users do with classes of attributes: they replace them, used or not."""
+"""Users replace classes of attributes that may be in use."""
 
-import asyncio
-import random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from tests.simulation.workload import Workload
+from tests.controllers.protected_objects import ProtectedObjectUsers
 from tests.simulation.world import NAMESPACE
 
-if TYPE_CHECKING:
-    from tests.simulation.world import World
-
-
 TIERS: Final = "tiers"
-"""The namespace of the claims, and the storage class that there is not."""
+"""The namespace of the claims, and the name of a storage class that does not exist."""
 
 PLURAL: Final = "volumeattributesclasses"
 VOLUMES: Final = "persistentvolumes"
 CLAIMS: Final = "persistentvolumeclaims"
 
 _NAMES: Final = ("gold", "silver")
-_IN_USE: Final = 10.0
-"""Seconds between the deletion of a class and that of what uses it."""
 _SIZE: Final = {"storage": "1Gi"}
 
 
@@ -62,12 +54,12 @@ def claim_json(name: str, attributes_class: str) -> JSON:
     }
 
 
-class AttributesClassUsers(Workload):
+class AttributesClassUsers(ProtectedObjectUsers):
     """Users of two classes; a claim wants one of them, and a volume has the other."""
 
-    def __init__(self, world: "World") -> None:
-        super().__init__(world)
-        self._rng = random.Random(f"attributes classes {world.seed}")
+    names = _NAMES
+    protected = (PLURAL, "")
+    seed_name = "attributes classes"
 
     def create_objects(self, namespace: str) -> None:
         if namespace == NAMESPACE:
@@ -87,30 +79,8 @@ class AttributesClassUsers(Workload):
         else:
             objects.create(self.world.kind(VOLUMES), "", volume_json(name, name))
 
-    async def use(self, operations: int) -> None:
-        rng = self._rng
-        for _ in range(operations):
-            await asyncio.sleep(rng.uniform(1, 60))
-            name = rng.choice(_NAMES)
-            if rng.random() < 0.3:
-                self._strip(name)
-            else:
-                await self._replace(name)
-
-    def _strip(self, name: str) -> None:
-        """Take the finalizers from a class, as users do who do not know better."""
-        if (found := self.world.find(PLURAL, "", name)) is not None:
-            self.world.change(
-                PLURAL, found, lambda obj: obj["metadata"].pop("finalizers", None)
-            )
-
-    async def _replace(self, name: str) -> None:
+    async def replace(self, name: str) -> None:
         places = [(PLURAL, ""), (CLAIMS, TIERS) if name == "gold" else (VOLUMES, "")]
         self._rng.shuffle(places)
-        for plural, namespace in places:
-            if (found := self.world.find(plural, namespace, name)) is not None:
-                self.world.delete(plural, found)
-            await asyncio.sleep(self._rng.uniform(0, _IN_USE))
-        for plural, namespace in places:
-            await self.world.until_gone(plural, namespace, name)
+        await self.delete_all(name, places)
         self._create(name)

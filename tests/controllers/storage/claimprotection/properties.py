@@ -1,4 +1,4 @@
-"""What the protection of claims promises."""
+"""The promises of the protection of claims."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -18,7 +18,7 @@ _CLAIMS: Final = "persistentvolumeclaims"
 
 
 class ClaimProtectionProperties(Properties):
-    """It changes the finalizer of claims; no claim goes while a pod uses it."""
+    """It changes the finalizer of claims; no claim is gone while a pod uses it."""
 
     controller = "persistentvolumeclaim-protection-controller"
     may_write = (AllowedWrite(("update",), _CLAIMS, only(("metadata", "finalizers"))),)
@@ -70,7 +70,7 @@ def is_protected(claim: JSON) -> bool:
 
 
 def is_deleted(claim: JSON) -> bool:
-    """Tell whether somebody has deleted a claim that still stands."""
+    """Tell whether a claim is being deleted."""
     return "deletionTimestamp" in claim["metadata"]
 
 

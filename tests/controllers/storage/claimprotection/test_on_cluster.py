@@ -58,7 +58,7 @@ async def delete_pod(cluster: Cluster, name: str = "web") -> None:
 
 
 async def strip(cluster: Cluster, name: str = "data") -> None:
-    """Take all finalizers from a claim."""
+    """Remove all finalizers of a claim."""
     patch = {"metadata": {"finalizers": None}}
     await cluster.client.patch(CLAIMS, "default", name, patch, PatchType.MERGE)
 
@@ -97,7 +97,7 @@ async def test_a_claim_that_only_pods_without_a_node_name_goes_at_once(
 async def test_the_claim_of_an_ephemeral_volume_goes_when_its_pod_is_done(
     cluster: Cluster,
 ) -> None:
-    """Even if the pod waits for its claim with a finalizer of its own."""
+    """The pod may wait for its claim with a finalizer of its own."""
     volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     kind = cluster.server.catalogue.of("v1", "Pod")
     assert kind is not None
@@ -129,7 +129,7 @@ async def test_the_claim_of_an_ephemeral_volume_goes_when_its_pod_is_done(
 
 
 async def test_a_claim_without_the_finalizer_gets_it(cluster: Cluster) -> None:
-    """One of before the start, and one from which a user took it."""
+    """It is older than the controller, or a user has removed the finalizer."""
     add_claim(cluster)
     await strip(cluster)
     add_claim(cluster, "other")
@@ -142,7 +142,7 @@ async def test_a_claim_without_the_finalizer_gets_it(cluster: Cluster) -> None:
 
 
 async def test_a_claim_of_the_same_name_is_another_claim(cluster: Cluster) -> None:
-    """What is decided about the old one is not done to the new one."""
+    """The decision about the old claim does not apply to the new one."""
     add_claim(cluster)
     transport = Replacing(cluster)
     async with cluster.manager(CONFIG, transport):
@@ -171,7 +171,7 @@ class Replacing(RecordingTransport):
 async def test_a_claim_that_is_deleted_right_before_it_is_read_keeps_its_finalizer(
     cluster: Cluster,
 ) -> None:
-    """The cache shows a claim without it, which needs no search for users."""
+    """The cached claim lacks the finalizer, so its users were not searched."""
     add_claim(cluster)
     await strip(cluster)
     add_pod(cluster, nodeName="n")
@@ -239,7 +239,7 @@ async def test_claims_that_are_deleted_together_share_a_list(cluster: Cluster) -
 async def test_claims_of_alternating_namespaces_take_one_list_a_namespace(
     cluster: Cluster, namespaces: int
 ) -> None:
-    """However the queue takes turns among them."""
+    """The queue takes turns among the namespaces."""
     names = [f"n{number}" for number in range(namespaces)]
     for name in names:
         cluster.add_namespace(name)
@@ -254,7 +254,7 @@ async def test_claims_of_alternating_namespaces_take_one_list_a_namespace(
 
 
 @pytest.mark.parametrize("ahead", ["persistentvolumeclaims", "pods"])
-async def test_a_claim_goes_whatever_counts_the_versions_of_pods(
+async def test_a_claim_is_released_if_resource_versions_of_pods_are_far_ahead(
     cluster: Cluster, ahead: str
 ) -> None:
     """Claims and pods may each be in an etcd of their own."""
@@ -298,7 +298,7 @@ class Unseen(RecordingTransport):
 
 
 class Stale(RecordingTransport):
-    """Lists pods as they were long ago, at first."""
+    """Answers the first lists of pods with an old state."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(InMemoryTransport(cluster.server, TOKEN))
@@ -316,7 +316,7 @@ class Stale(RecordingTransport):
 async def test_a_list_that_is_older_than_the_cache_decides_nothing(
     cluster: Cluster,
 ) -> None:
-    """An API server behind a cache may answer so; the sync is tried again."""
+    """An API server behind a cache may answer so; the sync is retried."""
     add_claim(cluster)
     transport = Stale(cluster)
     await delete_claim(cluster)

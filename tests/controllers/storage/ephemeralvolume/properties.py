@@ -1,4 +1,4 @@
-"""What the controller of ephemeral volumes promises."""
+"""The promises of the controller of ephemeral volumes."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ _CLAIMS: Final = "persistentvolumeclaims"
 
 
 class EphemeralVolumeProperties(Properties):
-    """It creates claims that pods own; each pod gets those of its volumes."""
+    """It creates claims that pods own; each pod gets the claims of its volumes."""
 
     controller = "ephemeral-volume-controller"
     may_write = (AllowedWrite(("create",), _CLAIMS),)

@@ -24,7 +24,7 @@ def _owner(environment: Environment) -> str | None:
 
 
 def _lose(environment: Environment) -> None:
-    """Delete the claim, and take what protects it."""
+    """Delete the claim, and remove its finalizers."""
     world = environment.world
     if (claim := world.find(_CLAIMS, NAMESPACE, "job-scratch")) is not None:
         world.delete(_CLAIMS, claim)
@@ -33,7 +33,7 @@ def _lose(environment: Environment) -> None:
 
 
 async def claim_that_a_user_deletes(environment: Environment) -> None:
-    """No issue: the claim of an ephemeral volume goes, and its pod stays."""
+    """No issue: the claim of an ephemeral volume is deleted, and its pod stays."""
     pod = _create(environment, "pods", pod_json("job", "scratch"))
     uid = pod["metadata"]["uid"]
     await environment.until(lambda: _owner(environment) == uid, within=60)

@@ -90,12 +90,12 @@ def test_a_volume_without_a_template_makes_an_empty_claim() -> None:
 def test_only_pods_with_ephemeral_volumes_need_claims(
     of: Pod, *, is_needed: bool
 ) -> None:
-    """Not while they are being deleted."""
+    """Pods that are being deleted need none."""
     assert needs_claims(of) is is_needed
 
 
 def test_claims_are_made_for_ephemeral_volumes_only() -> None:
-    """In the order of the volumes."""
+    """The claims have the order of the volumes."""
     assert list(ephemeral_volumes(pod(SCRATCH, DATA, BARE))) == [SCRATCH, BARE]
 
 

@@ -84,7 +84,7 @@ def failed(problem: str) -> tuple[str, str, str, str]:
 
 
 async def lose_claim(cluster: Cluster) -> None:
-    """Delete the claim "web-scratch" though it is protected."""
+    """Delete the claim "web-scratch" although it is protected."""
     place = (CLAIMS, "default", "web-scratch")
     await cluster.client.delete(*place)
     patch = {"metadata": {"finalizers": None}}
@@ -125,8 +125,8 @@ async def test_a_pod_gets_a_claim_for_each_ephemeral_volume() -> None:
     }
 
 
-async def test_a_lost_claim_is_made_again(cluster: Cluster) -> None:
-    """Unless its pod is being deleted."""
+async def test_a_deleted_claim_is_created_again(cluster: Cluster) -> None:
+    """It is not created again while its pod is being deleted."""
     async with cluster.manager(CONFIG) as recording:
         uid = add_pod(cluster, "scratch")
         first = await owners(cluster)
@@ -144,10 +144,10 @@ async def test_a_lost_claim_is_made_again(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("owner", ["", "former"])
-async def test_a_claim_of_somebody_else_is_left_alone(
+async def test_a_claim_of_another_owner_is_not_changed(
     cluster: Cluster, owner: str
 ) -> None:
-    """Once it is gone, the pod gets its own at once."""
+    """When it is gone, the pod gets its own claim at once."""
     add_claim(cluster, owner)
     async with cluster.manager(CONFIG) as recording:
         uid = add_pod(cluster, "scratch")
@@ -190,10 +190,10 @@ async def test_its_own_claim_that_the_cache_does_not_show_is_no_conflict(
     assert (made, told) == ({"web-scratch": [uid]}, [])
 
 
-async def test_a_strangers_claim_that_the_cache_does_not_show_is_a_conflict(
+async def test_a_claim_of_another_owner_that_the_cache_lacks_is_a_conflict(
     cluster: Cluster,
 ) -> None:
-    """The event says whose it is not."""
+    """The event names the pod that does not own the claim."""
     add_pod(cluster, "scratch")
     async with cluster.manager(CONFIG, Unseen(cluster, "")):
         made = await owners(cluster)
@@ -227,7 +227,7 @@ class Refusing(RecordingTransport):
         return await super().request(request)
 
 
-async def test_a_refused_claim_is_tried_again_and_counted(
+async def test_a_refused_claim_is_retried_and_counted(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first refusal ends the sync; the metrics are upstream's."""
@@ -249,7 +249,7 @@ async def test_a_refused_claim_is_tried_again_and_counted(
 async def test_a_namespace_that_is_being_deleted_gets_no_claims(
     cluster: Cluster,
 ) -> None:
-    """Its pods go, too; neither an event nor a retry would help."""
+    """Its pods are deleted, too; neither an event nor a retry would help."""
     cluster.add_namespace("old")
     pod = pod_json("web", "scratch")
     kind = cluster.server.catalogue.of("v1", "Pod")

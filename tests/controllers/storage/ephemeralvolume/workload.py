@@ -1,4 +1,4 @@
-"""What users do with ephemeral volumes: they replace pods, and delete their claims."""
+"""Users of ephemeral volumes replace pods, and delete their claims."""
 
 import asyncio
 import random
@@ -70,14 +70,14 @@ class EphemeralVolumeUsers(Workload):
         self._create(name)
 
     async def clean_up(self) -> None:
-        """Create the pods again that faults have deleted: nobody else would."""
+        """Create the pods again that faults have deleted: they have no controller."""
         for name in _NAMES:
             pod = self.world.find("pods", SCRATCH, name)
             if pod is None or "deletionTimestamp" in pod["metadata"]:
                 await self._replace(name)
 
     def _lose(self, claim: str) -> None:
-        """Delete a claim, and take what protects it."""
+        """Delete a claim, and remove its finalizers."""
         found = self.world.find("persistentvolumeclaims", SCRATCH, claim)
         if found is None:
             return

@@ -1,4 +1,4 @@
-"""What the SELinux warning controller promises."""
+"""The promises of the SELinux warning controller."""
 
 from dataclasses import replace
 from typing import Final

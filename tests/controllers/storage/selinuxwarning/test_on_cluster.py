@@ -56,7 +56,7 @@ async def told(cluster: Cluster) -> set[tuple[str, str, str]]:
 async def test_two_pods_with_one_volume(
     one: dict[str, Any], other: dict[str, Any], expected: set[tuple[str, str, str]]
 ) -> None:
-    """Confined to the role of the controller; it writes nothing but events."""
+    """The controller has only its role; it writes only events."""
     cluster = Cluster(rbac=True)
     add_driver(cluster)
     add_claim(cluster)
@@ -70,7 +70,7 @@ async def test_two_pods_with_one_volume(
 
 
 async def test_it_does_not_run_by_default() -> None:
-    """As upstream: it is off unless it is named."""
+    """As upstream's, it must be named in --controllers."""
     cluster = Cluster()
     add_driver(cluster)
     add_claim(cluster)
@@ -84,7 +84,7 @@ async def test_it_does_not_run_by_default() -> None:
 
 
 async def test_a_driver_begins_to_mount_labels() -> None:
-    """Its pods are looked at again, and once more when the driver is gone."""
+    """Its pods are synced again, and once more when the driver is gone."""
     cluster = Cluster()
     add_driver(cluster, mounts=False)
     add_claim(cluster)
@@ -105,7 +105,7 @@ async def test_a_driver_begins_to_mount_labels() -> None:
 
 
 async def test_a_claim_that_is_bound_later_counts_from_then_on() -> None:
-    """Upstream tries again and again until then."""
+    """Upstream retries until then."""
     cluster = Cluster()
     add_driver(cluster)
     async with cluster.manager(CONFIG):
@@ -140,7 +140,7 @@ async def test_a_pod_that_has_ended_or_is_gone_does_not_count() -> None:
 
 
 async def test_a_pod_that_mounts_a_volume_twice_is_told_so() -> None:
-    """With two labels; its other volumes are looked at all the same."""
+    """The two mounts have different labels; its other volumes are still compared."""
     cluster = Cluster()
     add_driver(cluster)
     add_claim(cluster)
@@ -164,7 +164,7 @@ async def test_a_pod_that_mounts_a_volume_twice_is_told_so() -> None:
 
 
 async def test_the_metric_has_each_conflict_twice() -> None:
-    """Once for each of the two pods, while they are there."""
+    """There is one sample for each of the two pods, while both exist."""
     cluster = Cluster()
     add_driver(cluster)
     add_claim(cluster)
@@ -197,7 +197,7 @@ def sample(manager: Any) -> list[tuple[str, ...]]:
 
 
 async def test_a_volume_of_a_replaced_plugin_counts_as_its_drivers() -> None:
-    """Also one that pods define themselves."""
+    """So does a volume that pods define themselves."""
     cluster = Cluster()
     add_driver(cluster, "ebs.csi.aws.com")
     source = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
@@ -210,7 +210,7 @@ async def test_a_volume_of_a_replaced_plugin_counts_as_its_drivers() -> None:
 
 
 async def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
-    """A stranger's claim of that name is not what the pod will get."""
+    """The pod will not get a claim of that name with another owner."""
     cluster = Cluster()
     add_driver(cluster)
     template = {"spec": {"accessModes": ["ReadWriteOnce"]}}
@@ -243,7 +243,7 @@ async def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
 async def test_a_pod_that_comes_back_under_its_name_is_told_again(
     cluster: Cluster,
 ) -> None:
-    """Also if the watch shows its deletion and its return together."""
+    """The watch may show the deletion and the new pod together."""
     add_driver(cluster)
     add_claim(cluster)
     async with cluster.manager(CONFIG):

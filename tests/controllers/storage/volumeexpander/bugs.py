@@ -18,7 +18,7 @@ def _nothing(*_: Any) -> tuple[()]:
 
 
 def _has_more(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
-    """Look at a claim when it has more, not when it requests more."""
+    """Sync a claim when it has more, not when it requests more."""
     return old.status.capacity != new.status.capacity
 
 

@@ -1,4 +1,4 @@
-"""What the expander of volumes promises."""
+"""The promises of the expander of volumes."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -33,7 +33,7 @@ _VOLUME_CHANGES: Final = only(("metadata", "annotations"), ("spec", "capacity"))
 
 
 class VolumeExpanderProperties(Properties):
-    """It prepares claims and volumes for those who expand them; no volume shrinks."""
+    """It prepares claims and volumes for their resizers; no volume shrinks."""
 
     controller = "persistentvolume-expander-controller"
     may_write = (
@@ -52,7 +52,7 @@ class VolumeExpanderProperties(Properties):
                 yield f"{write}: {before} became {after}"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check that each claim that has grown is in the hands of somebody."""
+        """Check that each claim that has grown names its resizer or waits for a kubelet."""
         del managers
         for claim in self.state.stored(CLAIMS):
             name = claim["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""What one sync does for a bound claim: pure functions."""
+"""The actions of one sync of a bound claim."""
 
 import json
 from datetime import UTC, datetime
@@ -127,7 +127,7 @@ def finish(size: str) -> ClaimPatch:
 
 
 def migrated(plugin: str, driver: str) -> Expansion:
-    """Return what is done for a volume of a migrated plugin."""
+    """Return the actions for a volume of a migrated plugin."""
     message = (
         f"CSI migration enabled for kubernetes.io/{plugin}; "
         "waiting for external resizer to expand the pvc"
@@ -256,15 +256,15 @@ def flex(
         ),
     ],
 )
-def test_a_sync_does_for_a_claim(
+def test_the_actions_for_a_claim(
     of: PersistentVolumeClaim, on: PersistentVolume, expected: Expansion
 ) -> None:
-    """What the sizes, the state of the claim and the kind of the volume ask for."""
+    """They depend on the sizes, the state of the claim and the kind of the volume."""
     assert decide(of, on, NOW) == expected
 
 
 def test_conditions_that_are_not_about_resizing_stay() -> None:
-    """Those of an earlier attempt to resize go, unless a kubelet is to go on."""
+    """Conditions of an earlier attempt are removed, unless a kubelet continues it."""
     own = {"type": "Own", "status": "False", "reason": "r", "lastProbeTime": "t"}
     failed = {"type": "NodeResizeError", "status": "True", "message": "no"}
     stopped = {"type": "Resizing", "status": "False"}
@@ -289,5 +289,5 @@ def test_conditions_that_are_not_about_resizing_stay() -> None:
 def test_only_growth_of_a_claim_matters(
     old: PersistentVolumeClaim, new: PersistentVolumeClaim, *, expected: bool
 ) -> None:
-    """Of what it requests, or of what it has."""
+    """The requested size or the capacity may grow."""
     assert has_grown(old, new) is expected

@@ -1,4 +1,4 @@
-"""Growing claims are handed to those who expand them, in memory."""
+"""Growing claims are handed to their resizers, in memory."""
 
 import asyncio
 
@@ -52,7 +52,7 @@ async def add_claim(cluster: Cluster, source: str, mode: str = "Filesystem") -> 
 
 
 async def ask_for(cluster: Cluster, size: str) -> None:
-    """Have the claim request so much."""
+    """Change the size that the claim requests."""
     patch = {"spec": {"resources": {"requests": {"storage": size}}}}
     await cluster.client.patch(CLAIMS, "default", "disk", patch, PatchType.MERGE)
     await asyncio.sleep(1)
@@ -80,7 +80,7 @@ async def events(cluster: Cluster) -> list[tuple[str, str, str, str, int]]:
 
 
 async def state(cluster: Cluster) -> JSON:
-    """Return what the expander changes of the claim and of the volume."""
+    """Return the fields of claim and volume that the expander changes."""
     claim = await cluster.client.get(CLAIMS, "default", "disk")
     volume = await cluster.client.get(PERSISTENT_VOLUMES, "", "disk")
     status = claim.status
@@ -116,7 +116,7 @@ UNTOUCHED: JSON = {
 async def test_the_resizer_of_a_csi_driver_expands_its_volumes(
     cluster: Cluster,
 ) -> None:
-    """An event says so; a shrinking request says nothing more."""
+    """An event says so; a smaller request causes no event."""
     await add_claim(cluster, "csi")
     async with cluster.manager(CONFIG) as recording:
         await asyncio.sleep(1)
@@ -130,7 +130,7 @@ async def test_the_resizer_of_a_csi_driver_expands_its_volumes(
 
 
 async def test_the_resizer_of_a_migrated_plugin_is_named() -> None:
-    """Once; the role of upstream suffices."""
+    """The name is written once; upstream's role is enough."""
     cluster = Cluster(rbac=True)
     await add_claim(cluster, "ebs")
     async with cluster.confined_manager(CONFINED) as recording:
@@ -148,7 +148,7 @@ async def test_the_resizer_of_a_migrated_plugin_is_named() -> None:
 
 
 async def test_a_kubelet_expands_a_flex_volume() -> None:
-    """Its claim says so, and the volume keeps its former capacity until then."""
+    """The claim has a condition, and the volume has its former capacity until then."""
     cluster = Cluster(rbac=True)
     await add_claim(cluster, "flex")
     async with cluster.confined_manager(CONFINED) as recording:
@@ -198,8 +198,8 @@ async def test_a_flex_volume_of_blocks_needs_no_kubelet(cluster: Cluster) -> Non
     assert [each.path for each in recording.writes] == [CLAIM, VOLUME, CLAIM]
 
 
-async def test_a_volume_of_another_claim_is_left_alone(cluster: Cluster) -> None:
-    """Until it is the claim's own: the sync is tried again."""
+async def test_a_volume_of_another_claim_is_not_changed(cluster: Cluster) -> None:
+    """The sync is retried until the volume belongs to the claim."""
     await add_claim(cluster, "flex")
     place = (PERSISTENT_VOLUMES, "", "disk")
     own = (await cluster.client.get(*place)).spec.claim_ref
@@ -240,14 +240,14 @@ class Refusing(RecordingTransport):
         (409, "Conflict", []),
     ],
 )
-async def test_a_failed_expansion_goes_on_later(
+async def test_a_failed_expansion_continues_later(
     cluster: Cluster,
     monkeypatch: pytest.MonkeyPatch,
     code: int,
     reason: str,
     messages: list[str],
 ) -> None:
-    """From where it was; an event tells of a refusal, a conflict is no news."""
+    """It continues where it stopped; a refusal causes an event, a conflict does not."""
     registry = CollectorRegistry()
     metrics = StorageOperationMetrics(registry)
     monkeypatch.setattr(reconciler, "StorageOperationMetrics", lambda _: metrics)
@@ -279,7 +279,7 @@ async def test_a_failed_expansion_goes_on_later(
 
 
 class Ending(RecordingTransport):
-    """Sends so many patches, and no more."""
+    """Sends a number of patches, and fails all later ones."""
 
     def __init__(self, cluster: Cluster, patches: int) -> None:
         super().__init__(InMemoryTransport(cluster.server, TOKEN))
@@ -299,7 +299,7 @@ class Ending(RecordingTransport):
 async def test_an_expansion_that_ends_anywhere_is_finished_by_the_next_process(
     cluster: Cluster, mode: str, patches: int
 ) -> None:
-    """The end is that of one that nobody has interrupted."""
+    """The end is the same as that of an uninterrupted expansion."""
     await add_claim(cluster, "flex", mode)
     async with cluster.manager(CONFIG, Ending(cluster, patches)):
         await ask_for(cluster, "2Gi")

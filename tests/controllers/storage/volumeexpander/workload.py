@@ -1,4 +1,4 @@
-"""What users do with the sizes of claims: they ask for more."""
+"""Users request more storage for their claims."""
 
 import asyncio
 import random
@@ -65,7 +65,7 @@ def claim_json(name: str) -> JSON:
 
 
 def ask_for(world: "World", namespace: str, name: str, size: str) -> None:
-    """Have a claim request so much."""
+    """Change the size that a claim requests."""
     found = world.find(CLAIMS, namespace, name)
     assert found is not None
     resources = {"requests": {"storage": size}}

@@ -17,7 +17,7 @@ from tests.simulation.planted import Bug
 
 
 class _OnlyRelease(Protection):
-    """Leaves volumes that have lost their finalizer without it."""
+    """Does not restore the finalizers of volumes."""
 
     def is_settled(self, obj: KubeObject) -> bool:
         return not self.holds(obj)

@@ -1,4 +1,4 @@
-"""What the protection of volumes promises."""
+"""The promises of the protection of volumes."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ _VOLUMES: Final = "persistentvolumes"
 
 
 class VolumeProtectionProperties(Properties):
-    """It changes the finalizer of volumes; no volume goes while it is bound."""
+    """It changes the finalizer of volumes; no volume is gone while it is bound."""
 
     controller = "persistentvolume-protection-controller"
     may_write = (AllowedWrite(("update",), _VOLUMES, only(("metadata", "finalizers"))),)

@@ -11,6 +11,7 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.storage.volumeprotection.reconciler import FINALIZER
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
+from tests.controllers.storage.failing_updates import FailingUpdates
 from tests.controllers.storage.volumeprotection.workload import volume_json
 
 pytestmark = pytest.mark.looptime
@@ -66,7 +67,7 @@ async def volumes(cluster: Cluster) -> dict[str, tuple[str, ...] | None]:
 async def test_a_deleted_volume_that_is_not_bound_goes_at_once(
     cluster: Cluster, phase: str
 ) -> None:
-    """Whatever its phase."""
+    """Its phase does not matter."""
     add_volume(cluster, "disk", phase, FINALIZER)
     async with cluster.manager(CONFIG) as recording:
         await delete(cluster, "disk")
@@ -150,31 +151,15 @@ async def test_a_volume_whose_last_finalizer_a_user_removes_needs_nothing(
     assert recording.writes == []
 
 
-class Failing(RecordingTransport):
-    """Answers the first two updates with an internal error."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(InMemoryTransport(cluster.server, TOKEN))
-        self._left = 2
-
-    async def request(self, request: Request) -> Response:
-        if request.method == "PUT" and self._left:
-            self._left -= 1
-            return Response(
-                500, {}, b'{"status": "Failure", "reason": "InternalError"}'
-            )
-        return await super().request(request)
-
-
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_an_update_that_fails_is_tried_again(
+async def test_an_update_that_fails_is_retried(
     cluster: Cluster, *, is_deleted: bool
 ) -> None:
-    """Whether the finalizer is to be added or to be removed."""
+    """The update may add or remove the finalizer."""
     add_volume(cluster, "disk", "Available", HOLD, *[FINALIZER] * is_deleted)
     if is_deleted:
         await delete(cluster, "disk")
-    async with cluster.manager(CONFIG, Failing(cluster)) as sent:
+    async with cluster.manager(CONFIG, FailingUpdates(cluster)) as sent:
         wanted = (HOLD,) if is_deleted else (HOLD, FINALIZER)
         assert await volumes(cluster) == {"disk": wanted}
     assert [each.status for each in sent.writes] == [500, 500, 200]

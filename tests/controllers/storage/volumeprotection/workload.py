@@ -1,23 +1,15 @@
-"""What users do with volumes: they replace volumes and claims, in any order."""
+"""Users replace volumes and claims, in any order."""
 
-import asyncio
-import random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from tests.simulation.workload import Workload
+from tests.controllers.protected_objects import ProtectedObjectUsers
 from tests.simulation.world import NAMESPACE
 
-if TYPE_CHECKING:
-    from tests.simulation.world import World
-
-
 DISKS: Final = "protected-disks"
-"""The namespace of the claims, and the storage class that there is not."""
+"""The namespace of the claims, and the name of a storage class that does not exist."""
 
 _NAMES: Final = ("protected-one", "protected-two")
-_IN_USE: Final = 10.0
-"""Seconds between the deletion of a volume and that of its claim."""
 
 _VOLUMES: Final = "persistentvolumes"
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -39,7 +31,7 @@ def volume_json(name: str) -> JSON:
 
 
 def claim_json(volume: str) -> JSON:
-    """Return a claim to that volume, of the same name."""
+    """Return a claim for the volume of the same name."""
     return {
         "metadata": {"name": volume},
         "spec": {
@@ -51,12 +43,12 @@ def claim_json(volume: str) -> JSON:
     }
 
 
-class VolumeUsers(Workload):
+class VolumeUsers(ProtectedObjectUsers):
     """Users of two volumes, each with a claim."""
 
-    def __init__(self, world: "World") -> None:
-        super().__init__(world)
-        self._rng = random.Random(f"volumes {world.seed}")
+    names = _NAMES
+    protected = (_VOLUMES, "")
+    seed_name = "volumes"
 
     def create_objects(self, namespace: str) -> None:
         if namespace == NAMESPACE:
@@ -69,29 +61,8 @@ class VolumeUsers(Workload):
         objects.create(self.world.kind(_VOLUMES), "", volume_json(name))
         objects.create(self.world.kind(_CLAIMS), DISKS, claim_json(name))
 
-    async def use(self, operations: int) -> None:
-        rng = self._rng
-        for _ in range(operations):
-            await asyncio.sleep(rng.uniform(1, 60))
-            name = rng.choice(_NAMES)
-            if rng.random() < 0.3:
-                self._strip(name)
-            else:
-                await self._replace(name, claim_first=rng.random() < 0.3)
-
-    def _strip(self, name: str) -> None:
-        """Take the finalizers from a volume, as users do who do not know better."""
-        if (volume := self.world.find(_VOLUMES, "", name)) is not None:
-            self.world.change(
-                _VOLUMES, volume, lambda obj: obj["metadata"].pop("finalizers", None)
-            )
-
-    async def _replace(self, name: str, *, claim_first: bool) -> None:
+    async def replace(self, name: str) -> None:
         places = [(_VOLUMES, ""), (_CLAIMS, DISKS)]
-        for plural, namespace in reversed(places) if claim_first else places:
-            if (found := self.world.find(plural, namespace, name)) is not None:
-                self.world.delete(plural, found)
-            await asyncio.sleep(self._rng.uniform(0, _IN_USE))
-        for plural, namespace in places:
-            await self.world.until_gone(plural, namespace, name)
+        claim_first = self._rng.random() < 0.3
+        await self.delete_all(name, reversed(places) if claim_first else places)
         self._create(name)

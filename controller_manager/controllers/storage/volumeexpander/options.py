@@ -5,4 +5,5 @@ from typing import Final
 from controller_manager.options.gates import Gate
 
 RECOVER: Final = Gate("RecoverVolumeExpansionFailure", locked=True)
-"""A claim says how far its expansion has come, and may ask for less if it fails."""
+"""The status of a claim has the state of its expansion; a claim may request less
+storage after a failure."""

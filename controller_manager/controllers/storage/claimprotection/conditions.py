@@ -1,4 +1,4 @@
-"""The condition Unused of a claim: whether a pod refers to it, and since when.
+"""The condition Unused of a claim: no pod refers to the claim, and since when.
 
 Upstream: pvc_protection_controller.go with PersistentVolumeClaimUnusedSinceTime.
 """
@@ -25,20 +25,20 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 def is_tracked(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a claim has the condition: if it is bound and not deleted."""
+    """Tell whether a claim needs the condition: it is bound and not being deleted."""
     return claim.status.phase == BOUND and not is_deleting(claim)
 
 
 def refers(pod: Pod) -> bool:
     """Tell whether a pod counts for the claims that its volumes name.
 
-    A pod that has no node yet counts, one that has ended does not.
+    A pod without a node counts, an ended pod does not.
     """
     return pod.status.phase not in _ENDED
 
 
 def is_marked(claim: PersistentVolumeClaim, *, unused: bool) -> bool:
-    """Tell whether the condition of a claim says whether it is unused."""
+    """Tell whether the condition of a claim has the status for `unused`."""
     status = "True" if unused else "False"
     return any(
         each.type == UNUSED and each.status == status
@@ -51,7 +51,7 @@ def marked(
 ) -> PersistentVolumeClaim:
     """Return a claim whose condition is that of the pods that name it.
 
-    The same claim is returned if its condition says so already.
+    The same claim is returned if its condition is right already.
     """
     unused = not any(refers(pod) for pod in pods)
     if is_marked(claim, unused=unused):

@@ -1,15 +1,12 @@
-"""Which claims and volumes use a class of attributes: pure functions."""
+"""The claims and volumes that use a class of attributes."""
 
 import pytest
 from msgspec import Raw
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.attributesclassprotection.use import (
-    CLAIMS_BY_CLASS,
-    VOLUMES_BY_CLASS,
-    classes_of_claim,
-    classes_of_volume,
+from controller_manager.controllers.storage.attributesclassprotection import (
+    reconciler,
 )
 
 
@@ -45,12 +42,12 @@ WANTED = b'{"volumeAttributesClassName":"a"}'
         ),
     ],
 )
-def test_a_claim_uses_what_it_wants_has_and_changes_to(
+def test_a_claim_uses_the_classes_it_wants_has_and_changes_to(
     used: PersistentVolumeClaim, classes: tuple[str, ...]
 ) -> None:
-    """Each class once."""
-    assert classes_of_claim(used) == classes
-    assert CLAIMS_BY_CLASS.has_same_values(used, claim()) is (not classes)
+    """Each class is returned once."""
+    assert reconciler.classes_of_claim(used) == classes
+    assert reconciler.CLAIMS_BY_CLASS.has_same_values(used, claim()) is (not classes)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +62,8 @@ def test_a_claim_uses_what_it_wants_has_and_changes_to(
 def test_a_volume_uses_the_class_that_it_has(
     used: PersistentVolume, classes: tuple[str, ...]
 ) -> None:
-    """Or none."""
-    assert classes_of_volume(used) == classes
-    assert VOLUMES_BY_CLASS.has_same_values(used, volume(b"{}")) is (not classes)
+    """It may have no class."""
+    assert reconciler.classes_of_volume(used) == classes
+    assert reconciler.VOLUMES_BY_CLASS.has_same_values(used, volume(b"{}")) is (
+        not classes
+    )

@@ -1,4 +1,4 @@
-"""Labels, how pods use volumes, and what is said of conflicts: pure functions."""
+"""Labels, the volumes of pods, and the conflicts between pods."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,20 +8,18 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod, SELinuxOptions
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.selinuxwarning import uses as module
+from controller_manager.controllers.storage.selinuxwarning import tracker as module
 from controller_manager.controllers.storage.selinuxwarning.conflicts import (
     Conflict,
     conflicts_of,
 )
-from controller_manager.controllers.storage.selinuxwarning.labels import (
-    conflicts,
-    label_of,
-)
-from controller_manager.controllers.storage.selinuxwarning.uses import VolumeUses
+from controller_manager.controllers.storage.selinuxwarning.tracker import VolumeUses
 from controller_manager.controllers.storage.selinuxwarning.volumes import (
     MOUNT_OPTION,
     RECURSIVE,
     Use,
+    conflicts,
+    label_of,
     mounted_labels,
     use_of,
 )
@@ -39,7 +37,7 @@ from controller_manager.controllers.storage.selinuxwarning.volumes import (
 def test_a_label_has_the_parts_that_are_set(
     options: SELinuxOptions, label: str
 ) -> None:
-    """The defaults of the nodes are not known."""
+    """The defaults of the nodes are unknown."""
     assert label_of(options) == label
 
 
@@ -60,7 +58,7 @@ def test_a_label_has_the_parts_that_are_set(
 def test_labels_conflict_in_a_part_that_both_have(
     one: str, other: str, *, differ: bool
 ) -> None:
-    """In either order."""
+    """The order of the labels does not matter."""
     assert conflicts(one, other) is differ
     assert conflicts(other, one) is differ
 
@@ -109,7 +107,7 @@ def container(*mounts: str, level: str = "") -> JSON:
 def test_volumes_are_mounted_with_the_labels_of_their_containers(
     user: Pod, labels: dict[str, set[str]]
 ) -> None:
-    """A container without a label has that of the pod."""
+    """A container without a label has the label of the pod."""
     assert mounted_labels(user) == labels
 
 
@@ -126,7 +124,7 @@ def test_volumes_are_mounted_with_the_labels_of_their_containers(
 def test_a_label_is_mounted_if_the_driver_and_the_pod_allow_it(
     policy: str | None, label: str, use: Use, *, mounts: bool
 ) -> None:
-    """Otherwise each file is changed."""
+    """Otherwise the label of each file is changed."""
     context = {} if policy is None else {"seLinuxChangePolicy": policy}
     assert use_of(pod(securityContext=context), label, driver_mounts=mounts) == use
 
@@ -149,7 +147,7 @@ END = ". If both pods land on the same node, only one of them may access the vol
 def test_two_pods_conflict_by_policy_and_by_label(
     use: Use, other: Use, names: list[str]
 ) -> None:
-    """Both are told of it."""
+    """Both pods are told."""
     assert [each.name for each in conflicts_of("ns/p", use, "ns/q", other)] == names
     assert [each.name for each in conflicts_of("ns/q", other, "ns/p", use)] == names
 
@@ -170,7 +168,7 @@ def test_a_message_names_no_pod_of_another_namespace() -> None:
 
 
 def test_a_conflict_is_told_once_to_both_pods() -> None:
-    """When the second comes, and again when one of them changes."""
+    """They are told when the second pod is added, and when one of them changes."""
     uses, volume = VolumeUses(), ("d", "v")
     told = Conflict("SELinuxLabel", "ns/q", ":::y", "ns/p", ":::x")
     tells = Conflict("SELinuxLabel", "ns/p", ":::x", "ns/q", ":::y")
@@ -183,8 +181,8 @@ def test_a_conflict_is_told_once_to_both_pods() -> None:
     assert len(uses.note("ns/q", {volume: FILES})) == 2
 
 
-def test_nothing_is_known_of_pods_that_are_gone() -> None:
-    """Nor of volumes that nobody uses."""
+def test_the_tracker_drops_pods_that_are_gone() -> None:
+    """It drops volumes without pods, too."""
     uses = VolumeUses()
     uses.note("ns/p", {("d", "v"): X, ("d", "w"): X})
     uses.note("ns/q", {("d", "v"): X, ("e", "v"): X})

@@ -1,4 +1,4 @@
-"""The pods of each volume, and how they use it (cache/volumecache.go)."""
+"""The pods of each volume, with their labels and policies (cache/volumecache.go)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,14 +12,14 @@ Volume = tuple[str, str]
 """The driver of a volume, and its handle."""
 
 _Pods = dict[Use, dict[str, None]]
-"""The keys of the pods of a volume, by how they use it: most volumes have one use."""
+"""The keys of the pods of a volume, by their use: most volumes have one use."""
 
 
 class VolumeUses:
-    """Knows the pods of each volume, by key, as long as they use it.
+    """The pods of each volume, by key, as long as they use it.
 
-    A conflict is returned once, when one of its two pods comes or changes. Pods that
-    use a volume in the same way are not compared, however many they are.
+    A conflict is returned once, when one of its two pods is added or changes. Pods that
+    use a volume in the same way are not compared.
     """
 
     def __init__(self) -> None:
@@ -29,9 +29,9 @@ class VolumeUses:
         self._by_driver: dict[str, dict[Volume, None]] = {}
 
     def note(self, pod: str, uses: Mapping[Volume, Use]) -> list[Conflict]:
-        """Note how a pod uses its volumes; return the conflicts that are new.
+        """Replace the uses of a pod; return the new conflicts.
 
-        Both pods of a conflict are told of it.
+        Each conflict is returned twice, once for each of its pods.
         """
         known = self._uses.pop(pod, {})
         if uses:
@@ -49,7 +49,7 @@ class VolumeUses:
         return found
 
     def forget(self, pod: str) -> None:
-        """Drop a pod that is gone, or that uses its volumes no more."""
+        """Drop a pod that is gone, or that does not use its volumes any more."""
         self.note(pod, {})
 
     def pods_of(self, driver: str) -> set[str]:
@@ -63,7 +63,7 @@ class VolumeUses:
         }
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield all conflicts there are, each as both pods are told of it."""
+        """Yield all conflicts, each once for both pods."""
         for pods in self._pods.values():
             for use in pods if len(pods) > 1 else ():
                 for other_use in pods:

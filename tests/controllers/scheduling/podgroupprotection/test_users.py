@@ -1,4 +1,4 @@
-"""Which pods use a group, as a table."""
+"""The pods that use a group, as a table."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from controller_manager.api.core.v1 import (
     PodSpec,
     PodStatus,
 )
-from controller_manager.controllers.scheduling.podgroupprotection.use import (
+from controller_manager.controllers.scheduling.podgroupprotection.reconciler import (
     BY_GROUP,
     group_of,
     used_by,
@@ -41,13 +41,13 @@ def pod(group: str | None, phase: str = "Running", uid: str = "1") -> Pod:
 def test_a_pod_uses_its_group_until_it_has_ended(
     found: Pod, group: str, used: list[str]
 ) -> None:
-    """Whether it has a node or not."""
+    """A pod uses its group also without a node."""
     assert group_of(found) == group
     assert list(used_by(found)) == used
 
 
 def test_the_index_sees_that_a_pod_has_ended() -> None:
-    """And that another pod has taken the name."""
+    """It sees a new pod of the same name, too."""
     assert BY_GROUP.has_same_values(pod("g"), pod("g", "Pending"))
     assert not BY_GROUP.has_same_values(pod("g"), pod("g", "Failed"))
     assert not BY_GROUP.has_same_values(pod("g"), pod("h", uid="2"))

@@ -7,4 +7,4 @@ from controller_manager.options.gates import Gate
 UNUSED_SINCE: Final = Gate(
     "PersistentVolumeClaimUnusedSinceTime", "ALPHA", default=False
 )
-"""A condition of a claim says since when no pod uses it."""
+"""A condition of a claim says since when no pod uses the claim."""

@@ -11,7 +11,7 @@ from controller_manager.api.core.claims import CLAIMS, ClaimCondition
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.times import format_time
 from controller_manager.client.client import DeleteOptions
-from controller_manager.controllers.storage.claimprotection.gates import UNUSED_SINCE
+from controller_manager.controllers.storage.claimprotection.options import UNUSED_SINCE
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.storage.claimprotection.test_on_cluster import (
@@ -29,7 +29,7 @@ TRACKING = replace(CONFIG, features=FEATURES)
 
 
 async def bind(cluster: Cluster, phase: str = "Bound") -> None:
-    """Set the phase of the claim, with a condition that others made."""
+    """Set the phase of the claim, with a condition of another controller."""
     resizing = {"type": "Resizing", "status": "True"}
     status = {"phase": phase, "conditions": [resizing]}
     await cluster.client.patch(
@@ -69,7 +69,7 @@ IDLE = {
 
 
 async def test_a_claim_is_unused_when_its_last_pod_has_ended() -> None:
-    """A pod without a node uses it. The role that the gate makes suffices."""
+    """A pod without a node uses it. The role with the gate is enough."""
     cluster = Cluster(rbac=True, features=FEATURES)
     add_claim(cluster)
     await bind(cluster)
@@ -92,7 +92,7 @@ async def test_a_claim_is_unused_when_its_last_pod_has_ended() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Lost"])
-async def test_a_claim_that_is_not_bound_has_no_such_condition(
+async def test_a_claim_that_is_not_bound_has_no_condition_unused(
     cluster: Cluster, phase: str
 ) -> None:
     """There is no volume that could be unused."""
@@ -103,7 +103,7 @@ async def test_a_claim_that_is_not_bound_has_no_such_condition(
 
 
 async def test_a_claim_that_is_deleted_keeps_its_condition(cluster: Cluster) -> None:
-    """Its finalizer is taken when its pod is gone."""
+    """Its finalizer is removed when its pod is gone."""
     add_claim(cluster, finalizers=["example.com/hold"])
     await bind(cluster)
     add_pod(cluster, nodeName="n")
@@ -117,7 +117,7 @@ async def test_a_claim_that_is_deleted_keeps_its_condition(cluster: Cluster) -> 
 
 
 async def test_without_its_gate_a_condition_stays_as_it_is(cluster: Cluster) -> None:
-    """Also if it is wrong by now, as upstream's."""
+    """It may be wrong by now, as upstream's."""
     add_claim(cluster)
     await bind(cluster)
     async with cluster.manager(TRACKING):

@@ -5,4 +5,4 @@ from typing import Final
 from controller_manager.options.gates import Gate
 
 VOLUME_ATTRIBUTES_CLASS: Final = Gate("VolumeAttributesClass", locked=True)
-"""Volumes have classes of attributes, which can be changed."""
+"""Volumes have classes of attributes, and users may change the class."""

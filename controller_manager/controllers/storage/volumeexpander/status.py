@@ -1,6 +1,6 @@
 """The status of a claim while its volume is being resized (volume/util/resize_util.go).
 
-All functions are pure: they return another status, or the patch that leads to it.
+All functions are pure: they return a new status, or a patch from one to another.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def resizing(status: ClaimStatus, size: str, now: datetime) -> ClaimStatus:
 
 
 def awaiting_node(status: ClaimStatus, now: datetime) -> ClaimStatus:
-    """Return the status of a claim whose file system a kubelet is to expand.
+    """Return the status of a claim whose file system a kubelet has to expand.
 
     Upstream: MarkForFSResize.
     """
@@ -116,8 +116,8 @@ def _with_condition(
 ) -> tuple[ClaimCondition, ...]:
     """Return the conditions with one that is True (MergeResizeConditionOnPVC).
 
-    It stays as it is if it is True already. With `keep`, the others about resizing
-    stay, too.
+    A condition that is True already is kept. With `keep`, the other conditions about
+    resizing are kept, too.
     """
     added = ClaimCondition(
         type=name,

@@ -1,4 +1,4 @@
-"""Which pods use a claim: pure functions."""
+"""The pods that use a claim."""
 
 from typing import Any
 
@@ -15,9 +15,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_names
-from controller_manager.controllers.storage.claimprotection.use import (
-    uses,
-)
+from controller_manager.controllers.storage.claimprotection.pods import uses
 
 DELETED = "2026-01-01T00:00:00Z"
 DATA = PodVolume(
@@ -84,11 +82,11 @@ def claim(name: str = "claim", owner: str = "", **metadata: Any) -> PartialObjec
     ],
 )
 def test_a_pod_uses_a_claim(user: Pod, used: PartialObject, *, is_used: bool) -> None:
-    """From its binding to its end; the claim of an ephemeral volume must be its own."""
+    """It must have a node, and own the claim of an ephemeral volume."""
     assert uses(user, used) is is_used
 
 
-def test_a_pod_names_its_claims_whether_it_uses_them_or_not() -> None:
+def test_a_pod_names_its_claims_also_if_it_does_not_use_them() -> None:
     """The claim of an ephemeral volume is named after the pod and the volume."""
     user = pod(DATA, OTHER, SCRATCH, node="")
     assert list(claim_names(user)) == ["claim", "web-scratch"]

@@ -1,0 +1,89 @@
+"""The pods that use a claim (podUsesPVC of pvc_protection_controller.go)."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import KubeObject, is_deleting
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.control.live_use import SharedLists, Waiting, listed
+from controller_manager.control.pods_by_claim import claim_name, claim_names
+from controller_manager.runtime.context import ControllerContext
+
+
+def user_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
+    """Return a pod that uses a claim, `None` if none of them does."""
+    return next((each for each in pods if uses(each, claim)), None)
+
+
+def uses(pod: Pod, claim: KubeObject) -> bool:
+    """Tell whether a pod of the claim's namespace uses the claim.
+
+    A pod without a node does not use it: no kubelet starts a pod whose claim is being
+    deleted. An ended pod uses its claims until it is gone.
+    """
+    if not pod.spec.node_name:
+        return False
+    owns = is_controlled_by(claim, pod)
+    if owns and _is_done(pod):
+        return False
+    return any(
+        claim_name(pod, volume) == claim.metadata.name
+        and (volume.persistent_volume_claim is not None or owns)
+        for volume in pod.spec.volumes or ()
+    )
+
+
+def _is_done(pod: Pod) -> bool:
+    """Tell whether a pod does not need its own claims any more.
+
+    The kubelet is done with a pod that is being deleted without a grace period. If the
+    pod is deleted in the foreground, it exists until its own claims are gone: the
+    claims of its ephemeral volumes, and the claims that a stateful set gave to it (for
+    these upstream waits for ever).
+    """
+    return is_deleting(pod) and pod.metadata.deletion_grace_period_seconds == 0
+
+
+class LivePods:
+    """Lists the pods of namespaces, once for many claims that are deleted at a time.
+
+    A list shows that no pod uses a claim if the cache showed the deletion of the claim
+    before the list began: no kubelet starts a pod that is bound later. Upstream shares
+    a list among the claims of a namespace that wait in its queue. A list serves for
+    `LONGEST_USE`, so that a list from before a stalled watch decides nothing.
+    """
+
+    def __init__(self, context: ControllerContext, waiting: Waiting) -> None:
+        """Take the context of a controller that watches pods."""
+        self._context = context
+        self._lists: SharedLists[dict[str, list[Pod]]] = SharedLists(
+            waiting, context.clock
+        )
+
+    def forget(self) -> None:
+        """Drop the pods of the last lists."""
+        self._lists.forget()
+
+    async def user_of(self, claim: KubeObject) -> Pod | None:
+        """Return a pod that uses a claim which is being deleted, `None` for none.
+
+        Raises SyncError if the API server answers with a list that is older than the
+        cache.
+        """
+        name, known = claim.metadata.name, self._lists.found_for(claim)
+        if known is not None and user_among(known.get(name, ()), claim) is None:
+            return None
+        found = await self._list(claim)
+        return user_among(found.get(name, ()), claim)
+
+    async def _list(self, claim: KubeObject) -> dict[str, list[Pod]]:
+        """List the pods of the namespace; keep those that have a node and claims."""
+        namespace, served = claim.metadata.namespace, self._lists.serving(claim)
+        found: defaultdict[str, list[Pod]] = defaultdict(list)
+        async for pod in listed(self._context, PODS, namespace):
+            if pod.spec.node_name:
+                for name in claim_names(pod):
+                    found[name].append(pod)
+        self._lists.keep(namespace, served, dict(found))
+        return found

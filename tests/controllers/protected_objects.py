@@ -1,0 +1,69 @@
+"""Users of objects that a protection controller keeps while they are in use."""
+
+import asyncio
+import random
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from tests.simulation.workload import Workload
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+LONGEST_USE: Final = 10.0
+"""The most seconds between the deletion of an object and that of its user."""
+
+Place = tuple[str, str]
+"""The plural of a resource, and a namespace."""
+
+
+class ProtectedObjectUsers(Workload):
+    """Users who replace objects together with the objects that use them.
+
+    Sometimes they remove the finalizers of a protected object.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    """The names of the protected objects."""
+
+    protected: ClassVar[Place]
+    """The place of the protected objects."""
+
+    seed_name: ClassVar[str]
+    """The beginning of the seed of their choices."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(world)
+        self._rng = random.Random(f"{self.seed_name} {world.seed}")
+
+    async def use(self, operations: int) -> None:
+        for _ in range(operations):
+            await asyncio.sleep(self._rng.uniform(1, 60))
+            name = self._rng.choice(self.names)
+            if self._rng.random() < 0.3:
+                self._remove_finalizers(name)
+            else:
+                await self.replace(name)
+
+    async def replace(self, name: str) -> None:
+        """Delete a protected object and its user; create both again."""
+        raise NotImplementedError
+
+    async def delete_all(self, name: str, places: Iterable[Place]) -> None:
+        """Delete the objects of a name, some time apart; wait until they are gone."""
+        places = list(places)
+        for plural, namespace in places:
+            # A fault may have deleted the object.
+            if (found := self.world.find(plural, namespace, name)) is not None:
+                self.world.delete(plural, found)
+            await asyncio.sleep(self._rng.uniform(0, LONGEST_USE))
+        for plural, namespace in places:
+            await self.world.until_gone(plural, namespace, name)
+
+    def _remove_finalizers(self, name: str) -> None:
+        """Remove the finalizers of a protected object, as a user may do by mistake."""
+        plural, namespace = self.protected
+        if (found := self.world.find(plural, namespace, name)) is not None:
+            self.world.change(
+                plural, found, lambda obj: obj["metadata"].pop("finalizers", None)
+            )
