@@ -1,21 +1,23 @@
 """daemonset-controller: one pod on each node that fits.
 
-``reconciler`` has the handlers and the sync, ``revisions`` the history of templates,
-``node_changes`` finds the daemon sets that a changed node concerns, and ``apply``
-creates and deletes pods.
+``reconciler`` has the watches and the reconcile. ``sync`` plans and applies the changes
+of pods, ``apply`` creates and deletes pods, and ``revisions`` keeps the history of
+templates. ``handlers`` finds the daemon sets that a changed node affects. ``tracker``
+keeps the compiled templates, ``backoff`` delays the replacement of failed pods.
+``options`` and ``metrics`` are those of this controller.
 
-Pure parts: ``placement`` (does a pod fit on a node), ``tolerations`` and ``template``
-(what a daemon pod has besides its template), ``targets`` (the node that a pod is
-for), ``view`` (the data of a sync), ``manage`` (missing, failed and surplus pods),
-``rolling`` and ``surge`` (the two forms of a rolling update), ``status``. ``backoff``
-delays the replacement of failed pods.
+Pure parts: ``view`` (the data of a sync), ``decide`` (missing, failed and surplus
+pods), ``rolling_update``, ``actions`` (plans as values), ``nodes`` (the nodes that a
+daemon set needs), ``pod_template`` (the pods of a daemon set) and ``status``.
 """
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import COMPARISON_OPERATORS
-from controller_manager.controllers.apps.daemonset.gates import READS_OWN_WRITES
-from controller_manager.controllers.apps.daemonset.options import DaemonSetOptions
+from controller_manager.controllers.apps.daemonset.options import (
+    READS_OWN_WRITES,
+    DaemonSetOptions,
+)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow

@@ -20,9 +20,9 @@ from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 from controller_manager.control.expectations import Expectations
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.slow_start import slow_start
+from controller_manager.controllers.apps.daemonset.actions import Deletion, Plan
 from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
-from controller_manager.controllers.apps.daemonset.plan import Deletion, Plan
-from controller_manager.controllers.apps.daemonset.template import PodTemplates
+from controller_manager.controllers.apps.daemonset.pod_template import PodTemplates
 
 FAILED_DAEMON_POD: Final = "FailedDaemonPod"
 SUCCEEDED_DAEMON_POD: Final = "SucceededDaemonPod"
@@ -37,7 +37,7 @@ class Applied(Struct):
 
 
 class DaemonPods:
-    """Carries out plans, and notes what the cache must show afterwards."""
+    """Carries out plans, and records the writes that the cache must show."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class DaemonPods:
         expectations: Expectations,
         backoff: FailedPodBackoff,
     ) -> None:
-        """Take what creates and deletes pods, and what remembers it."""
+        """Take the client of pods, the recorder, the expectations and the backoff."""
         self._control = control
         self._recorder = recorder
         self._expectations = expectations
@@ -57,7 +57,7 @@ class DaemonPods:
     ) -> Applied:
         """Create the pods by slow start, then delete the others, all at once.
 
-        Tries the deletions also if a creation failed.
+        Tries the deletions even if a creation has failed.
         """
         key = key_of(daemon_set)
         uids = {each.pod.metadata.uid for each in plan.deletions}
@@ -77,7 +77,7 @@ class DaemonPods:
         return applied
 
     def _record_end(self, daemon_set: DaemonSet, deletion: Deletion) -> None:
-        """Tell why a pod that has ended is deleted; begin the delay of a failed one."""
+        """Record why an ended pod is deleted; begin the delay of a failed pod."""
         metadata = deletion.pod.metadata
         which = f"{metadata.namespace}/{metadata.name} on node {deletion.node}"
         if deletion.pod.status.phase == "Failed":
@@ -115,7 +115,7 @@ class DaemonPods:
                 raise
 
         started, failure = await slow_start(count, create_one)
-        # Creations that were not tried will never be seen.
+        # The cache will never show creations that were not tried.
         self._expectations.creations_settled(key, count - started)
         if failure is not None and is_namespace_terminating(failure):
             return None  # no error: no object can be created in that namespace

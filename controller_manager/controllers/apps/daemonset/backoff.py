@@ -14,7 +14,7 @@ _FORGOTTEN_AFTER: Final = 2 * _LONGEST
 
 
 class _Replacement(Struct, frozen=True):
-    """When a failed pod was replaced last, and the delay until the next one."""
+    """The last replacement of a failed pod, and the delay until the next one."""
 
     at: float
     delay: float
@@ -37,7 +37,7 @@ class FailedPodBackoff:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; start without failures."""
+        """Take the clock; begin without failures."""
         self._clock = clock
         self._failures: dict[str, _Failures] = {}
 
@@ -50,7 +50,8 @@ class FailedPodBackoff:
     ) -> dict[str, float]:
         """Return the seconds for which failed pods must stay, by node.
 
-        Nodes that are not in `nodes` are forgotten. A node without a delay is absent.
+        Drops the failures of nodes that are not in `nodes`. A node without a delay is
+        absent.
         """
         failures = self._failures.pop(key, None)
         if failures is None or failures.generation != generation:
@@ -63,8 +64,8 @@ class FailedPodBackoff:
         }
         if kept:
             self._failures[key] = _Failures(generation, kept)
-        # What is left by a floating-point error is no time: on virtual time, which does
-        # not pass during a sync, the same sync would come again and again.
+        # A remainder from a floating-point error is not a delay. Virtual time does not
+        # pass during a sync, so the same sync would be repeated without end.
         remaining = {
             node: round(each.at + each.delay - now, 6) for node, each in kept.items()
         }

@@ -1,7 +1,7 @@
 """Watches, caches and the sync of the daemon set controller.
 
-Upstream: pkg/controller/daemon of v1.36 (daemon_controller.go, update.go). `manage`,
-`rolling` and `status` decide; `apply` and `revisions` write.
+Upstream: pkg/controller/daemon of v1.36 (daemon_controller.go, update.go). `sync` and
+`status` decide; `apply` and `revisions` write.
 """
 
 from collections.abc import Sequence
@@ -42,19 +42,21 @@ from controller_manager.control.pod_control import PodControl
 from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.apps.daemonset.apply import DaemonPods
 from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
-from controller_manager.controllers.apps.daemonset.compiled import CompiledTemplates
-from controller_manager.controllers.apps.daemonset.gates import READS_OWN_WRITES
+from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
 from controller_manager.controllers.apps.daemonset.metrics import DaemonSetMetrics
-from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
-from controller_manager.controllers.apps.daemonset.options import DaemonSetOptions
-from controller_manager.controllers.apps.daemonset.placement import placement_of
+from controller_manager.controllers.apps.daemonset.nodes import placement_of
+from controller_manager.controllers.apps.daemonset.options import (
+    READS_OWN_WRITES,
+    DaemonSetOptions,
+)
 from controller_manager.controllers.apps.daemonset.revisions import (
     RevisionKeeper,
     Revisions,
     named_owner,
 )
 from controller_manager.controllers.apps.daemonset.status import calculate_status
-from controller_manager.controllers.apps.daemonset.updates import PodUpdates
+from controller_manager.controllers.apps.daemonset.sync import DaemonSetSync
+from controller_manager.controllers.apps.daemonset.tracker import TemplateTracker
 from controller_manager.controllers.apps.daemonset.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -74,7 +76,7 @@ def init_daemon_set_controller(context: ControllerContext) -> Controller:
 
 
 class DaemonSetReconciler(Reconciler[DaemonSet]):
-    """Keeps one pod of each daemon set on each node that fits."""
+    """Keeps one pod of each daemon set on each node where it must run."""
 
     watches = (
         For(DAEMON_SETS),
@@ -87,16 +89,16 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     queue_name = "daemonset"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch nodes, too."""
+        """Take the context; also watch nodes."""
         super().__init__(context)
         gates = context.config.features
         self.workers = context.config.of(DaemonSetOptions).concurrent_syncs
         self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)
         compares_numbers = gates.is_enabled(COMPARISON_OPERATORS)
-        self._templates = CompiledTemplates(
+        self._templates = TemplateTracker(
             lambda template: placement_of(template, compares_numbers=compares_numbers)
         )
-        self._nodes = NodeChanges(
+        self._nodes = NodeHandlers(
             context,
             self.objects,
             self._templates,
@@ -120,12 +122,12 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             self._expectations,
             self._backoff,
         )
-        self._updates = PodUpdates(
+        self._updates = DaemonSetSync(
             pods, self._backoff, context.clock, context.logger, self._give_way
         )
 
     def make_node_workers(self) -> Workers:
-        """Return the workers that look at changed nodes, not yet running."""
+        """Return the workers that process changed nodes; they do not run yet."""
         return self._nodes.workers(self.workers)
 
     # Handlers, and the state that they keep.
@@ -148,12 +150,12 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         self._templates.forget(key)
 
     def dependent_added(self, key: str, obj: Pod | ControllerRevision) -> None:
-        """Expect one creation less."""
+        """Expect one creation fewer."""
         if isinstance(obj, Pod):
             self._expectations.creations_settled(key)
 
     def dependent_gone(self, key: str, obj: Pod | ControllerRevision) -> None:
-        """Stop to expect the deletion of this pod."""
+        """Stop expecting the deletion of this pod."""
         if isinstance(obj, Pod):
             self._expectations.deletion_settled(key, obj.metadata.uid)
 
@@ -180,8 +182,8 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             daemon_set, selector, compiled, lambda: self._claim(daemon_set, selector)
         )
         pods = await self._claim(daemon_set, selector)
-        fits, judge = self._nodes.fits(compiled), self._nodes.judge_for(compiled)
-        view = View.of(daemon_set, revisions.hash, fits, pods, judge)
+        fits, fit_of = self._nodes.fits(compiled), self._nodes.fit_function(compiled)
+        view = View.of(daemon_set, revisions.hash, fits, pods, fit_of)
         state = self._expectations.state(key)
         if state is State.UNKNOWN or (
             state is State.FULFILLED and self._may_repeat_former_leader(view)
@@ -223,12 +225,12 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         return await self._claimer.claim(daemon_set, selector, (*owned, *orphans))
 
     def _may_repeat_former_leader(self, view: View) -> bool:
-        """Tell whether a former leader may have done already what is to be done."""
+        """Tell whether a former leader may have made the planned changes already."""
         must_recheck = self._takeover.must_recheck(view.daemon_set)
         return must_recheck and self._updates.are_needed(view)
 
     async def _give_way(self) -> None:
-        """Let other tasks run if the work of this turn has taken long enough."""
+        """Let other tasks run if this turn of the event loop has taken too long."""
         await self.context.turns.wait(0)
 
     async def _clean_up(
@@ -242,10 +244,10 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         return None
 
     def _requeue_after(self, view: View, requeue_after: float | None) -> float | None:
-        """Return the seconds until the next sync, `None` for no such sync.
+        """Return the seconds until the next sync, or `None` if an event causes it.
 
-        The watch may never show a write of this sync: a pod can be created and
-        deleted while the watch is broken. So a sync must come without an event.
+        While a write of this sync is not visible, the next sync must not depend on an
+        event: a pod can be created and deleted while the watch is broken.
         """
         daemon_set = view.daemon_set
         seconds = [] if requeue_after is None else [requeue_after]
@@ -261,16 +263,18 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     async def _read_api_server(
         self, daemon_set: DaemonSet, selector: Selector
     ) -> Outcome:
-        """Let the caches show all writes before the next ones.
+        """Wait until the caches show all writes, before the next writes.
 
-        A write got no response, was not seen for five minutes, or may have been made
-        by the former leader.
+        This is needed if a write got no response, was not visible for five minutes, or
+        may have been made by the former leader.
         """
         await self._reads.wait_for_all_caches(daemon_set, selector)
         key = key_of(daemon_set)
         self._expectations.forget(key)
         self._takeover.rechecked(key)
-        self.logger.v(2).info("The cache may be stale, read from the API server")
+        self.logger.v(2).info(
+            "The cache may be stale, so the pods are read from the API server"
+        )
         return Requeue(0.0, "the cache may be stale")
 
     async def _report(self, view: View, *, is_processed: bool) -> None:

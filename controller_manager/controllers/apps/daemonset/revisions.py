@@ -21,29 +21,29 @@ from controller_manager.client.errors import NotFound
 from controller_manager.control.history.names import POD_REVISION_LABEL, data_hash
 from controller_manager.control.history.order import next_number, oldest_unused
 from controller_manager.control.history.revisions import Collision, History
-from controller_manager.controllers.apps.daemonset.compiled import Compiled
+from controller_manager.controllers.apps.daemonset.tracker import CompiledTemplate
 from controller_manager.runtime.outcome import SyncError
 
 _HISTORY_LIMIT: Final = 10
-"""What the API server sets where revisionHistoryLimit is absent."""
+"""The API server's default of revisionHistoryLimit."""
 
 ClaimPods = Callable[[], Awaitable[Sequence[Pod]]]
 
 
 class Revisions(Struct, frozen=True):
-    """The revision of the current template, and those of former ones, in order."""
+    """The revision of the current template, and the old revisions in order."""
 
     current: ControllerRevision
     old: tuple[ControllerRevision, ...]
 
     @property
     def hash(self) -> str:
-        """The value of the label that tells the revision of a pod."""
+        """The value of the label that names the revision of a pod."""
         return labels_of(self.current).get(POD_REVISION_LABEL, "")
 
 
 class RevisionKeeper:
-    """Keeps one revision for each template that pods have, and some former ones."""
+    """Keeps a revision for the template of each pod, and some older revisions."""
 
     def __init__(self, client: Client, history: History[DaemonSet]) -> None:
         """Take the client, and the history of all daemon sets."""
@@ -54,14 +54,15 @@ class RevisionKeeper:
         self,
         daemon_set: DaemonSet,
         selector: Selector,
-        compiled: Compiled,
+        compiled: CompiledTemplate,
         claim_pods: ClaimPods,
     ) -> Revisions:
         """Return the revisions; create or renumber the current one.
 
-        Of several current revisions the newest is kept. The pods of the others, which
-        `claim_pods` returns, get its label, so that they are not replaced. Raises what
-        the client raises, and SyncError if the name of the new revision is in use.
+        If several revisions hold the current template, only the newest is kept. The
+        pods of the others, among those that `claim_pods` returns, get its label, so
+        that they are not replaced. Raises the errors of the client, and SyncError if
+        the name of the new revision is in use.
         """
         claimed = await self._history.claim(daemon_set, selector)
         revisions = [await self._labelled(each) for each in claimed]
@@ -100,7 +101,7 @@ class RevisionKeeper:
             await self._history.delete(each)
 
     async def _labelled(self, revision: ControllerRevision) -> ControllerRevision:
-        """Give a revision of an old manager the label that pods have."""
+        """Add the label that pods have to a revision of an old manager."""
         labels = labels_of(revision)
         if POD_REVISION_LABEL in labels:
             return revision
@@ -119,8 +120,8 @@ class RevisionKeeper:
     ) -> None:
         """Label the pods of the others with the kept revision, then delete the others.
 
-        Upstream labels all pods, also those of former templates: an update then takes
-        them for up to date and leaves them as they are.
+        Upstream labels all pods, also pods of former templates. An update then takes
+        these pods for current ones and does not replace them.
         """
         label = labels_of(kept).get(POD_REVISION_LABEL)
         united = {labels_of(each).get(POD_REVISION_LABEL) for each in others}
@@ -142,10 +143,10 @@ class RevisionKeeper:
                 PatchType.MERGE,
             )
         except NotFound:
-            return  # it needs no label any more
+            return  # a pod that is gone needs no label
 
     async def _create(
-        self, daemon_set: DaemonSet, compiled: Compiled, number: int
+        self, daemon_set: DaemonSet, compiled: CompiledTemplate, number: int
     ) -> ControllerRevision:
         digest = data_hash(compiled.data, daemon_set.status.collision_count)
         template_labels = daemon_set.spec.template.metadata.labels or {}
@@ -163,7 +164,7 @@ class RevisionKeeper:
     async def _count_collision(self, daemon_set: DaemonSet) -> None:
         """Raise the collision count, so that the next sync takes another name.
 
-        Does nothing if the count that the name was made with is not the stored one.
+        Does nothing if the stored count differs from the count in the name.
         """
         metadata = daemon_set.metadata
         stored = await self._client.get(DAEMON_SETS, metadata.namespace, metadata.name)
@@ -178,10 +179,10 @@ class RevisionKeeper:
 
 
 def _check_owner(stored: ControllerRevision, daemon_set: DaemonSet) -> None:
-    """Raise Collision if a stored revision with the right data is somebody else's.
+    """Raise Collision if another owner controls a stored revision with the right data.
 
-    That of a former daemon set of the same name may be used until the garbage
-    collector deletes it; then `named_owner` has the daemon set synced again.
+    A revision of a former daemon set of the same name may be used until the garbage
+    collector deletes it. Its deletion causes another sync, by `named_owner`.
     """
     reference = controller_of(stored)
     if reference is None or reference.uid == daemon_set.metadata.uid:
@@ -192,7 +193,10 @@ def _check_owner(stored: ControllerRevision, daemon_set: DaemonSet) -> None:
 
 
 def named_owner(revision: ControllerRevision) -> Iterator[str]:
-    """Yield the key of the daemon set that a revision names, whatever its uid."""
+    """Yield the key of the daemon set that a revision names as its owner.
+
+    The uid of the owner reference is not compared.
+    """
     reference = controller_of(revision)
     if reference is not None and reference.kind == DAEMON_SETS.kind:
         yield f"{revision.metadata.namespace}/{reference.name}"

@@ -11,9 +11,8 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting, labels_of
 from controller_manager.api.pods import TERMINAL_PHASES, is_available, is_terminal
 from controller_manager.control.history.names import POD_REVISION_LABEL
-from controller_manager.controllers.apps.daemonset.placement import Fit
-from controller_manager.controllers.apps.daemonset.targets import target_of
-from controller_manager.controllers.apps.daemonset.template import (
+from controller_manager.controllers.apps.daemonset.nodes import Fit, target_of
+from controller_manager.controllers.apps.daemonset.pod_template import (
     POD_TEMPLATE_GENERATION,
     template_generation,
 )
@@ -22,12 +21,11 @@ _NONE: Sequence[Pod] = ()
 
 
 class View(Struct, frozen=True):
-    """A daemon set, what each node is to it, and its pods by node.
+    """A daemon set, the fit of each node, and its pods by node.
 
     `fits` has every node where a pod may run, and other nodes that have pods. `pods`
-    has also nodes that do not exist; a node without pods is absent, and so are pods
-    for no certain node. `deleted` has the uids of pods that this sync has deleted
-    already.
+    has also nodes that do not exist. It lacks nodes without pods, and pods that name no
+    node. `deleted` has the uids of pods that this sync has deleted already.
     """
 
     daemon_set: DaemonSet
@@ -43,17 +41,17 @@ class View(Struct, frozen=True):
         revision_hash: str,
         fits: Mapping[str, Fit],
         pods: Iterable[Pod],
-        judge: Callable[[str], Fit | None],
+        fit_of: Callable[[str], Fit | None],
     ) -> "View":
         """Return the view of these pods, which the daemon set controls.
 
-        `fits` may lack nodes. Missing nodes that have pods are judged now: a node
-        without a verdict must not lose its pods. `judge` returns `None` for a node that
-        does not exist.
+        `fits` may lack nodes. For missing nodes that have pods, `fit_of` computes the
+        fit now: a node that was not checked must not lose its pods. `fit_of` returns
+        `None` for a node that does not exist.
         """
         placed = by_node(pods)
-        judged = {node: judge(node) for node in placed if node not in fits}
-        others = {node: fit for node, fit in judged.items() if fit is not None}
+        computed = {node: fit_of(node) for node in placed if node not in fits}
+        others = {node: fit for node, fit in computed.items() if fit is not None}
         return cls(daemon_set, revision_hash, {**fits, **others}, placed)
 
     def after(self, created: Iterable[Pod], deleted: Iterable[str]) -> "View":
@@ -80,10 +78,10 @@ class View(Struct, frozen=True):
     def is_updated(self, pod: Pod) -> bool:
         """Tell whether the pod was made from the current template (IsPodUpdated).
 
-        One of its two labels suffices: the revision of a template gets another hash
-        if it was deleted, or if a later API server adds a field to all templates. The
-        generation of an adopted pod is that of a former daemon set, which says nothing.
-        Upstream lets it count, and so may not replace such a pod.
+        One of its two labels is enough: the revision of a template gets another hash if
+        it was deleted, or if a later API server adds a field to all templates. The
+        generation label of an adopted pod counts the changes of a former daemon set, so
+        it is ignored. Upstream uses it, and so may not replace such a pod.
         """
         if self.has_current_hash(pod):
             return True
@@ -104,9 +102,9 @@ class View(Struct, frozen=True):
         return label == self.revision_hash and bool(label)
 
     def is_at_rest(self, node: str) -> bool:
-        """Tell whether the node has exactly one pod, which neither ended nor leaves.
+        """Tell whether the node has exactly one pod, which has not ended and stays.
 
-        So it is with almost all nodes in almost all syncs.
+        Almost all nodes are at rest in almost all syncs.
         """
         pods = self.pods.get(node, _NONE)
         if len(pods) != 1:
@@ -119,7 +117,7 @@ class View(Struct, frozen=True):
         )
 
     def has_other_hashes(self) -> bool:
-        """Tell whether some pod names another revision: it may be an old pod."""
+        """Tell whether a pod names another revision, and so may be an old pod."""
         current = self.revision_hash
         return any(
             (pod.metadata.labels or {}).get(POD_REVISION_LABEL) != current
@@ -132,17 +130,17 @@ class View(Struct, frozen=True):
         return is_available(pod, self.daemon_set.spec.min_ready_seconds, now)
 
     def nodes_of_update(self) -> list[str]:
-        """Return the nodes that must have a pod, then others that have one."""
+        """Return the nodes that must have a pod, then other nodes that have one."""
         wanted = [node for node, fit in self.fits.items() if fit is Fit.RUN]
         others = (node for node in self.pods if self.fits.get(node) is not Fit.RUN)
         return [*wanted, *others]
 
 
 def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """Return pods by the node that they are for (getNodesToDaemonPods).
+    """Return pods by the node that they belong to (getNodesToDaemonPods).
 
-    A pod that has ended and is being deleted does not count any more: a finalizer
-    may hold it for long.
+    A pod that has ended and is being deleted does not count: a finalizer may keep it
+    for a long time.
     """
     found: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -157,7 +155,7 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods with those that have a node first, then by age and name."""
+    """Return the pods sorted: pods with a node first, then by age and name."""
 
     def rank(pod: Pod) -> tuple[bool, str, str]:
         metadata = pod.metadata

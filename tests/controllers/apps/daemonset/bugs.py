@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.core.v1 import Node, Pod
-from controller_manager.controllers.apps.daemonset import manage, rolling
-from controller_manager.controllers.apps.daemonset.bounds import Bounds
-from controller_manager.controllers.apps.daemonset.compiled import (
-    Compiled,
-    CompiledTemplates,
-)
-from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
-from controller_manager.controllers.apps.daemonset.placement import Fit
+from controller_manager.controllers.apps.daemonset import decide, rolling_update
+from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
+from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.revisions import RevisionKeeper
+from controller_manager.controllers.apps.daemonset.rolling_update import Bounds
+from controller_manager.controllers.apps.daemonset.tracker import (
+    CompiledTemplate,
+    TemplateTracker,
+)
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.simulation.planted import Bug
 
@@ -29,12 +29,14 @@ def _keep_surplus_pods(*_: object) -> Sequence[Pod]:
     return []
 
 
-def _miss_changes(_: NodeChanges, __: Node, ___: Node) -> None:
+def _miss_changes(_: NodeHandlers, __: Node, ___: Node) -> None:
     pass
 
 
-def _take_unknown_for_unfit(self: NodeChanges, compiled: Compiled) -> dict[str, Fit]:
-    """Use an old look at the nodes; no pod may run on those that it did not see."""
+def _take_unknown_for_unfit(
+    self: NodeHandlers, compiled: CompiledTemplate
+) -> dict[str, Fit]:
+    """Use the fits of an earlier sync; take nodes without a fit for unfit."""
     unfit = dict.fromkeys((each.metadata.name for each in self.nodes.all()), Fit.NONE)
     return {**unfit, **compiled.fits(self.nodes.all)}
 
@@ -44,23 +46,25 @@ async def _keep_all_revisions(*_: object) -> None:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "update all nodes at once": Bug(1, rolling, "bounds_of", _let_all_be_unavailable),
+    "update all nodes at once": Bug(
+        1, rolling_update, "bounds_of", _let_all_be_unavailable
+    ),
     "let every node have two pods": Bug(
-        1, rolling, "bounds_of", _let_all_have_two_pods
+        1, rolling_update, "bounds_of", _let_all_have_two_pods
     ),
     "keep surplus daemon pods": Bug(
-        0, manage, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
+        0, decide, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
     ),
     "miss changes of nodes": Bug(
-        0, NodeChanges, "_note_update", _miss_changes, "taint-under-a-daemon-pod"
+        0, NodeHandlers, "_note_update", _miss_changes, "taint-under-a-daemon-pod"
     ),
     "take nodes that were not looked at for unfit": Bug(
-        0, NodeChanges, "fits", _take_unknown_for_unfit, "hundreds-of-nodes-come-back"
+        0, NodeHandlers, "fits", _take_unknown_for_unfit, "hundreds-of-nodes-come-back"
     ),
     "keep all revisions of daemon sets": Bug(
         2, RevisionKeeper, "clean_up", _keep_all_revisions
     ),
     "remember the templates of deleted daemon sets": Bug(
-        0, CompiledTemplates, "forget", lambda *_: None, "churn-of-daemon-sets"
+        0, TemplateTracker, "forget", lambda *_: None, "churn-of-daemon-sets"
     ),
 }

@@ -9,8 +9,8 @@ import msgspec
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Node, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.daemonset.placement import Fit
-from controller_manager.controllers.apps.daemonset.plan import Plan
+from controller_manager.controllers.apps.daemonset.actions import Plan
+from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.builders import daemon_set_json
 

@@ -12,11 +12,14 @@ import msgspec
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.api.intstr import scaled_value
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.daemonset import updates
-from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
-from controller_manager.controllers.apps.daemonset.plan import Plan
-from controller_manager.controllers.apps.daemonset.rolling import plan_update
-from controller_manager.controllers.apps.daemonset.targets import target_of
+from controller_manager.controllers.apps.daemonset import sync
+from controller_manager.controllers.apps.daemonset.actions import Plan
+from controller_manager.controllers.apps.daemonset.nodes import (
+    Fit,
+    placement_of,
+    target_of,
+)
+from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.apps.daemonset.workload import DaemonSetUsers
 from tests.simulation.changes import Path, only
@@ -74,7 +77,7 @@ class DaemonSetProperties(Properties):
         """Check every plan of an update."""
         with ExitStack() as stack:
             planner = checked_planner(plan_update, violate)
-            stack.enter_context(mock.patch.object(updates, "plan_update", planner))
+            stack.enter_context(mock.patch.object(sync, "plan_update", planner))
             yield
 
     def before_write(self) -> None:

@@ -18,7 +18,7 @@ from controller_manager.api.owners import controller_reference
 from controller_manager.client.client import DeleteOptions
 from controller_manager.control.history.names import data_hash
 from controller_manager.control.history.template import template_data
-from controller_manager.controllers.apps.daemonset.targets import target_of
+from controller_manager.controllers.apps.daemonset.nodes import target_of
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, config, running
 from tests.controllers.builders import daemon_set_json

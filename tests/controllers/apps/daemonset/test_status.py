@@ -3,7 +3,7 @@
 import msgspec
 
 from controller_manager.api.apps.v1 import DaemonSetCondition, DaemonSetStatus
-from controller_manager.controllers.apps.daemonset.placement import Fit
+from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.status import calculate_status
 from tests.controllers.apps.daemonset.cases import NOW, daemon_set, pod, view
 

@@ -1,4 +1,4 @@
-"""One sync's changes of pods: missing and surplus ones, then the update."""
+"""The changes of pods in one sync: missing and surplus pods, then the update."""
 
 from typing import Protocol
 
@@ -6,17 +6,17 @@ from msgspec import Struct
 
 from controller_manager.api.meta import key_of
 from controller_manager.clock import Clock
+from controller_manager.controllers.apps.daemonset.actions import Plan
 from controller_manager.controllers.apps.daemonset.apply import DaemonPods
 from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
-from controller_manager.controllers.apps.daemonset.manage import manage_pods
-from controller_manager.controllers.apps.daemonset.plan import Plan
-from controller_manager.controllers.apps.daemonset.rolling import plan_update
+from controller_manager.controllers.apps.daemonset.decide import manage_pods
+from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
 from controller_manager.controllers.apps.daemonset.view import View
 from controller_manager.observability.logs import Logger
 
 
 class Progress(Struct):
-    """How far a sync has come; `requeue_after` is in seconds."""
+    """The state of a sync after its writes; `requeue_after` is in seconds."""
 
     view: View
     failure: Exception | None = None
@@ -24,14 +24,14 @@ class Progress(Struct):
 
 
 class GivesWay(Protocol):
-    """Lets other tasks run if the work of this turn has taken long enough."""
+    """Lets other tasks run if this turn of the event loop has taken too long."""
 
     async def __call__(self) -> None:
-        """Return in this turn of the loop, or in a later one."""
+        """Return in this turn of the event loop, or in a later one."""
 
 
-class PodUpdates:
-    """Plans with the pure functions, and has the plans carried out."""
+class DaemonSetSync:
+    """Plans with the pure functions, and carries the plans out."""
 
     def __init__(
         self,
@@ -41,10 +41,10 @@ class PodUpdates:
         logger: Logger,
         give_way: GivesWay,
     ) -> None:
-        """Take what carries out plans, and the delays of failed pods.
+        """Take the applier of plans, and the delays of failed pods.
 
-        `give_way` is called before each plan: to look at the pods of 5,000 nodes takes
-        ten milliseconds.
+        `give_way` is called before each plan: reading the pods of 5,000 nodes takes ten
+        milliseconds.
         """
         self._pods = pods
         self._backoff = backoff
@@ -53,11 +53,11 @@ class PodUpdates:
         self._give_way = give_way
 
     def are_needed(self, view: View) -> bool:
-        """Tell whether there is something to create or delete."""
+        """Tell whether a sync must create or delete pods."""
         return not (self._manage(view).is_empty and self._update(view).is_empty)
 
     async def carry_out(self, view: View) -> Progress:
-        """Give each node its pods, then continue the update, up to a failure."""
+        """Give each node its pods, then continue the update; stop at a failure."""
         progress = Progress(view)
         for plan_of in (self._manage, self._update):
             await self._give_way()

@@ -6,9 +6,12 @@ from msgspec.structs import replace
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import IntOrStringError
-from controller_manager.controllers.apps.daemonset.bounds import Bounds, bounds_of
-from controller_manager.controllers.apps.daemonset.placement import Fit
-from controller_manager.controllers.apps.daemonset.rolling import plan_update
+from controller_manager.controllers.apps.daemonset.nodes import Fit
+from controller_manager.controllers.apps.daemonset.rolling_update import (
+    Bounds,
+    bounds_of,
+    plan_update,
+)
 from tests.controllers.apps.daemonset.cases import (
     NEW,
     NOW,

@@ -1,5 +1,9 @@
-"""The pods of a daemon set, made from its template (CreatePodTemplate)."""
+"""The pods of a daemon set, made from its template.
 
+Upstream: CreatePodTemplate and AddOrUpdateDaemonPodTolerations.
+"""
+
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -7,19 +11,22 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import DaemonSet
-from controller_manager.api.core.scheduling import NODE_NAME_FIELD, SchedulingSpec
+from controller_manager.api.core.scheduling import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NODE_NAME_FIELD,
+    SchedulingSpec,
+    Toleration,
+)
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import annotations_of, raw_json
 from controller_manager.control.history.names import POD_REVISION_LABEL
-from controller_manager.controllers.apps.daemonset.tolerations import (
-    with_default_tolerations,
-)
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 """The annotation in which the API server counts the changes of the template."""
 
 POD_TEMPLATE_GENERATION: Final = "pod-template-generation"
-"""The label of a pod with that number, for older managers."""
+"""The label of a pod with the number of changes, for older managers."""
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -64,7 +71,7 @@ class PodTemplates:
 def template_generation(daemon_set: DaemonSet) -> str | None:
     """Return the number of changes of the template (GetTemplateGeneration).
 
-    `None` if the annotation with it is absent or no number.
+    `None` if the annotation is absent or not a number.
     """
     generation = annotations_of(daemon_set.metadata).get(TEMPLATE_GENERATION, "")
     return str(int(generation)) if generation.isdecimal() else None
@@ -77,3 +84,45 @@ def _labels(daemon_set: DaemonSet, revision_hash: str) -> dict[str, str]:
         labels[POD_TEMPLATE_GENERATION] = generation
     labels[POD_REVISION_LABEL] = revision_hash
     return labels
+
+
+def _tolerates_every(key: str, effect: str) -> Toleration:
+    name = f"node.kubernetes.io/{key}"
+    return Toleration(key=name, operator="Exists", effect=effect)
+
+
+_OF_ALL_PODS: Final = (
+    _tolerates_every("not-ready", NO_EXECUTE),
+    _tolerates_every("unreachable", NO_EXECUTE),
+    _tolerates_every("disk-pressure", NO_SCHEDULE),
+    _tolerates_every("memory-pressure", NO_SCHEDULE),
+    _tolerates_every("pid-pressure", NO_SCHEDULE),
+    _tolerates_every("unschedulable", NO_SCHEDULE),
+)
+"""A daemon pod starts and stays on a node that has problems."""
+
+_ON_HOST_NETWORK: Final = _tolerates_every("network-unavailable", NO_SCHEDULE)
+
+
+def with_default_tolerations(
+    tolerations: Iterable[Toleration], *, host_network: bool
+) -> tuple[Toleration, ...]:
+    """Return a template's tolerations with the default tolerations of daemon pods.
+
+    A default toleration replaces a toleration of the same key, operator, value and
+    effect, even if that is limited in time (tolerationSeconds).
+    """
+    defaults = (*_OF_ALL_PODS, _ON_HOST_NETWORK) if host_network else _OF_ALL_PODS
+    by_identity = {_identity(each): each for each in defaults}
+    merged = [by_identity.get(_identity(each), each) for each in tolerations]
+    return (*merged, *(each for each in defaults if each not in merged))
+
+
+def _identity(toleration: Toleration) -> tuple[str, str, str, str]:
+    """Return the fields that two tolerations must share to be the same."""
+    return (
+        toleration.key,
+        toleration.operator,
+        toleration.value,
+        toleration.effect,
+    )

@@ -5,7 +5,7 @@ from unittest import mock
 import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS
-from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
+from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
 from controller_manager.controllers.apps.daemonset.reconciler import (
     DaemonSetReconciler,
 )
@@ -87,7 +87,7 @@ async def test_a_standby_remembers_no_nodes(cluster: Cluster) -> None:
     operator = Operator(cluster)
     with mock.patch.object(DaemonSetReconciler, "starting"):
         async with cluster.manager(config()):
-            with mock.patch.object(NodeChanges, "sync_node") as synced:
+            with mock.patch.object(NodeHandlers, "sync_node") as synced:
                 await operator.add_node("n1")
                 await settle(1)
     synced.assert_not_called()

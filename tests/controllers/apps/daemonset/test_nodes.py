@@ -7,8 +7,8 @@ import pytest
 
 from controller_manager.api.core.scheduling import Toleration
 from controller_manager.api.core.v1 import PodTemplateSpec
-from controller_manager.controllers.apps.daemonset.placement import Fit, placement_of
-from controller_manager.controllers.apps.daemonset.tolerations import (
+from controller_manager.controllers.apps.daemonset.nodes import Fit, placement_of
+from controller_manager.controllers.apps.daemonset.pod_template import (
     with_default_tolerations,
 )
 from tests.controllers.apps.daemonset.cases import node

@@ -5,21 +5,21 @@ from datetime import datetime
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.pods import is_ready
-from controller_manager.controllers.apps.daemonset.bounds import allows_surge
-from controller_manager.controllers.apps.daemonset.placement import Fit
-from controller_manager.controllers.apps.daemonset.plan import (
+from controller_manager.controllers.apps.daemonset.actions import (
     Deletion,
     Plan,
     in_burst,
 )
+from controller_manager.controllers.apps.daemonset.nodes import Fit
+from controller_manager.controllers.apps.daemonset.rolling_update import allows_surge
 from controller_manager.controllers.apps.daemonset.view import View, oldest_first
 
 
 def manage_pods(view: View, delays: Mapping[str, float], now: datetime) -> Plan:
     """Return the plan that gives each node the pods that it must have.
 
-    `delays` has the seconds for which a failed pod is left on its node, by node. The
-    order is that of the nodes in the view.
+    `delays` has the seconds for which a failed pod stays on its node, by node. The plan
+    has the order of the nodes in the view.
     """
     nodes: list[str] = []
     deletions: list[Deletion] = []
@@ -32,9 +32,9 @@ def manage_pods(view: View, delays: Mapping[str, float], now: datetime) -> Plan:
         elif fit is Fit.NONE:
             deletions += (Deletion(node, pod) for pod in view.staying(node))
         else:
-            running, ended = _by_end(view.staying(node))
+            running, ended = _running_and_ended(view.staying(node))
             delay = delays.get(node)
-            leaving, waiting = _replaced(ended, delay)
+            leaving, waiting = _ended_to_delete(ended, delay)
             deletions += (Deletion(node, pod, has_ended=True) for pod in leaving)
             if waiting and delay is not None:
                 waits.append(delay)
@@ -46,14 +46,16 @@ def manage_pods(view: View, delays: Mapping[str, float], now: datetime) -> Plan:
     return in_burst(nodes, deletions, min(waits, default=None))
 
 
-def _by_end(pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
-    """Return the pods that have not ended, and those that have."""
+def _running_and_ended(pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+    """Return the pods that have not ended, and the pods that have ended."""
     running = [pod for pod in pods if pod.status.phase not in ("Failed", "Succeeded")]
     ended = [pod for pod in pods if pod.status.phase in ("Failed", "Succeeded")]
     return running, ended
 
 
-def _replaced(ended: Sequence[Pod], delay: float | None) -> tuple[list[Pod], bool]:
+def _ended_to_delete(
+    ended: Sequence[Pod], delay: float | None
+) -> tuple[list[Pod], bool]:
     """Return the ended pods to delete, and whether a failed one waits.
 
     While there is a delay, failed pods wait: a kubelet may reject every pod. Only one
@@ -67,7 +69,7 @@ def _replaced(ended: Sequence[Pod], delay: float | None) -> tuple[list[Pod], boo
 
 
 def _surplus(view: View, running: Sequence[Pod], now: datetime) -> list[Pod]:
-    """Return the pods that are too many on one node."""
+    """Return the surplus pods of one node."""
     if len(running) <= 1:
         return []
     if not allows_surge(view.daemon_set):
@@ -81,14 +83,14 @@ def _surplus(view: View, running: Sequence[Pod], now: datetime) -> list[Pod]:
 
 
 def _is_superseded(view: View, old: Pod, new: Pod, now: datetime) -> bool:
-    """Tell whether the old pod beside a new one may go: one of them serves."""
+    """Tell whether the old pod may be deleted without losing an available pod."""
     return not is_ready(old) or view.is_available(new, now)
 
 
 def _without_node(view: View) -> Iterator[Deletion]:
-    """Yield pods for a node that is gone and that they never got.
+    """Yield unbound pods whose node is gone.
 
-    The scheduler cannot bind them, and the pod garbage collector leaves them.
+    The scheduler cannot bind them, and the pod garbage collector does not delete them.
     """
     for node in view.pods:
         if node not in view.fits:

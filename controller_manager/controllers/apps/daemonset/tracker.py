@@ -1,4 +1,4 @@
-"""What is known of a daemon set's template and kept from sync to sync."""
+"""The compiled templates of daemon sets, which are kept from sync to sync."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -8,15 +8,15 @@ from controller_manager.api.apps.v1 import ControllerRevision, DaemonSet
 from controller_manager.api.core.v1 import Node, PodTemplateSpec
 from controller_manager.api.meta import key_of
 from controller_manager.control.history.template import find_equal, template_data
-from controller_manager.controllers.apps.daemonset.placement import Fit, Placement
+from controller_manager.controllers.apps.daemonset.nodes import Fit, Placement
 
 
-class Compiled:
+class CompiledTemplate:
     """The placement of a template, the nodes that fit it, and the equal revisions.
 
-    A cluster may have thousands of nodes, and a daemon set may want some of them. So
-    a sync does not look at all nodes: they are compared with the placement once, and
-    again one by one when they change.
+    A cluster may have thousands of nodes, and a daemon set may need few of them. So a
+    sync does not check all nodes. Each node is compared with the placement once, and
+    again when it changes.
     """
 
     def __init__(self, template: PodTemplateSpec, placement: Placement) -> None:
@@ -24,16 +24,16 @@ class Compiled:
         self._placement = placement
         self._fits: dict[str, Fit] | None = None
         self.seen_changes = 0
-        """The position in the log of changed nodes up to which it was read."""
+        """The position up to which the log of changed nodes was read."""
 
         self.template = template
         self._data: Raw | None = None
         self._is_equal: dict[str, bool] = {}
 
     def fits(self, nodes: Callable[[], Iterable[Node]]) -> dict[str, Fit]:
-        """Return a copy of what the nodes are to the daemon set.
+        """Return the fit of each node by name, as a copy.
 
-        Nodes where no pod may run are left out. `nodes` is called the first time.
+        Nodes where no pod may run are absent. `nodes` is called only the first time.
         """
         if self._fits is None:
             found = ((each, self._placement.fit(each)) for each in nodes())
@@ -42,14 +42,14 @@ class Compiled:
             }
         return dict(self._fits)
 
-    def judge(self, node: Node | None) -> Fit | None:
-        """Return the verdict on a node, whatever was noted; `None` for no node."""
+    def fit_of(self, node: Node | None) -> Fit | None:
+        """Compute the fit of a node anew; `None` if there is no node."""
         return None if node is None else self._placement.fit(node)
 
     def has_changed(self, name: str, node: Node | None) -> bool:
-        """Note a node's present state; tell whether it is something else now.
+        """Store the fit of a node; tell whether it has changed.
 
-        `None` for a node that is gone. False if `fits` was not called yet.
+        `node` is `None` if it is gone. Returns False if `fits` was not called yet.
         """
         if self._fits is None:
             return False
@@ -63,7 +63,7 @@ class Compiled:
 
     @property
     def data(self) -> Raw:
-        """The data of a revision of this template."""
+        """The data of the revision that records this template."""
         if self._data is None:
             self._data = template_data(self.template)
         return self._data
@@ -82,30 +82,32 @@ class Compiled:
         return {uid for uid, is_equal in self._is_equal.items() if is_equal}
 
 
-class CompiledTemplates:
+class TemplateTracker:
     """The compiled template of each daemon set, by key.
 
-    A node that changes is compared with all daemon sets. To decode their templates
-    for that would cost 10 µs each.
+    A node that changes is compared with all daemon sets. Decoding a template each time
+    would cost 10 µs.
     """
 
     def __init__(self, place: Callable[[PodTemplateSpec], Placement]) -> None:
         """Take the function that returns the placement of a template."""
         self._place = place
-        self._compiled: dict[str, Compiled] = {}
+        self._compiled: dict[str, CompiledTemplate] = {}
 
     def __len__(self) -> int:
-        """Return the number of daemon sets that are known."""
+        """Return the number of daemon sets with a compiled template."""
         return len(self._compiled)
 
-    def of(self, daemon_set: DaemonSet) -> Compiled:
+    def of(self, daemon_set: DaemonSet) -> CompiledTemplate:
         """Return the compiled template of a daemon set that is cached."""
         key, template = key_of(daemon_set), daemon_set.spec.template
         compiled = self._compiled.get(key)
         if compiled is None or _differ(compiled.template, template):
-            compiled = self._compiled[key] = Compiled(template, self._place(template))
-        # A change of the status brings an equal template; the next comparison with it
-        # takes no time again.
+            compiled = self._compiled[key] = CompiledTemplate(
+                template, self._place(template)
+            )
+        # A change of the status brings an equal template. If it is stored, the next
+        # comparison is one of identity, which takes no time.
         compiled.template = template
         return compiled
 

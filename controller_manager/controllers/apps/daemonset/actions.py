@@ -1,4 +1,4 @@
-"""What a sync does with pods, as a value."""
+"""The plan of a sync: the pods to create and to delete, as a value."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,8 +14,8 @@ BURST_REPLICAS: Final = 250
 class Deletion(Struct, frozen=True):
     """A pod to delete, and its node.
 
-    `has_ended` says that the pod goes because it has failed or succeeded: an event
-    tells so, and a failed one begins a delay.
+    `has_ended` is true if the pod is deleted because it has failed or succeeded. An
+    event reports this, and a failed pod begins a delay.
     """
 
     node: str
@@ -26,7 +26,7 @@ class Deletion(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """The nodes to create a pod for, and the pods to delete.
 
-    `requeue_after`, in seconds, asks for another sync that no event would cause.
+    `requeue_after`, in seconds, requests another sync, which no event would cause.
     """
 
     nodes: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is to be created or deleted."""
+        """True if the plan creates and deletes no pod."""
         return not self.nodes and not self.deletions
 
 

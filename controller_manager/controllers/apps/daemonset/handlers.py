@@ -7,12 +7,11 @@ from controller_manager.api.apps.v1 import DAEMON_SETS, DaemonSet
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.owners import controller_of
-from controller_manager.controllers.apps.daemonset.change_log import ChangeLog
-from controller_manager.controllers.apps.daemonset.compiled import (
-    Compiled,
-    CompiledTemplates,
+from controller_manager.controllers.apps.daemonset.nodes import Fit
+from controller_manager.controllers.apps.daemonset.tracker import (
+    CompiledTemplate,
+    TemplateTracker,
 )
-from controller_manager.controllers.apps.daemonset.placement import Fit
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
@@ -21,6 +20,38 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.queue import WorkQueue
+
+
+class ChangeLog:
+    """Names of changed nodes, in the order of their last change.
+
+    A reader stores the `position` up to which it has read. So it reads each change
+    once.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any change."""
+        self.position = 0
+        """The number of the last change."""
+
+        self._numbers: dict[str, int] = {}
+
+    def note(self, name: str) -> None:
+        """Add a change of a node; drop earlier changes of the same node."""
+        self.position += 1
+        self._numbers.pop(name, None)
+        self._numbers[name] = self.position
+
+    def settle(self, name: str) -> None:
+        """Drop a node whose current state every reader has seen."""
+        self._numbers.pop(name, None)
+
+    def since(self, position: int) -> Iterator[str]:
+        """Yield the nodes that changed after a position, the newest change first."""
+        for name, number in reversed(self._numbers.items()):
+            if number <= position:
+                return
+            yield name
 
 
 def _node_of(pod: Pod) -> tuple[str, ...]:
@@ -41,22 +72,22 @@ DAEMON_PODS_BY_NODE: Final = Index("daemonPodNode", _node_of, _has_same_node)
 """The pods of daemon sets, by the node that they run on."""
 
 
-class NodeChanges:
-    """Adds the keys of daemon sets to which a changed node is something else now.
+class NodeHandlers:
+    """Adds the keys of the daemon sets whose fit a changed node changes.
 
     Only labels and taints of a node count, so a heartbeat costs one comparison.
-    Upstream compares a node with the pods on it instead: it does not notice that a
-    daemon set wants one pod less, or that a node is gone.
+    Upstream compares a node with the pods on it instead. It does not notice that a
+    daemon set needs one pod fewer, or that a node is gone.
 
-    The workers of this class may be behind: hundreds of nodes may come back at once.
-    So a sync first compares its daemon set with the nodes that wait for a look.
+    The workers of this class may be late, because hundreds of nodes may come back at
+    once. So a sync first compares its daemon set with the nodes in their queue.
     """
 
     def __init__(
         self,
         context: ControllerContext,
         daemon_sets: Lister[DaemonSet],
-        templates: CompiledTemplates,
+        templates: TemplateTracker,
         queue: WorkQueue,
     ) -> None:
         """Take the daemon sets, their templates, and the queue of their keys."""
@@ -66,7 +97,7 @@ class NodeChanges:
         self._context = context
         self._changed = context.queue("daemonset-node-updates")
         self._waiting = ChangeLog()
-        self._came_or_went: set[str] = set()
+        self._added_or_deleted: set[str] = set()
         """Nodes in the queue that were added or deleted."""
         self._leads = False
         self.nodes: Lister[Node] = context.lister(NODES)
@@ -82,22 +113,22 @@ class NodeChanges:
         )
 
     def start(self) -> None:
-        """Look at changes from now on; all daemon sets are synced now anyway."""
+        """Process changes from now on; now all daemon sets are synced anyway."""
         self._leads = True
 
-    def fits(self, compiled: Compiled) -> dict[str, Fit]:
-        """Return a copy of what the nodes are to a daemon set, as they are cached."""
+    def fits(self, compiled: CompiledTemplate) -> dict[str, Fit]:
+        """Return the fit of each cached node for a daemon set, as a copy."""
         for name in self._waiting.since(compiled.seen_changes):
             compiled.has_changed(name, self.nodes.get("", name))
         compiled.seen_changes = self._waiting.position
         return compiled.fits(self.nodes.all)
 
-    def judge_for(self, compiled: Compiled) -> Callable[[str], Fit | None]:
-        """Return the function that judges a node by its name, as it is cached."""
-        return lambda name: compiled.judge(self.nodes.get("", name))
+    def fit_function(self, compiled: CompiledTemplate) -> Callable[[str], Fit | None]:
+        """Return the function that computes the fit of a cached node by its name."""
+        return lambda name: compiled.fit_of(self.nodes.get("", name))
 
     def workers(self, count: int) -> Workers:
-        """Return the workers that look at changed nodes, not yet running."""
+        """Return the workers that process changed nodes; they do not run yet."""
         return self._context.workers(self._changed, self.sync_node, count)
 
     def _note_update(self, old: Node, new: Node) -> None:
@@ -109,7 +140,7 @@ class NodeChanges:
 
     def _note_presence(self, node: Node) -> None:
         if self._leads:
-            self._came_or_went.add(node.metadata.name)
+            self._added_or_deleted.add(node.metadata.name)
             self._add(node.metadata.name)
 
     def _add(self, name: str) -> None:
@@ -117,22 +148,22 @@ class NodeChanges:
         self._changed.add(name)
 
     async def sync_node(self, name: str) -> Outcome:
-        """Add the keys of all daemon sets that the change of a node concerns."""
-        for key in self._concerned(name):
+        """Add the keys of all daemon sets that the change of a node affects."""
+        for key in self._affected_keys(name):
             self._queue.add(key)
-        self._waiting.settle(name)  # no other task has run since the look
+        self._waiting.settle(name)  # no other task has run since the comparison
         return DONE
 
-    def _concerned(self, name: str) -> Iterator[str]:
+    def _affected_keys(self, name: str) -> Iterator[str]:
         node = self.nodes.get("", name)
         for daemon_set in self._daemon_sets.all():
             if self._templates.of(daemon_set).has_changed(name, node):
                 yield key_of(daemon_set)
-        if name in self._came_or_went:
-            self._came_or_went.discard(name)
-            yield from self._with_pod_on(name)
+        if name in self._added_or_deleted:
+            self._added_or_deleted.discard(name)
+            yield from self._keys_of_pods_on(name)
 
-    def _with_pod_on(self, name: str) -> Iterator[str]:
+    def _keys_of_pods_on(self, name: str) -> Iterator[str]:
         for pod in self._pods.by_index(DAEMON_PODS_BY_NODE, name):
             daemon_set = self._daemon_sets.controller_of(pod)
             if daemon_set is not None:

@@ -1,4 +1,4 @@
-"""Whether a daemon set's pod may run on a node (NodeShouldRunDaemonPod)."""
+"""The nodes that a daemon set needs (NodeShouldRunDaemonPod, GetTargetNodeName)."""
 
 from enum import IntEnum
 from typing import Final
@@ -9,13 +9,14 @@ from msgspec import Struct
 from controller_manager.api.core.scheduling import (
     NO_EXECUTE,
     NO_SCHEDULE,
+    NODE_NAME_FIELD,
     SchedulingSpec,
     Toleration,
 )
-from controller_manager.api.core.v1 import Node, PodTemplateSpec
+from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.control.scheduling.affinity import RequiredNodes, required_nodes
 from controller_manager.control.scheduling.taints import untolerated
-from controller_manager.controllers.apps.daemonset.tolerations import (
+from controller_manager.controllers.apps.daemonset.pod_template import (
     with_default_tolerations,
 )
 
@@ -24,20 +25,20 @@ _ENDS_PODS: Final = (NO_EXECUTE,)
 
 
 class Fit(IntEnum):
-    """What a node is to a daemon set."""
+    """The fit of a node: whether a pod of the daemon set may or must run there."""
 
     NONE = 0
-    """No pod may run there; one that does is deleted."""
+    """No pod may run there; a pod that runs there is deleted."""
 
     KEEP = 1
     """A pod that runs there stays, but counts as misscheduled; it is not replaced."""
 
     RUN = 2
-    """A pod has to run there."""
+    """A pod must run there."""
 
 
 class Placement(Struct, frozen=True):
-    """What a template says about nodes, compiled: many nodes are checked with it."""
+    """The rules of a template about nodes, compiled, since many nodes are checked."""
 
     node_name: str
     required: RequiredNodes
@@ -45,7 +46,7 @@ class Placement(Struct, frozen=True):
     compares_numbers: bool = False
 
     def fit(self, node: Node) -> Fit:
-        """Return what the node is to the daemon set."""
+        """Return the fit of a node."""
         if self.node_name and self.node_name != node.metadata.name:
             return Fit.NONE
         if not self.required.matches(node):
@@ -78,3 +79,23 @@ def placement_of(template: PodTemplateSpec, *, compares_numbers: bool) -> Placem
         ),
         compares_numbers,
     )
+
+
+def target_of(pod: Pod) -> str:
+    """Return the name of the node that a pod runs on, or must run on.
+
+    A pod that is not bound yet names the node in its required node affinity, by the
+    field metadata.name. Empty for a pod that names no node or several nodes.
+    """
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity
+    node_affinity = affinity.node_affinity if affinity is not None else None
+    if node_affinity is None or node_affinity.required is None:
+        return ""
+    for term in node_affinity.required.node_selector_terms or ():
+        for field in term.match_fields or ():
+            if field.key == NODE_NAME_FIELD and field.operator == "In":
+                values = field.values or ()
+                return values[0] if len(values) == 1 else ""
+    return ""

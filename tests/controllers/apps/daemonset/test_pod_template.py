@@ -7,8 +7,8 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.daemonset.targets import target_of
-from controller_manager.controllers.apps.daemonset.template import PodTemplates
+from controller_manager.controllers.apps.daemonset.nodes import target_of
+from controller_manager.controllers.apps.daemonset.pod_template import PodTemplates
 from tests.controllers.apps.daemonset.cases import daemon_set, for_node
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -3,9 +3,9 @@
 import pytest
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.daemonset.manage import manage_pods
-from controller_manager.controllers.apps.daemonset.placement import Fit
-from controller_manager.controllers.apps.daemonset.plan import Plan
+from controller_manager.controllers.apps.daemonset.actions import Plan
+from controller_manager.controllers.apps.daemonset.decide import manage_pods
+from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.apps.daemonset.cases import (
     NOW,

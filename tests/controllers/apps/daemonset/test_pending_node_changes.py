@@ -10,7 +10,7 @@ import pytest
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.meta import is_deleting
 from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.controllers.apps.daemonset.node_changes import NodeChanges
+from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
 from controller_manager.runtime.outcome import Outcome
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, running
@@ -28,13 +28,13 @@ async def held_node_workers(
     """Run a manager whose workers look at changed nodes only while the event is set."""
     may_look = asyncio.Event()
     may_look.set()
-    sync_node = NodeChanges.sync_node
+    sync_node = NodeHandlers.sync_node
 
-    async def held(self: NodeChanges, name: str) -> Outcome:
+    async def held(self: NodeHandlers, name: str) -> Outcome:
         await may_look.wait()
         return await sync_node(self, name)
 
-    with mock.patch.object(NodeChanges, "sync_node", held):
+    with mock.patch.object(NodeHandlers, "sync_node", held):
         async with running(cluster, *nodes) as (operator, _):
             yield operator, may_look
             may_look.set()

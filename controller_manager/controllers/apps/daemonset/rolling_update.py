@@ -1,0 +1,186 @@
+"""The strategy RollingUpdate: its bounds, and its two forms (update.go).
+
+Without maxSurge the old pod is deleted first; with maxSurge the new pod is created
+beside the old one.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.apps.v1 import DaemonSet
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.intstr import scaled_value
+from controller_manager.controllers.apps.daemonset.actions import (
+    Deletion,
+    Plan,
+    in_burst,
+)
+from controller_manager.controllers.apps.daemonset.nodes import Fit
+from controller_manager.controllers.apps.daemonset.view import View
+
+ROLLING_UPDATE: Final = "RollingUpdate"
+"""The update strategy that replaces pods; the other one is OnDelete."""
+
+
+class Bounds(NamedTuple):
+    """The most nodes without an available pod and with a second pod in an update.
+
+    `desired` is the number of nodes that must have a pod.
+    """
+
+    unavailable: int
+    surge: int
+    desired: int
+
+
+def allows_surge(daemon_set: DaemonSet) -> bool:
+    """Tell whether a node may have two pods during an update (AllowsSurge)."""
+    return surge_count(daemon_set, 1) > 0
+
+
+def surge_count(daemon_set: DaemonSet, total: int) -> int:
+    """Return how many of `total` nodes may have a second pod (SurgeCount).
+
+    Raises IntOrStringError for a bound that is neither a number nor a percentage.
+    """
+    strategy = daemon_set.spec.update_strategy
+    rolling = strategy.rolling_update
+    if strategy.type != ROLLING_UPDATE or rolling is None or rolling.max_surge is None:
+        return 0
+    return scaled_value(rolling.max_surge, total, round_up=True)
+
+
+def bounds_of(view: View) -> Bounds:
+    """Return the bounds in pods, of those that are desired (updatedDesiredNodeCounts).
+
+    Percentages are rounded up. If both bounds are zero, one pod may be unavailable,
+    because otherwise the update could not begin.
+    """
+    desired = sum(1 for fit in view.fits.values() if fit is Fit.RUN)
+    rolling = view.daemon_set.spec.update_strategy.rolling_update
+    unavailable = 0
+    if rolling is not None and rolling.max_unavailable is not None:
+        unavailable = scaled_value(rolling.max_unavailable, desired, round_up=True)
+    surge = surge_count(view.daemon_set, desired)
+    if desired > 0 and unavailable == 0 and surge == 0:
+        unavailable = 1
+    return Bounds(unavailable, surge, desired)
+
+
+def plan_update(view: View, now: datetime) -> Plan:
+    """Return the plan of the next step of the update; none for OnDelete.
+
+    Raises IntOrStringError for a bound that is neither a number nor a percentage.
+    """
+    if view.daemon_set.spec.update_strategy.type != ROLLING_UPDATE:
+        return Plan()
+    if not view.has_other_hashes():
+        return Plan()
+    bounds = bounds_of(view)
+    if bounds.surge > 0:
+        return plan_surge(view, bounds, now)
+    return _plan_replacements(view, bounds.unavailable, now)
+
+
+def _plan_replacements(view: View, most_unavailable: int, now: datetime) -> Plan:
+    """Delete all unavailable old pods, and available ones within the bound.
+
+    A later sync creates the new pod once the old pod is gone. A node counts as
+    unavailable if it has no pod, several pods, or a pod that is not available.
+    """
+    unavailable = 0
+    broken: list[Deletion] = []
+    serving: list[Deletion] = []
+    for node in view.nodes_of_update():
+        pods = view.staying(node)
+        if len(pods) != 1:
+            unavailable += 1
+        elif not view.is_available(pods[0], now):
+            unavailable += 1
+            if not view.is_updated(pods[0]):
+                broken.append(Deletion(node, pods[0]))
+        elif not view.is_updated(pods[0]):
+            serving.append(Deletion(node, pods[0]))
+    within_bound = serving[: max(most_unavailable - unavailable, 0)]
+    return in_burst((), (*broken, *within_bound))
+
+
+class _SurgePlan(Struct):
+    """The changes that nodes need, and the numbers that limit these changes."""
+
+    replacements: list[str] = msgspec.field(default_factory=list)
+    """Nodes without a second pod whose old pod is not available."""
+
+    candidates: list[str] = msgspec.field(default_factory=list)
+    """Nodes without a second pod whose old pod is available."""
+
+    deletions: list[Deletion] = msgspec.field(default_factory=list)
+    misplaced: list[Deletion] = msgspec.field(default_factory=list)
+    """Available old pods on nodes that must not have a pod any more."""
+
+    surge: int = 0
+    available: int = 0
+
+
+def plan_surge(view: View, bounds: Bounds, now: datetime) -> Plan:
+    """Create new pods beside old ones; delete old pods beside available new ones.
+
+    The bound limits the new pods beside available old pods. An old pod that is not
+    available gets its new pod at once. On a node that must not have a pod any more, an
+    available old pod stays until more pods are available than nodes must have one:
+    with maxSurge the user expects that all of them serve.
+    """
+    found = _SurgePlan()
+    for node in view.nodes_of_update():
+        _add_node(view, node, found, now)
+    within_bound = found.candidates[: max(bounds.surge - found.surge, 0)]
+    dispensable = found.misplaced[: max(found.available - bounds.desired, 0)]
+    return in_burst(
+        (*found.replacements, *within_bound), (*found.deletions, *dispensable)
+    )
+
+
+def _add_node(view: View, node: str, found: _SurgePlan, now: datetime) -> None:
+    pods = view.staying(node)
+    new = [pod for pod in pods if view.is_updated(pod)]
+    old = [pod for pod in pods if not view.is_updated(pod)]
+    if len(new) > 1 or len(old) > 1:
+        found.surge += 1  # the surplus is deleted first
+        return
+    counted = old or new
+    if counted and view.is_available(counted[0], now):
+        found.available += 1
+    if old and new:
+        _plan_second_pod(view, node, old[0], new[0], found, now)
+    elif old:
+        _plan_single_pod(view, node, old, found, now)
+
+
+def _plan_second_pod(
+    view: View, node: str, old: Pod, new: Pod, found: _SurgePlan, now: datetime
+) -> None:
+    """Delete the old pod beside a new one that is available."""
+    if view.is_available(new, now):
+        found.deletions.append(Deletion(node, old))
+    else:
+        found.surge += 1
+
+
+def _plan_single_pod(
+    view: View, node: str, old: Sequence[Pod], found: _SurgePlan, now: datetime
+) -> None:
+    """Replace an old pod, or delete it if the node must not have a pod any more."""
+    is_wanted = view.fits.get(node) is Fit.RUN
+    if view.is_available(old[0], now):
+        if is_wanted:
+            found.candidates.append(node)
+        else:
+            found.misplaced.append(Deletion(node, old[0]))
+    elif is_wanted:
+        found.replacements.append(node)
+    else:
+        found.deletions.append(Deletion(node, old[0]))
