@@ -1,18 +1,39 @@
 """The actions of the deployment controller, as values; `apply` carries them out."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
-from controller_manager.api.apps.v1 import Deployment, ReplicaSet
-from controller_manager.api.selectors import Selector
-from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.control.decision import Decision, Reason, Step
-from controller_manager.controllers.apps.deployment.reasons import (
-    about_deployment,
-    about_replica_set,
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
+    REPLICASETS,
+    Deployment,
+    ReplicaSet,
 )
+from controller_manager.api.selectors import Selector
+from controller_manager.api.times import parse_time
+from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.control.decision import Decision, Reason, Step, reference_to
+
+
+def about_deployment(
+    deployment: Deployment, waiting_for: str, since: str | None = None
+) -> Reason:
+    """Return a reason about the deployment; `since` is an RFC 3339 time."""
+    return Reason(waiting_for, _instant(since), reference_to(DEPLOYMENTS, deployment))
+
+
+def about_replica_set(
+    replica_set: ReplicaSet, waiting_for: str, since: str | None = None
+) -> Reason:
+    """Return a reason about a replica set; `since` is an RFC 3339 time."""
+    return Reason(waiting_for, _instant(since), reference_to(REPLICASETS, replica_set))
+
+
+def _instant(text: str | None) -> datetime | None:
+    return parse_time(text) if text else None
 
 
 class DeploymentEvent(Struct, frozen=True):
@@ -34,11 +55,11 @@ def warning(reason: str, message: str) -> DeploymentEvent:
 
 
 class _AwaitsNothing(Struct, frozen=True):
-    """An action that takes effect immediately, or that no rollout waits for."""
+    """An action that takes effect at once, or for which no rollout waits."""
 
     @property
     def awaits(self) -> Reason | None:
-        """Nothing."""
+        """No reason: no rollout waits for this action."""
         return None
 
 
@@ -153,8 +174,8 @@ class CountCollision(Struct, frozen=True):
 class WriteFailure(_AwaitsNothing, frozen=True):
     """Try to write a condition that says why the new replica set was not created.
 
-    If this write fails, the error is only logged: the error of the creation is more
-    important, and is raised.
+    If this write fails, its error is only logged, because the error of the creation is
+    more important and is raised.
     """
 
     deployment: Deployment
@@ -192,7 +213,7 @@ DeploymentDecision = Decision[Action, StatusReport]
 def scaling_event(
     replica_set: ReplicaSet, before: int, after: int
 ) -> DeploymentEvent | None:
-    """Return the event for a replica set's new size, `None` if it is unchanged."""
+    """Return the event for a new size of a replica set, `None` for the same size."""
     if before == after:
         return None
     direction = "up" if after > before else "down"

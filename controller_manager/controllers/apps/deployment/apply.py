@@ -1,7 +1,7 @@
 """Carries out the actions of the deployment controller."""
 
 from collections.abc import Iterable
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
 )
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import key_of
 from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, DeleteOptions, PatchType
 from controller_manager.client.errors import (
@@ -40,10 +41,8 @@ from controller_manager.controllers.apps.deployment.actions import (
     UseExistingReplicaSet,
     WriteFailure,
 )
-from controller_manager.controllers.apps.deployment.rollout import (
-    Rollout,
-    find_rollout,
-)
+from controller_manager.controllers.apps.deployment.caches import Caches
+from controller_manager.controllers.apps.deployment.metrics import RolloutTimes
 from controller_manager.controllers.apps.deployment.scaling import RECREATE
 from controller_manager.controllers.apps.deployment.status import is_same
 from controller_manager.controllers.apps.deployment.view import (
@@ -52,57 +51,35 @@ from controller_manager.controllers.apps.deployment.view import (
     ExistingUsed,
     NamespaceTerminating,
     NameTaken,
+    Rollout,
     View,
+    find_rollout,
 )
 from controller_manager.observability.logs import Logger
-
-
-class Caches(Protocol):
-    """The controller's caches, as the applier reads and updates them."""
-
-    def current(self, deployment: Deployment) -> Deployment | None:
-        """Return the deployment of that name as it is cached now."""
-
-    def claimable(
-        self, deployment: Deployment, selector: Selector
-    ) -> Iterable[ReplicaSet]:
-        """Return the deployment's replica sets, and orphans that match."""
-
-    def pods_of(self, replica_sets: Iterable[ReplicaSet]) -> tuple[Pod, ...]:
-        """Return the pods of these replica sets."""
-
-    def wait_for(self, deployment: Deployment, existing: ReplicaSet) -> None:
-        """Have the deployment's key wait until the cache shows a replica set."""
-
-    def reread_deployment(self, fresh: Deployment) -> None:
-        """Replace the cached deployment, or wait for the version just read."""
-
-    def reread_replica_set(self, deployment: Deployment, fresh: ReplicaSet) -> None:
-        """Replace a cached replica set, or wait for the version just read."""
-
-    def finish_reread(self, deployment: Deployment) -> None:
-        """Note that the replica sets of this version were read again."""
-
-    def record_status(self, deployment: Deployment) -> None:
-        """Note the status that a sync calculated, for the metric of rollouts."""
 
 
 class DeploymentApplier:
     """Carries out actions one after the other; the view gets their results."""
 
     def __init__(
-        self, client: Client, recorder: EventRecorder, logger: Logger, caches: Caches
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        logger: Logger,
+        caches: Caches,
+        times: RolloutTimes,
     ) -> None:
-        """Take the client, the recorder, the logger and the caches."""
+        """Take the client, the recorder, the logger, the caches and the times."""
         self._client = client
         self._recorder = recorder
         self._logger = logger
         self._caches = caches
+        self._times = times
 
     async def apply(self, view: View, action: Action) -> View:
         """Carry out one action; return the view with the result of the action.
 
-        Raises what the client raises; errors of a creation are in the view instead.
+        Raises the errors of the client; the error of a creation is in the view instead.
         """
         match action:
             case RecordEvent(event):
@@ -139,7 +116,7 @@ class DeploymentApplier:
         """
         reported = status.deployment
         if status.updates_progress:
-            self._caches.record_status(reported)
+            self._times.reported(key_of(reported), reported.status)
         known = self._caches.current(view.deployment)
         if known is None or (
             known.metadata == reported.metadata
@@ -195,7 +172,7 @@ class DeploymentApplier:
         self._caches.reread_replica_set(deployment, fresh)
 
     async def _patch(self, view: View, action: PatchReplicaSet) -> View:
-        """Patch this version; raises Conflict if the replica set has changed."""
+        """Patch this version; raise Conflict if the replica set has changed."""
         metadata = action.replica_set.metadata
         changed = {
             **action.patch.get("metadata", {}),
@@ -271,7 +248,9 @@ class DeploymentApplier:
         try:
             await self._write_status(deployment)
         except (APIError, TransportError) as error:
-            self._logger.v(2).info("Condition not written", err=str(error))
+            self._logger.v(2).info(
+                "The condition of the deployment was not written", err=str(error)
+            )
         return view
 
     async def _write_status(self, deployment: Deployment) -> None:

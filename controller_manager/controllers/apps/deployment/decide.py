@@ -8,9 +8,9 @@ A sync takes these steps; most syncs need only the first:
 4. Scale, if the deployment is paused or its size has changed.
 5. Else follow the strategy, which may create the new replica set.
 
-Each sync ends with a status report or with a new size for a replica set. After a new
-size, the event of the replica set causes the next sync, which reports. A rollback
-replaces the steps 3-5.
+Each sync ends with a report of the status or with a new size for a replica set. After
+a new size, the event of the replica set causes the next sync, which reports. A
+rollback replaces the steps 3-5.
 """
 
 from collections.abc import Callable
@@ -30,14 +30,16 @@ from controller_manager.controllers.apps.deployment.actions import (
     RecordEvent,
     RereadReplicaSets,
     StatusReport,
+    about_deployment,
     warning,
 )
-from controller_manager.controllers.apps.deployment.creation import (
+from controller_manager.controllers.apps.deployment.fenceposts import ROLLING_UPDATE
+from controller_manager.controllers.apps.deployment.new_replica_set import (
     ensure_new,
     sync_revision,
 )
+from controller_manager.controllers.apps.deployment.pod_template import may_be_equal
 from controller_manager.controllers.apps.deployment.progress import is_complete
-from controller_manager.controllers.apps.deployment.reasons import about_deployment
 from controller_manager.controllers.apps.deployment.recreate import (
     old_pods_running,
     plan_scale_down,
@@ -48,7 +50,6 @@ from controller_manager.controllers.apps.deployment.report import (
     report_progress,
     report_sizes,
 )
-from controller_manager.controllers.apps.deployment.resizing import resize_patches
 from controller_manager.controllers.apps.deployment.revisions import (
     beyond_history_limit,
 )
@@ -56,19 +57,18 @@ from controller_manager.controllers.apps.deployment.rollback import (
     requested_revision,
     roll_back,
 )
-from controller_manager.controllers.apps.deployment.rolling import plan_rolling
-from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.rolling_update import plan_rolling
 from controller_manager.controllers.apps.deployment.scaling import (
     RECREATE,
-    ROLLING_UPDATE,
     Plan,
     is_scaling_event,
     plan_scaling,
+    resize_patches,
 )
 from controller_manager.controllers.apps.deployment.status import Draft
-from controller_manager.controllers.apps.deployment.templates import may_be_equal
 from controller_manager.controllers.apps.deployment.view import (
     NamespaceTerminating,
+    Rollout,
     View,
 )
 from controller_manager.runtime.outcome import Requeue
@@ -112,7 +112,7 @@ def decide(view: View, now: datetime) -> DeploymentStep | DeploymentDecision:
 
 
 def _claim(deployment: Deployment) -> DeploymentStep | DeploymentDecision:
-    """Claim by the selector; warn if it cannot be used."""
+    """Claim replica sets by the selector; warn if the selector cannot be used."""
     try:
         selector = compile_selector(deployment.spec.selector)
     except SelectorError as error:
@@ -148,7 +148,7 @@ def _refuse(
 
 
 def _with_generation_observed(deployment: Deployment) -> StatusReport | None:
-    """Return a report with this generation as observed, `None` if it was reported."""
+    """Return a report with this generation as observed, `None` if it is reported."""
     generation = deployment.metadata.generation
     if deployment.status.observed_generation >= generation:
         return None
@@ -160,10 +160,10 @@ def _with_generation_observed(deployment: Deployment) -> StatusReport | None:
 def _maybe_outdated(view: View) -> tuple[ReplicaSet, ...]:
     """Return old replica sets whose cached template may be outdated.
 
-    Their template may be the current one. A cached object may have the current
-    resource version, but lack a default that the API server shows since an upgrade.
-    Then the cached objects are replaced, and the sync starts again. This happens once
-    for each version of a deployment.
+    The template of such a replica set may be the current one: after an upgrade, the
+    API server shows a new default, which a cached object of the same resource version
+    lacks. Then the cached objects are replaced, and the sync starts again. This happens
+    once for each version of a deployment.
     """
     if view.rollout.new is not None or view.creation is not None or view.is_reread:
         return ()

@@ -1,8 +1,18 @@
-"""The metric of the deployment controller."""
+"""The metric of the deployment controller: the duration of rollouts."""
 
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
+
+from controller_manager.api.apps.v1 import DeploymentStatus
+from controller_manager.clock import Clock
+from controller_manager.controllers.apps.deployment.progress import (
+    NEW_REPLICA_SET_AVAILABLE,
+)
+from controller_manager.controllers.apps.deployment.status import (
+    PROGRESSING,
+    find_condition,
+)
 
 _ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
 
@@ -22,3 +32,32 @@ class RolloutMetrics:
     def completed(self, seconds: float) -> None:
         """Observe a complete rollout."""
         self._duration.observe(seconds)
+
+
+class RolloutTimes:
+    """Measures the time from the first sync of a rollout to the sync that completes it.
+
+    A rollout that began before this process started is measured from its first sync
+    in this process. A rollout without a progress deadline has no condition
+    Progressing, so it is not measured.
+    """
+
+    def __init__(self, clock: Clock, metrics: RolloutMetrics) -> None:
+        """Take the clock and the metric."""
+        self._clock = clock
+        self._metrics = metrics
+        self._started: dict[str, float] = {}
+
+    def reported(self, key: str, status: DeploymentStatus) -> None:
+        """Record the status that a sync of `key` has calculated."""
+        progressing = find_condition(status.conditions or (), PROGRESSING)
+        if progressing is None:
+            self._started.pop(key, None)
+        elif progressing.reason != NEW_REPLICA_SET_AVAILABLE:
+            self._started.setdefault(key, self._clock.monotonic())
+        elif (started := self._started.pop(key, None)) is not None:
+            self._metrics.completed(self._clock.monotonic() - started)
+
+    def forget(self, key: str) -> None:
+        """Drop the state of a deployment that is gone."""
+        self._started.pop(key, None)

@@ -5,7 +5,7 @@ from controller_manager.options.flag import concurrency
 
 
 class DeploymentOptions(ControllerOptions):
-    """How many deployments are synced at a time."""
+    """The number of deployments that are synced at the same time."""
 
     concurrent_syncs: int = option(
         concurrency(

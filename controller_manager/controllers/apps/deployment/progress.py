@@ -13,7 +13,6 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.times import parse_time
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
     REPLICA_FAILURE,
@@ -25,6 +24,7 @@ from controller_manager.controllers.apps.deployment.status import (
     with_condition,
     without_condition,
 )
+from controller_manager.controllers.apps.deployment.view import Rollout
 
 REPLICA_SET_UPDATED: Final = "ReplicaSetUpdated"
 REPLICA_SET_CREATE_ERROR: Final = "ReplicaSetCreateError"
@@ -43,9 +43,9 @@ def has_deadline(deployment: Deployment) -> bool:
 
 
 def record_pause(draft: Draft, now: datetime) -> Draft:
-    """Record pausing and resuming, so that a pause never counts as no progress.
+    """Record a pause and its end, so that a pause never counts as missing progress.
 
-    A deadline that was exceeded stays on record (checkPausedConditions).
+    An exceeded deadline stays in the condition (checkPausedConditions).
     """
     deployment = draft.deployment
     if not has_deadline(deployment):
@@ -117,11 +117,11 @@ def rollout_status(
 
 
 def _was_complete(rollout: Rollout, draft: Draft, status: DeploymentStatus) -> bool:
-    """Tell whether the rollout was complete before; a change of pods is no rollout.
+    """Tell whether the rollout was complete before this sync.
 
-    The success of a deployment without pods does not count for its first pods:
-    upstream reports a success even if they never become available
-    (kubernetes#106697).
+    A change of its pods is then no rollout. The success of a deployment without pods
+    does not count for its first pods: upstream reports a success even if they never
+    become available (kubernetes#106697).
     """
     current = find_condition(draft.conditions, PROGRESSING)
     first_pods = status.replicas > 0 and not rollout.deployment.status.replicas
@@ -157,7 +157,8 @@ def _with_progress(
             new = msgspec.structs.replace(
                 new, last_transition_time=current.last_transition_time
             )
-        # Replace it even for the same reason: lastUpdateTime restarts the deadline.
+        # Replace the condition even for the same reason, because lastUpdateTime
+        # restarts the deadline.
         return (*without_condition(conditions, PROGRESSING), new)
     if has_timed_out(deployment, current, now):
         message = f"{what} has timed out progressing."
@@ -171,10 +172,10 @@ def _is_of_earlier_rollout(
 ) -> bool:
     """Tell whether the condition still has the outcome of an earlier rollout.
 
-    It then names another replica set than the new one. A sync that creates a replica
-    set replaces the condition; but a replica set may be used again without being
-    created, and a process may end before it writes the condition. Upstream then never
-    reports a missed deadline, and reports the success of the earlier rollout for ever
+    Such a condition does not name the new replica set. A sync that creates a replica
+    set replaces the condition. But an existing replica set may become the new one, and
+    a process may end before it writes the condition. Upstream then never reports a
+    missed deadline, and reports the success of the earlier rollout for ever
     (kubernetes#106697).
     """
     if current is None or rollout.new is None:
@@ -194,7 +195,7 @@ def next_progress_check(
 ) -> float | None:
     """Return the seconds until the deadline must be checked, `None` for never.
 
-    One second is added, since the condition's time is in whole seconds
+    One second is added, because the condition has its time in whole seconds
     (kubernetes#39785).
     """
     current = find_condition(status.conditions or (), PROGRESSING)

@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.numbers import parse_int
-from controller_manager.controllers.apps.deployment.rollout import Rollout, by_age
+from controller_manager.controllers.apps.deployment.view import Rollout, by_age
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
@@ -41,7 +41,7 @@ def max_revision(replica_sets: Iterable[ReplicaSet]) -> int:
 
 
 def last_revision(replica_sets: Iterable[ReplicaSet]) -> int:
-    """Return the second highest revision, which a rollback goes to by default."""
+    """Return the second highest revision, the default target of a rollback."""
     revisions = sorted(
         (revision_of(each.metadata) for each in replica_sets), reverse=True
     )
@@ -69,10 +69,11 @@ def synced_annotations(
 ) -> dict[str, str]:
     """Return the annotations that the new replica set should have.
 
-    They inherit the deployment's annotations except `NOT_COPIED`; annotations that
-    the deployment does not have any more stay. They get `revision` if it is higher
-    than their own revision, which is then added to the revision-history. The history
-    is limited to 2,000 characters; the oldest entries are dropped.
+    The replica set inherits the deployment's annotations except `NOT_COPIED`.
+    Annotations that the deployment does not have any more stay. The replica set gets
+    `revision` if that is higher than its own revision, which is then added to the
+    revision-history. The history is limited to 2,000 characters; the oldest entries are
+    dropped.
     """
     inherited = {
         key: value
@@ -103,14 +104,15 @@ def _extended_history(history: str, revision: str) -> str:
 def changed_annotations(
     current: Mapping[str, str], wanted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the entries of `wanted` that `current` lacks or has another value for."""
+    """Return the entries of `wanted` that `current` lacks or has with other values."""
     return {key: value for key, value in wanted.items() if current.get(key) != value}
 
 
 def beyond_history_limit(rollout: Rollout) -> Sequence[ReplicaSet]:
     """Return the old replica sets beyond revisionHistoryLimit, oldest first.
 
-    Counts only replica sets that have no pods, want none, and have observed that.
+    A replica set is deleted only if it has no pods, wants none, and its controller has
+    observed this.
     """
     limit = rollout.deployment.spec.revision_history_limit
     if limit is None or limit == 2**31 - 1:

@@ -1,6 +1,6 @@
 """Rollback by an annotation that comes from extensions/v1beta1 (rollback.go).
 
-``kubectl rollout undo`` itself patches the template; this serves clients that
+``kubectl rollout undo`` patches the template itself. This module serves clients that
 set ``deprecated.deployment.rollback.to``.
 """
 
@@ -20,14 +20,17 @@ from controller_manager.controllers.apps.deployment.actions import (
     ReadDeployment,
     RecordEvent,
     ReplaceDeployment,
+    about_deployment,
     normal,
     warning,
 )
-from controller_manager.controllers.apps.deployment.creation import (
+from controller_manager.controllers.apps.deployment.new_replica_set import (
     ensure_new,
     sync_revision,
 )
-from controller_manager.controllers.apps.deployment.reasons import about_deployment
+from controller_manager.controllers.apps.deployment.pod_template import (
+    equal_ignoring_hash,
+)
 from controller_manager.controllers.apps.deployment.revisions import (
     NOT_COPIED,
     REVISION,
@@ -35,11 +38,7 @@ from controller_manager.controllers.apps.deployment.revisions import (
     last_revision,
     revision_of,
 )
-from controller_manager.controllers.apps.deployment.rollout import Rollout
-from controller_manager.controllers.apps.deployment.templates import (
-    equal_ignoring_hash,
-)
-from controller_manager.controllers.apps.deployment.view import View
+from controller_manager.controllers.apps.deployment.view import Rollout, View
 from controller_manager.runtime.consistency import STALE_RECHECK
 from controller_manager.runtime.outcome import Requeue
 
@@ -58,8 +57,8 @@ def roll_back(
 ) -> DeploymentStep | DeploymentDecision:
     """Restore the template of an earlier revision; remove the annotation.
 
-    The current template gets its revision first, so that "the last revision" is the
-    one before it even if it was never rolled out.
+    The current template gets its revision first. So "the last revision" is the one
+    before it even if the current template was never rolled out.
     """
     if (first := sync_revision(view) or ensure_new(view, now)) is not None:
         return first

@@ -1,92 +1,43 @@
-"""Sizes of replica sets: fenceposts, and plans for a new size of the deployment."""
+"""Sizes of replica sets, and the plan for a new size of the deployment.
+
+Upstream: scale of sync.go, and NewRSNewReplicas of deployment_util.go.
+"""
 
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
-from controller_manager.api.intstr import IntOrString, IntOrStringError, scaled_value
+from controller_manager.api.meta import annotations_of
 from controller_manager.api.workloads import desired_replicas
+from controller_manager.controllers.apps.deployment.actions import (
+    PatchReplicaSet,
+    scaling_event,
+)
+from controller_manager.controllers.apps.deployment.fenceposts import (
+    is_rolling_update,
+    max_total,
+)
 from controller_manager.controllers.apps.deployment.revisions import (
+    changed_annotations,
     desired_annotation,
     max_annotation,
+    size_annotations,
 )
-from controller_manager.controllers.apps.deployment.rollout import Rollout, by_age
+from controller_manager.controllers.apps.deployment.view import Rollout, by_age
 
-ROLLING_UPDATE: Final = "RollingUpdate"
 RECREATE: Final = "Recreate"
 
 
 class Resize(Struct, frozen=True):
-    """Give a replica set this size, and the annotations that go with it."""
+    """Give a replica set this size, and the annotations for this size."""
 
     replica_set: ReplicaSet
     replicas: int
 
 
 Plan = tuple[Resize, ...]
-
-
-@lru_cache(maxsize=1024)
-def fenceposts(
-    max_surge: IntOrString, max_unavailable: IntOrString, replicas: int
-) -> tuple[int, int]:
-    """Return surge and unavailability in pods, never both 0.
-
-    Surge is rounded up, unavailability down: 25 % of 10 is 3 and 2, 25 % of 1
-    is 1 and 0. If both are 0, no pod could ever be replaced, so one pod may be
-    unavailable (ResolveFenceposts). A malformed value counts as 0. Cached, since every
-    sync calls it several times.
-    """
-    surge = _scaled_or_zero(max_surge, replicas, round_up=True)
-    unavailable = _scaled_or_zero(max_unavailable, replicas, round_up=False)
-    if surge == 0 and unavailable == 0:
-        unavailable = 1
-    return surge, unavailable
-
-
-def _scaled_or_zero(value: IntOrString, total: int, *, round_up: bool) -> int:
-    try:
-        return max(0, scaled_value(value, total, round_up=round_up))
-    except IntOrStringError:
-        return 0
-
-
-def _resolved(deployment: Deployment) -> tuple[int, int]:
-    rolling = deployment.spec.strategy.rolling_update
-    # apps/v1 defaults both to 25 %; upstream's helper takes an absent value as 0.
-    surge = rolling.max_surge if rolling and rolling.max_surge is not None else 0
-    unavailable = (
-        rolling.max_unavailable
-        if rolling and rolling.max_unavailable is not None
-        else 0
-    )
-    return fenceposts(surge, unavailable, desired_replicas(deployment))
-
-
-def is_rolling_update(deployment: Deployment) -> bool:
-    """Tell whether old pods are replaced step by step."""
-    return deployment.spec.strategy.type == ROLLING_UPDATE
-
-
-def max_surge(deployment: Deployment) -> int:
-    """Return how many pods may exist above the wanted size."""
-    return _resolved(deployment)[0] if is_rolling_update(deployment) else 0
-
-
-def max_unavailable(deployment: Deployment) -> int:
-    """Return how many of the wanted pods may be unavailable."""
-    replicas = desired_replicas(deployment)
-    if not is_rolling_update(deployment) or replicas == 0:
-        return 0
-    return min(_resolved(deployment)[1], replicas)
-
-
-def max_total(deployment: Deployment) -> int:
-    """Return the wanted size with surge."""
-    return desired_replicas(deployment) + max_surge(deployment)
 
 
 def total_replicas(replica_sets: Iterable[ReplicaSet]) -> int:
@@ -102,8 +53,8 @@ def total_available(replica_sets: Iterable[ReplicaSet]) -> int:
 def lasting_available(replica_set: ReplicaSet) -> int:
     """Return how many available pods remain once the replica set has its size.
 
-    Right after it was scaled down, a replica set still reports pods that are about to
-    be deleted. Upstream counts them as available, and deletes more pods than allowed
+    Right after a replica set was scaled down, it still reports pods that are about to
+    be deleted. Upstream counts them as available, and so deletes more pods than allowed
     (kubernetes#22719).
     """
     return min(replica_set.status.available_replicas, desired_replicas(replica_set))
@@ -134,9 +85,10 @@ def new_replica_set_size(
 def is_scaling_event(rollout: Rollout) -> bool:
     """Tell whether the deployment's size has changed since its last scaling.
 
-    Returns False for a Recreate deployment with pods of several templates, for which
-    there is no scaling plan: upstream checks its size for ever and never continues the
-    rollout. Recreating gives the deployment its new size anyway.
+    Returns False for a Recreate deployment with pods of several templates, because
+    `plan_scaling` has no plan for it. Upstream checks its size without end and never
+    continues the rollout. The Recreate strategy gives the deployment its new size
+    anyway.
     """
     deployment = rollout.deployment
     wanted = desired_replicas(deployment)
@@ -149,9 +101,9 @@ def is_scaling_event(rollout: Rollout) -> bool:
 def plan_scaling(rollout: Rollout) -> Plan:
     """Return the plan for a changed size of the deployment (scale, sync.go).
 
-    If one replica set has all pods, it takes the whole change. If the new replica set
+    If one replica set has all pods, it gets the whole change. If the new replica set
     is complete, old ones are scaled to zero. During a rolling update the change is
-    distributed in proportion to size, so that it does not speed up a bad rollout.
+    distributed in proportion to size, so that it does not speed up a broken rollout.
     """
     deployment = rollout.deployment
     wanted = desired_replicas(deployment)
@@ -200,7 +152,8 @@ def _proportional(rollout: Rollout) -> Plan:
     sized = active(rollout.all)
     allowed = max_total(deployment) if desired_replicas(deployment) > 0 else 0
     change = allowed - total_replicas(sized)
-    # Among equal sizes the newer is scaled up first, the older is scaled down first.
+    # Of equal sizes, the newer one is scaled up first, the older one is scaled down
+    # first.
     sized.sort(key=by_age, reverse=change > 0)
     sized.sort(key=desired_replicas, reverse=True)
     sizes: list[int] = []
@@ -214,7 +167,7 @@ def _proportional(rollout: Rollout) -> Plan:
 
 
 def _add_remainder(sizes: list[int], remainder: int) -> None:
-    """Add the remainder of rounding to the largest, then to the next ones.
+    """Add the remainder of rounding to the largest size, then to the next sizes.
 
     No size goes below 0. Upstream changes only the largest: of four replica sets with
     a pod each, scaled to two pods in total, it leaves three pods.
@@ -244,3 +197,33 @@ def _fraction(each: ReplicaSet, deployment: Deployment) -> int:
 
 def _round_half_up(numerator: int, denominator: int) -> int:
     return (2 * numerator + denominator) // (2 * denominator)
+
+
+def size_annotations_of(deployment: Deployment) -> dict[str, str]:
+    """Return the size annotations that a replica set gets when it is scaled."""
+    return size_annotations(desired_replicas(deployment), max_total(deployment))
+
+
+def resize_patches(deployment: Deployment, plan: Plan) -> tuple[PatchReplicaSet, ...]:
+    """Return the patches of a plan; none for a replica set without a change."""
+    patches = (_patch(deployment, resize) for resize in plan)
+    return tuple(patch for patch in patches if patch is not None)
+
+
+def _patch(deployment: Deployment, resize: Resize) -> PatchReplicaSet | None:
+    replica_set = resize.replica_set
+    before, after = desired_replicas(replica_set), resize.replicas
+    current = annotations_of(replica_set.metadata)
+    patch: dict[str, Any] = {}
+    if changed := changed_annotations(current, size_annotations_of(deployment)):
+        patch["metadata"] = {"annotations": changed}
+    if before != after:
+        patch["spec"] = {"replicas": after}
+    if not patch:
+        return None
+    return PatchReplicaSet(
+        replica_set,
+        patch,
+        wanted=f"size {after}",
+        event=scaling_event(replica_set, before, after),
+    )

@@ -14,13 +14,13 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.times import format_time
 from controller_manager.api.workloads import desired_replicas
+from controller_manager.controllers.apps.deployment.fenceposts import max_unavailable
 from controller_manager.controllers.apps.deployment.revisions import REVISION
-from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
-    max_unavailable,
     total_available,
     total_replicas,
 )
+from controller_manager.controllers.apps.deployment.view import Rollout
 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
@@ -32,8 +32,7 @@ Conditions = tuple[DeploymentCondition, ...]
 class Draft(msgspec.Struct, frozen=True):
     """The conditions and the revision that a sync will write to the deployment.
 
-    They are collected here and written once, at the end; upstream writes after every
-    step.
+    The sync writes them once, at its end; upstream writes them after every step.
     """
 
     deployment: Deployment
@@ -94,7 +93,7 @@ def without_condition(conditions: Conditions, type_: str) -> Conditions:
 
 
 def with_condition(conditions: Conditions, new: DeploymentCondition) -> Conditions:
-    """Return the conditions with `new` in place of the one of its type.
+    """Return the conditions with `new` in place of the condition of its type.
 
     Nothing changes if status and reason are the same. If only the status is the same,
     the transition time stays (SetDeploymentCondition).
@@ -152,7 +151,7 @@ def calculate_status(
 def _terminating(everything: Iterable[ReplicaSet]) -> int | None:
     """Return the sum of the terminating pods, `None` if a replica set has no number.
 
-    A replica set has none until its controller counts them
+    A replica set has no number until its controller counts its pods
     (GetTerminatingReplicaCountForReplicaSets).
     """
     total = 0
@@ -166,7 +165,7 @@ def _terminating(everything: Iterable[ReplicaSet]) -> int | None:
 def replica_failure(
     new: ReplicaSet | None, everything: Iterable[ReplicaSet]
 ) -> DeploymentCondition | None:
-    """Return the ReplicaFailure of a replica set, the new one's if it has one."""
+    """Return the condition ReplicaFailure of a replica set, preferably the new one."""
     candidates = [new] if new is not None else []
     for each in (*candidates, *everything):
         for found in each.status.conditions or ():

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment import rolling
+from controller_manager.controllers.apps.deployment import rolling_update
 from tests.simulation.planted import Bug
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "take all old pods away": Bug(1, rolling, "max_unavailable", desired_replicas),
+    "take all old pods away": Bug(
+        1, rolling_update, "max_unavailable", desired_replicas
+    ),
 }

@@ -35,17 +35,15 @@ from controller_manager.controllers.apps.deployment.actions import (
     WriteFailure,
 )
 from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.rollout import (
-    Rollout,
-    find_rollout,
-)
 from controller_manager.controllers.apps.deployment.view import (
     Created,
     CreationFailed,
     ExistingUsed,
     NamespaceTerminating,
     NameTaken,
+    Rollout,
     View,
+    find_rollout,
 )
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ from controller_manager.api.apps.v1 import DeploymentSpec, ReplicaSet
 from controller_manager.api.intstr import scaled_value
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.apps.deployment import decide
-from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import Plan
+from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.apps.deployment.workload import DeploymentUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of

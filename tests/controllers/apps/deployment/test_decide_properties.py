@@ -14,12 +14,12 @@ from controller_manager.controllers.apps.deployment.actions import (
     ClaimReplicaSets,
 )
 from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.progress import is_complete
-from controller_manager.controllers.apps.deployment.scaling import (
-    lasting_available,
+from controller_manager.controllers.apps.deployment.fenceposts import (
     max_total,
     max_unavailable,
 )
+from controller_manager.controllers.apps.deployment.progress import is_complete
+from controller_manager.controllers.apps.deployment.scaling import lasting_available
 from tests.controllers.apps.deployment.model import (
     NOW,
     Cluster,

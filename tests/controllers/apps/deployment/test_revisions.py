@@ -14,7 +14,7 @@ from controller_manager.controllers.apps.deployment.revisions import (
     max_annotation,
     synced_annotations,
 )
-from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.builders import deployment, replica_set
 
 

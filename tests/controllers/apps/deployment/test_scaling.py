@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given
 
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.rollout import Rollout
-from controller_manager.controllers.apps.deployment.scaling import (
+from controller_manager.controllers.apps.deployment.fenceposts import (
     fenceposts,
-    is_scaling_event,
     max_total,
+)
+from controller_manager.controllers.apps.deployment.scaling import (
+    is_scaling_event,
     plan_scaling,
 )
+from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.apps.deployment.strategies import bounds, rollouts, sizes, total
 from tests.controllers.builders import deployment, replica_set
 

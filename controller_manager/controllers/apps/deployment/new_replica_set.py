@@ -1,4 +1,4 @@
-"""The creation of the new replica set, and the decisions after it."""
+"""The new replica set: its creation, its revision, and the decisions after it."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -26,30 +26,32 @@ from controller_manager.controllers.apps.deployment.actions import (
     RecordEvent,
     UseExistingReplicaSet,
     WriteFailure,
+    about_deployment,
     scaling_event,
     warning,
+)
+from controller_manager.controllers.apps.deployment.pod_template import (
+    equal_ignoring_hash,
+    template_hash,
 )
 from controller_manager.controllers.apps.deployment.progress import (
     REPLICA_SET_CREATE_ERROR,
     has_deadline,
 )
-from controller_manager.controllers.apps.deployment.reasons import about_deployment
 from controller_manager.controllers.apps.deployment.report import draft_of
-from controller_manager.controllers.apps.deployment.resizing import size_annotations_of
 from controller_manager.controllers.apps.deployment.revisions import (
     changed_annotations,
     max_revision,
     synced_annotations,
 )
-from controller_manager.controllers.apps.deployment.scaling import new_replica_set_size
+from controller_manager.controllers.apps.deployment.scaling import (
+    new_replica_set_size,
+    size_annotations_of,
+)
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
     condition,
     is_same,
-)
-from controller_manager.controllers.apps.deployment.templates import (
-    equal_ignoring_hash,
-    template_hash,
 )
 from controller_manager.controllers.apps.deployment.view import (
     CreationFailed,
@@ -122,8 +124,8 @@ def sync_revision(view: View) -> DeploymentStep | None:
 def ensure_new(view: View, now: datetime) -> DeploymentStep | DeploymentDecision | None:
     """Return the step or decision that the new replica set needs first.
 
-    `None` if there is a new replica set, or if there can be none: in a namespace that
-    is being deleted no object can be created, and that is no error.
+    `None` if the new replica set exists, or if it cannot be created because its
+    namespace is being deleted, which is not an error.
     """
     match view.creation:
         case None if view.rollout.new is None:
@@ -150,10 +152,10 @@ def _create(view: View) -> CreateReplicaSet:
 def _name_taken(
     deployment: Deployment, taken: NameTaken
 ) -> DeploymentStep | DeploymentDecision:
-    """Use the existing replica set if it fits, else count a collision.
+    """Use the existing replica set if it is suitable, else count a collision.
 
-    It fits if the deployment controls it and it has the current template. The
-    collision count changes the name of the next attempt.
+    A replica set is suitable if the deployment controls it and it has the current
+    template. The collision count changes the name of the next attempt.
     """
     existing = taken.existing
     if is_controlled_by(existing, deployment) and equal_ignoring_hash(

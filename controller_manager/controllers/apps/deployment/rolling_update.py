@@ -1,4 +1,4 @@
-"""The RollingUpdate strategy as a plan (rolling.go).
+"""The strategy RollingUpdate (rolling.go).
 
 Two bounds hold at every step: at most the wanted number of pods plus maxSurge, and at
 least the wanted number of available pods minus maxUnavailable.
@@ -6,16 +6,16 @@ least the wanted number of available pods minus maxUnavailable.
 
 from controller_manager.api.apps.v1 import ReplicaSet
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.fenceposts import max_unavailable
 from controller_manager.controllers.apps.deployment.scaling import (
     Plan,
     Resize,
     active,
     lasting_available,
-    max_unavailable,
     new_replica_set_size,
     total_replicas,
 )
+from controller_manager.controllers.apps.deployment.view import Rollout
 
 
 def plan_rolling(rollout: Rollout) -> Plan:
@@ -42,7 +42,7 @@ def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
 
     Worked example: 10 wanted, maxUnavailable 2, maxSurge 3; 8 old pods, 5 new pods of
     which 0 are available: 13 - 8 - 5 = 0 pods may be deleted, because every new pod may
-    fail. With 2 new pods available: 13 - 8 - 3 = 2.
+    fail. If 2 new pods are available, 13 - 8 - 3 = 2 pods may be deleted.
     """
     old = active(rollout.old)
     min_available = desired_replicas(rollout.deployment) - max_unavailable(
@@ -65,7 +65,7 @@ def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
 
 
 def _take_unhealthy(old: list[ReplicaSet], sizes: dict[str, int], budget: int) -> None:
-    """Remove pods that are not available first; this costs no availability."""
+    """Remove unavailable pods first, which does not reduce the available pods."""
     for each in old:
         unhealthy = desired_replicas(each) - lasting_available(each)
         taken = min(budget, unhealthy)

@@ -5,12 +5,14 @@ import pytest
 
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, raw_json
-from controller_manager.controllers.apps.deployment.creation import new_replica_set
-from controller_manager.controllers.apps.deployment.rollout import find_rollout
-from controller_manager.controllers.apps.deployment.templates import (
+from controller_manager.controllers.apps.deployment.new_replica_set import (
+    new_replica_set,
+)
+from controller_manager.controllers.apps.deployment.pod_template import (
     equal_ignoring_hash,
     template_hash,
 )
+from controller_manager.controllers.apps.deployment.view import find_rollout
 from tests.controllers.builders import deployment, replica_set
 
 

@@ -46,9 +46,9 @@ def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool
 def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     """Tell whether two templates differ at most by fields that one of them lacks.
 
-    One of the objects may be from before an upgrade of the API server, and lack a
-    default that the new API server adds. If a field that both have differs, or labels
-    or annotations differ, the templates are different.
+    One of the objects may have been read before an upgrade of the API server, and so
+    lack a default that the new API server adds. If a field that both have differs, or
+    labels or annotations differ, the templates are different.
     """
     if _canonical_meta(one.metadata) != _canonical_meta(other.metadata):
         return False
@@ -87,8 +87,8 @@ def template_hash(template: PodTemplateSpec, collision_count: int | None) -> str
     """Return the name suffix and label value of a template's replica set.
 
     FNV-1a over the canonical template, in upstream's alphabet without vowels.
-    The value differs from upstream's, which hashes a dump of Go structs; that
-    is harmless, since a replica set is recognised by its template alone.
+    The value differs from upstream's, which hashes a dump of Go structs. This is
+    harmless, because a replica set is recognised by its template alone.
     """
     canonical = msgspec.json.encode(canonical_template(template), order="deterministic")
     if collision_count is not None:

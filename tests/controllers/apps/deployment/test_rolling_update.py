@@ -7,13 +7,13 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
 )
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.rolling import plan_rolling
-from controller_manager.controllers.apps.deployment.rollout import Rollout
-from controller_manager.controllers.apps.deployment.scaling import (
-    lasting_available,
+from controller_manager.controllers.apps.deployment.fenceposts import (
     max_total,
     max_unavailable,
 )
+from controller_manager.controllers.apps.deployment.rolling_update import plan_rolling
+from controller_manager.controllers.apps.deployment.scaling import lasting_available
+from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.apps.deployment.strategies import rollouts, total
 from tests.controllers.builders import deployment, replica_set
 

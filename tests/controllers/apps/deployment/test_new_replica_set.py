@@ -16,8 +16,10 @@ from controller_manager.controllers.apps.deployment.actions import (
     normal,
     warning,
 )
-from controller_manager.controllers.apps.deployment.creation import new_replica_set
 from controller_manager.controllers.apps.deployment.decide import decide
+from controller_manager.controllers.apps.deployment.new_replica_set import (
+    new_replica_set,
+)
 from controller_manager.controllers.apps.deployment.view import ExistingUsed
 from controller_manager.runtime.outcome import Requeue
 from tests.controllers.apps.deployment.cases import (
