@@ -18,11 +18,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.pods import next_availability
-from controller_manager.control.replicas.plan import (
-    Create,
-    Delete,
-    plan_replicas,
-)
+from controller_manager.control.replicas.decide import Create, Delete, plan_replicas
 from controller_manager.control.replicas.ranking import (
     age_ratios,
     choose_pods_to_delete,

@@ -36,12 +36,8 @@ from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl, pod_from_template
+from controller_manager.control.replicas.decide import Create, Delete, plan_replicas
 from controller_manager.control.replicas.metrics import ReplicaSetMetrics
-from controller_manager.control.replicas.plan import (
-    Create,
-    Delete,
-    plan_replicas,
-)
 from controller_manager.control.replicas.ranking import (
     age_ratios,
     choose_pods_to_delete,

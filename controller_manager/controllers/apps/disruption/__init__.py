@@ -1,11 +1,12 @@
-"""disruption-controller: says how many pods of a budget may be evicted.
+"""disruption-controller: counts the pods of a budget that may be evicted.
 
-``reconciler`` counts the pods of a budget and writes its status; ``changes`` finds the
-budgets that a change concerns, ``owners`` how many pods there should be.
-``stale_targets`` takes back conditions of pods whose disruption did not come.
+``reconciler`` counts the pods of a budget and writes its status. ``handlers`` finds the
+budgets that a change affects, ``owners`` the number of pods that owners want.
+``stale_pod_disruption`` resets the condition DisruptionTarget of pods that were not
+deleted.
 
-Pure parts: ``decide`` (the numbers), ``status``, ``selection`` (budgets of a pod, pods
-of a budget), ``messages``.
+Pure parts: ``decide`` (the numbers), ``selectors`` (budgets of a pod, pods of a
+budget), ``status``.
 """
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS

@@ -1,4 +1,4 @@
-"""How many disruptions a budget allows; pure functions (disruption.go)."""
+"""The number of disruptions that a budget allows (disruption.go); pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,15 +14,19 @@ from controller_manager.api.policy.v1 import PodDisruptionBudget
 from controller_manager.api.times import parse_time
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
-"""How long a pod that may be evicted counts as disrupted while it is not deleted."""
+"""The time for which a pod counts as disrupted after its eviction was allowed.
+
+It ends earlier if the pod is deleted.
+"""
 
 
 class Health(Struct, frozen=True):
     """The pods of a budget, counted.
 
-    `disrupted` has the pods whose eviction was allowed and whose deletion is not seen
-    yet, `not_deleted` the names of those for which that has lasted too long. `recheck`
-    are the seconds until the next of them has lasted too long, `None` for none.
+    `disrupted` has the pods whose eviction was allowed, and whose deletion the cache
+    does not show yet. `not_deleted` has the names of pods that were not deleted in
+    time. `requeue_after` are the seconds until the time of the next pod is over, `None`
+    for no such pod.
     """
 
     expected: int
@@ -30,14 +34,14 @@ class Health(Struct, frozen=True):
     current: int
     disrupted: Mapping[str, str]
     not_deleted: tuple[str, ...] = ()
-    recheck: float | None = None
+    requeue_after: float | None = None
 
     @property
     def allowed(self) -> int:
-        """How many pods may be evicted now.
+        """The number of pods that may be evicted now.
 
-        No pod may be while none is expected: when the first pods of a budget appear,
-        its status does not count them yet, and a budget without limits expects none.
+        It is 0 while no pods are expected. When the first pods of a budget appear, its
+        status does not count them yet. A budget without limits expects no pods.
         """
         return max(0, self.current - self.desired) if self.expected > 0 else 0
 
@@ -45,26 +49,26 @@ class Health(Struct, frozen=True):
 def is_limited(budget: PodDisruptionBudget) -> bool:
     """Tell whether a budget has a limit, which may be 0.
 
-    A budget without one expects no pods (getExpectedPodCount), so it allows no eviction
-    of those that it selects.
+    A budget without a limit expects no pods (getExpectedPodCount). So it allows no
+    eviction of the pods that it selects.
     """
     spec = budget.spec
     return spec.max_unavailable is not None or spec.min_available is not None
 
 
 def needs_scales(budget: PodDisruptionBudget) -> bool:
-    """Tell whether the limit of a budget relates to the scales of the pods' owners.
+    """Tell whether the limit of a budget depends on the scales of the pods' owners.
 
-    A number of pods to stay available does not: it counts the pods that there are.
+    A number of pods that must stay available does not: existing pods are counted.
     """
     spec = budget.spec
     return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
 
 def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
-    """Return how many of the expected pods must be healthy (getExpectedPodCount).
+    """Return the number of expected pods that must be healthy (getExpectedPodCount).
 
-    Percentages are rounded up. Raises IntOrStringError for a text that is none.
+    Percentages are rounded up. Raises IntOrStringError for a malformed percentage.
     """
     spec = budget.spec
     if spec.max_unavailable is not None:
@@ -83,7 +87,7 @@ def assess(
 ) -> Health:
     """Count the pods of a budget (buildDisruptedPodMap, countHealthyPods).
 
-    A pod is healthy if it is ready, is not being deleted, and is not about to be.
+    A pod is healthy if it is ready, is not being deleted, and is not disrupted.
     Raises IntOrStringError for a limit that cannot be evaluated.
     """
     disrupted: dict[str, str] = {}

@@ -34,11 +34,11 @@ WorkloadT = TypeVar("WorkloadT", bound=Workload)
 
 
 class Uncountable(Exception):  # noqa: N818 - a finding about pods
-    """The expected pods cannot be counted; the message is what users see."""
+    """The expected pods cannot be counted; users see the message."""
 
 
 class Scale(Struct, frozen=True):
-    """How many pods an owner wants; a deployment owns the pods of its replica sets."""
+    """The pods that an owner wants; a deployment owns the pods of its replica sets."""
 
     uid: str
     replicas: int
@@ -52,7 +52,7 @@ class Expectation(Struct, frozen=True):
 
 
 class OwnerScales:
-    """Finds how many pods the owners of pods want."""
+    """Finds the numbers of pods that the owners of pods want."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch the built-in workloads."""
@@ -64,10 +64,10 @@ class OwnerScales:
         self.stateful_sets = context.lister(STATEFUL_SETS)
 
     async def expected(self, pods: Iterable[Pod]) -> Expectation:
-        """Return how many pods the owners of these pods want (getExpectedScale).
+        """Return the number of pods that the owners want (getExpectedScale).
 
         Raises Uncountable if an owner is not found, NoScale and KindNotServed if it has
-        no scale, and what the client raises.
+        no scale, and the errors of the client.
         """
         scales: dict[str, int] = {}
         found: set[str] = set()
@@ -141,7 +141,7 @@ class OwnerScales:
 
 
 def _parsed(api_version: str) -> tuple[str, str]:
-    """Return group and version; raises Uncountable for what is none."""
+    """Return group and version; raise Uncountable for a malformed one."""
     group, _, version = api_version.rpartition("/")
     if "/" in group:
         msg = f"unexpected GroupVersion string: {api_version}"

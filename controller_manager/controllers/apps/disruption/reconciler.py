@@ -1,7 +1,7 @@
 """Watches and the sync of the disruption controller.
 
-Upstream: pkg/controller/disruption/disruption.go of v1.36. `decide` counts and
-`status` says what was counted.
+Upstream: pkg/controller/disruption/disruption.go of v1.36. `decide` counts the
+pods, and `status` makes the status from the numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,11 @@ from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
-from controller_manager.api.selectors import SelectorError
+from controller_manager.api.selectors import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    SelectorError,
+)
 from controller_manager.client.errors import (
     APIError,
     Conflict,
@@ -29,23 +33,21 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.client.resource_mapper import KindNotServed
 from controller_manager.control.scale.scales import NoScale
-from controller_manager.controllers.apps.disruption.changes import Changes
 from controller_manager.controllers.apps.disruption.decide import (
     Health,
     assess,
     is_limited,
     needs_scales,
 )
-from controller_manager.controllers.apps.disruption.messages import (
-    UNMANAGED_PODS,
-    selector_text,
-)
+from controller_manager.controllers.apps.disruption.handlers import BudgetHandlers
 from controller_manager.controllers.apps.disruption.owners import (
     OwnerScales,
     Uncountable,
 )
-from controller_manager.controllers.apps.disruption.selection import pods_of
-from controller_manager.controllers.apps.disruption.stale_targets import StaleTargets
+from controller_manager.controllers.apps.disruption.selectors import pods_of
+from controller_manager.controllers.apps.disruption.stale_pod_disruption import (
+    StalePodDisruptions,
+)
 from controller_manager.controllers.apps.disruption.status import (
     calculated_status,
     failed_status,
@@ -63,33 +65,39 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
-_RECHECK: Final = 300.0
+_REQUEUE_AFTER_ERROR: Final = 300.0
 """Seconds until a budget that could not be calculated is calculated again."""
 
-_RECHECK_KIND: Final = 30.0
-"""The same for pods of a kind that is not served: it may be defined any time."""
+_REQUEUE_AFTER_KIND_NOT_SERVED: Final = 30.0
+"""The same if the kind of an owner is not served: it may be defined at any time."""
 
-_FAULTS: Final = (SelectorError, IntOrStringError, Uncountable, NoScale, KindNotServed)
-"""What is wrong until somebody changes the budget, the pods, or the served kinds."""
+_CONFIGURATION_ERRORS: Final = (
+    SelectorError,
+    IntOrStringError,
+    Uncountable,
+    NoScale,
+    KindNotServed,
+)
+"""Errors that stay until the budget, the pods, or the served kinds change."""
 
-_FAILURES: Final = (APIError, TransportError, ProtocolError)
+_REQUEST_ERRORS: Final = (APIError, TransportError, ProtocolError)
 
 
 def init_disruption_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (startDisruptionController)."""
     reconciler = DisruptionReconciler(context)
     return WorkerGroup(
-        reconciler.make_workers(), reconciler.stale_targets.make_workers()
+        reconciler.make_workers(), reconciler.stale_pod_disruptions.make_workers()
     )
 
 
 class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
-    """Says in the status of budgets how many pods may be evicted."""
+    """Writes the number of pods that may be evicted into the status of budgets."""
 
     watches = (For(BUDGETS),)
     queue_name = "disruption"
     workers = 5
-    """Upstream has one: a scale that is not answered delays all budgets there."""
+    """Upstream has one worker, so one slow read of a scale delays all budgets."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch budgets, pods and their owners."""
@@ -97,39 +105,41 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         self._clock = context.server_clock
         self._owners = OwnerScales(context)
         self._pods = context.lister(PODS, BY_LABEL, BY_NAMESPACE, BY_CONTROLLER)
-        self._changes = Changes(
+        self._changes = BudgetHandlers(
             context,
             context.lister(BUDGETS, BY_SELECTED_LABEL),
             self._pods,
             self._owners,
             self.queue.add,
         )
-        self.stale_targets = StaleTargets(context)
+        self.stale_pod_disruptions = StalePodDisruptions(context)
 
     def starting(self) -> None:
         """Note that this process begins to lead."""
         self._changes.start_leading()
 
     def enqueue_all(self) -> Iterator[None]:
-        """Add every budget; tell of the pods that have several."""
+        """Add every budget; record events for the pods that have several."""
         yield from super().enqueue_all()
-        yield from self._changes.tell_of_all()
+        yield from self._changes.record_shared_pods()
 
     async def reconcile(self, budget: PodDisruptionBudget) -> Outcome:
-        """Count the pods of a budget, and write its status if that has changed.
+        """Count the pods of a budget, and write its status if it has changed.
 
         If the pods cannot be counted, the status allows no disruption.
         """
         try:
             health = await self._count(budget)
-        except _FAULTS as fault:
-            await self._fail_safe(budget, str(fault))
-            is_of_kind = isinstance(fault, KindNotServed)
-            return Done(_RECHECK_KIND if is_of_kind else _RECHECK)
-        except _FAILURES as failure:
-            await self._fail_safe(budget, str(failure))
+        except _CONFIGURATION_ERRORS as error:
+            await self._fail_safe(budget, str(error))
+            is_of_kind = isinstance(error, KindNotServed)
+            return Done(
+                _REQUEUE_AFTER_KIND_NOT_SERVED if is_of_kind else _REQUEUE_AFTER_ERROR
+            )
+        except _REQUEST_ERRORS as error:
+            await self._fail_safe(budget, str(error))
             raise
-        self._tell_not_deleted(budget, health)
+        self._record_not_deleted(budget, health)
         status = calculated_status(budget, health, self._clock.now())
         try:
             is_gone = not await self._write(budget, status)
@@ -138,28 +148,28 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         except APIError as refusal:
             await self._fail_safe(budget, str(refusal))
             raise
-        return DONE if is_gone else Done(health.recheck)
+        return DONE if is_gone else Done(health.requeue_after)
 
     async def _count(self, budget: PodDisruptionBudget) -> Health:
         pods = self._select(budget)
         try:
             expected = await self._expected(budget, pods)
             return assess(budget, pods, expected, self._clock.now())
-        except (*_FAULTS, *_FAILURES) as error:
+        except (*_CONFIGURATION_ERRORS, *_REQUEST_ERRORS) as error:
             if not says_failure(budget, str(error)):
                 message = f"Failed to calculate the number of expected pods: {error}"
                 reason = "CalculateExpectedPodCountFailed"
-                self._tell(budget, WARNING, reason, message)
+                self._record(budget, WARNING, reason, message)
             raise
 
     def _select(self, budget: PodDisruptionBudget) -> Sequence[Pod]:
         try:
             pods = pods_of(budget, self._pods)
         except SelectorError as error:
-            self._tell(budget, WARNING, "NoPods", f"Failed to get pods: {error}")
+            self._record(budget, WARNING, "NoPods", f"Failed to get pods: {error}")
             raise
         if not pods:
-            self._tell(budget, NORMAL, "NoPods", "No matching pods found")
+            self._record(budget, NORMAL, "NoPods", "No matching pods found")
         return pods
 
     async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[Pod]) -> int:
@@ -171,10 +181,10 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         if found.has_unmanaged:
             text = selector_text(budget.spec.selector)
             message = UNMANAGED_PODS.format(selector=text)
-            self._tell(budget, WARNING, "UnmanagedPods", message)
+            self._record(budget, WARNING, "UnmanagedPods", message)
         return found.expected
 
-    def _tell_not_deleted(self, budget: PodDisruptionBudget, health: Health) -> None:
+    def _record_not_deleted(self, budget: PodDisruptionBudget, health: Health) -> None:
         namespace = budget.metadata.namespace
         for name in health.not_deleted:
             pod = self._pods.get(namespace, name)
@@ -186,7 +196,7 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
                 )
                 self.recorder.event(PODS, pod, WARNING, "NotDeleted", message)
 
-    def _tell(
+    def _record(
         self, budget: PodDisruptionBudget, kind: str, reason: str, message: str
     ) -> None:
         self.recorder.event(BUDGETS, budget, kind, reason, message)
@@ -202,8 +212,8 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
     ) -> bool:
         """Write the status if it differs; tell whether the budget still exists.
 
-        An eviction may change the status at any time. The budget's version makes the
-        API server refuse a status that does not know of it.
+        An eviction may change the status at any time. So the write carries the version
+        of the budget, and the API server refuses it after an eviction.
         """
         if status == budget.status:
             return True
@@ -215,3 +225,35 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
                 return False
             raise
         return True
+
+
+UNMANAGED_PODS: Final = (
+    "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be "
+    "unmanaged. As a result, the status of the PDB cannot be calculated correctly, "
+    "which may result in undefined behavior. To account for these pods please set "
+    '".spec.minAvailable" field of the PDB to an integer value.'
+)
+
+
+def selector_text(selector: LabelSelector | None) -> str:
+    """Return a selector as Go prints the struct of metav1.
+
+    ``&LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:…,}``
+    """
+    if selector is None:
+        return "nil"
+    labels = sorted((selector.match_labels or {}).items())
+    pairs = "".join(f"{key}: {value}," for key, value in labels)
+    expressions = "".join(map(_expression_text, selector.match_expressions or ()))
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+def _expression_text(expression: LabelSelectorRequirement) -> str:
+    values = " ".join(expression.values or ())
+    return (
+        f"LabelSelectorRequirement{{Key:{expression.key},"
+        f"Operator:{expression.operator},Values:[{values}],}},"
+    )

@@ -18,7 +18,7 @@ from controller_manager.api.times import format_time
 from controller_manager.controllers.apps.disruption.decide import Health
 
 DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
-"""The type of the condition that tells whether a pod may be evicted."""
+"""The type of the condition that is true while a pod may be evicted."""
 
 SYNC_FAILED: Final = "SyncFailed"
 """The reason of the condition of a budget that cannot be calculated."""
@@ -27,7 +27,7 @@ SYNC_FAILED: Final = "SyncFailed"
 def calculated_status(
     budget: PodDisruptionBudget, health: Health, now: datetime
 ) -> PodDisruptionBudgetStatus:
-    """Return the status that says what was counted."""
+    """Return the status with the counted numbers."""
     generation = budget.metadata.generation
     allowed = health.allowed
     condition = Condition(
@@ -49,7 +49,7 @@ def calculated_status(
 
 
 def says_failure(budget: PodDisruptionBudget, why: str) -> bool:
-    """Tell whether the status says already that, and why, the last sync failed."""
+    """Tell whether the status has this reason for a failed sync already."""
     condition = find_condition(budget.status.conditions, DISRUPTION_ALLOWED)
     if condition is None or condition.reason != SYNC_FAILED:
         return False
@@ -61,8 +61,7 @@ def failed_status(
 ) -> PodDisruptionBudgetStatus:
     """Return the status of a budget that cannot be calculated.
 
-    It allows no disruption. Everything else stays as it was, also the observed
-    generation.
+    It allows no disruption. All other fields stay, also the observed generation.
     """
     status = budget.status
     condition = Condition(

@@ -2,14 +2,14 @@
 
 ``reconciler`` has the watches and caches, ``view`` the data of a sync, ``decide`` the
 decision, ``actions`` the possible actions; ``apply`` and ``claim_control`` carry them
-out, ``events`` has the messages, ``deletions`` waits for the cache,
-``evidence_memory`` remembers since when pods have not started.
+out. ``events`` has the texts of events. ``expectations`` waits until the cache shows
+deletions, ``tracker`` keeps the times since which pods fail to start. ``options`` and
+``metrics`` are those of this controller.
 
-Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``health``,
-``replicas`` (what to do about one pod), ``updating`` (rolling updates), ``stuck``
-(pods that are not waited for), ``evidence`` (pods that do not start by themselves),
-``claims``, ``retention`` (who owns claims),
-``creation`` (bodies of pods), ``revisions`` and ``status``.
+Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``pods`` (their
+states), ``replicas`` (the changes for one pod), ``rolling_update`` (with the pods that
+it replaces instead of waiting for them), ``claims``, ``claim_retention`` (the owners
+of claims), ``pod_template`` (bodies of pods), ``revisions`` and ``status``.
 """
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
@@ -17,12 +17,12 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import (
     PODS,
 )
-from controller_manager.controllers.apps.statefulset.gates import (
+from controller_manager.controllers.apps.statefulset.options import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
     SEMANTIC_REVISION_COMPARISON,
+    StatefulSetOptions,
 )
-from controller_manager.controllers.apps.statefulset.options import StatefulSetOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow

@@ -1,7 +1,7 @@
 """The actions of the stateful set controller, as values; `apply` carries them out.
 
-A change is about one pod or its claims. An action says which changes to make one
-after the other, and which at the same time.
+A change is about one pod or its claims. An action makes changes one after the other,
+or at the same time.
 """
 
 from msgspec import Struct
@@ -12,12 +12,12 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.control.decision import Decision, Reason, Step
 
 
-class ClaimWork(Struct, frozen=True):
-    """What is to be done about the claims of one pod.
+class ClaimChanges(Struct, frozen=True):
+    """The changes that the claims of one pod need.
 
-    `missing` claims are created. If `deleting` names a claim, the pod has to wait for
-    its end. The owners of the claims in `owners` are corrected. Those in `conflicts`
-    have a controller that the retention policy does not apply to.
+    `missing` claims are created. If `deleting` names a claim, the pod must wait until
+    it is gone. The owners of the claims in `owners` are corrected. The claims in
+    `conflicts` have another controller, so the retention policy does not apply to them.
     """
 
     missing: tuple[PersistentVolumeClaim, ...] = ()
@@ -27,24 +27,24 @@ class ClaimWork(Struct, frozen=True):
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to do."""
+        """True if a claim must be created, awaited or corrected."""
         return bool(self.missing or self.deleting or self.owners)
 
 
 class CreatePod(Struct, frozen=True):
     """Create the claims of a pod that do not exist, then the pod.
 
-    `revision` is the name of the one that it is made from.
+    `revision` is the name of the revision that the pod is made from.
     """
 
     name: str
     ordinal: int
     revision: str
-    claims: ClaimWork = ClaimWork()
+    claims: ClaimChanges = ClaimChanges()
 
 
 class RefusePod(Struct, frozen=True):
-    """Tell that a pod cannot be created, because a pod of another has its name."""
+    """Report that a pod cannot be created: a pod of another owner has its name."""
 
     name: str
 
@@ -53,7 +53,7 @@ class CompleteClaims(Struct, frozen=True):
     """Create the missing claims of a pending pod, and correct owners of others."""
 
     pod: Pod
-    claims: ClaimWork
+    claims: ClaimChanges
 
 
 class UpdatePod(Struct, frozen=True):
@@ -65,7 +65,7 @@ class UpdatePod(Struct, frozen=True):
 
     pod: Pod
     ordinal: int
-    claims: ClaimWork = ClaimWork()
+    claims: ClaimChanges = ClaimChanges()
     restores_identity: bool = False
     restores_volumes: bool = False
 
@@ -74,11 +74,11 @@ class CorrectOwners(Struct, frozen=True):
     """Correct the owners of the claims of a pod that is to be deleted."""
 
     pod: Pod
-    claims: ClaimWork
+    claims: ClaimChanges
 
 
 class DeletePod(Struct, frozen=True):
-    """Delete this pod, `for_update` if one of the update revision replaces it."""
+    """Delete this pod; `for_update` if a pod of the update revision replaces it."""
 
     pod: Pod
     for_update: bool = False
@@ -94,7 +94,7 @@ class InTurn(Struct, frozen=True):
 
     @property
     def awaits(self) -> Reason | None:
-        """Nothing: the reasons are those of the decision."""
+        """No reason: the decision has the reasons."""
         return None
 
 
@@ -109,7 +109,7 @@ class Together(Struct, frozen=True):
 
     @property
     def awaits(self) -> Reason | None:
-        """Nothing: the reasons are those of the decision."""
+        """No reason: the decision has the reasons."""
         return None
 
 

@@ -29,7 +29,7 @@ from controller_manager.control.slow_start import slow_start
 from controller_manager.controllers.apps.statefulset.actions import (
     Action,
     Change,
-    ClaimWork,
+    ClaimChanges,
     CompleteClaims,
     CorrectOwners,
     CreatePod,
@@ -43,14 +43,14 @@ from controller_manager.controllers.apps.statefulset.claim_control import (
     ClaimControl,
     ClaimProblem,
 )
-from controller_manager.controllers.apps.statefulset.creation import (
-    claim_volumes,
-    pod_body,
-)
-from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
+from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.identity import (
     identity_labels,
+)
+from controller_manager.controllers.apps.statefulset.pod_template import (
+    claim_volumes,
+    pod_body,
 )
 from controller_manager.controllers.apps.statefulset.revisions import beyond_limit
 from controller_manager.controllers.apps.statefulset.status import is_same
@@ -60,8 +60,8 @@ from controller_manager.runtime.spread import spread
 from controller_manager.runtime.turns import Turns
 
 
-class NameInUse(SyncError):  # noqa: N818 - named after what a user sees
-    """A pod that is not the set's has the name of one that the set wants."""
+class NameInUse(SyncError):  # noqa: N818 - a user sees this state
+    """A pod that the set does not control has the name of a wanted pod."""
 
 
 class StatefulSetApplier:
@@ -76,7 +76,7 @@ class StatefulSetApplier:
         deletions: UnseenDeletions,
         turns: Turns,
     ) -> None:
-        """Take the client, the recorder, the revisions, and what caches do not show.
+        """Take the client, the recorder, the revisions, the reads and the deletions.
 
         `turns` are those of the event loop.
         """
@@ -126,8 +126,8 @@ class StatefulSetApplier:
 class _Work:
     """The changes of one sync.
 
-    In a namespace that is being deleted nothing can be created any more. That ends
-    the sync, too, but is no failure.
+    In a namespace that is being deleted no object can be created. This ends the sync,
+    too, but is no failure.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class _Work:
         self.replaced: list[Pod] = []
 
     async def in_turn(self, changes: Sequence[Change]) -> Exception | None:
-        """Make changes one after the other; return the failure that has ended it."""
+        """Make changes one after the other; return the failure that has ended them."""
         try:
             for change in changes:
                 await self._make(change)
@@ -197,7 +197,7 @@ class _Work:
             body = pod_body(self._set, template, change.revision, change.ordinal)
             await self._client.create_json(PODS, namespace, body)
         except AlreadyExists:
-            # The cache will show the pod: the set's own, or that of somebody else.
+            # The cache will show the pod, which this set or another owner controls.
             raise
         except (APIError, TransportError, ClaimProblem) as error:
             if not is_namespace_terminating(error):
@@ -206,7 +206,7 @@ class _Work:
         self._claims.report_conflicts(change.claims)
         self._events.pod("Create", change.name)
 
-    async def _complete(self, pod: Pod, claims: ClaimWork) -> None:
+    async def _complete(self, pod: Pod, claims: ClaimChanges) -> None:
         name = pod.metadata.name
         await self._claims.create(name, claims)
         try:
@@ -231,8 +231,8 @@ class _Work:
     async def _patch(self, change: UpdatePod) -> None:
         """Patch the labels and volumes of a pod.
 
-        The API server refuses new volumes, as it refuses upstream's: only a user can
-        delete a pod that lacks a claim.
+        The API server refuses new volumes, also from upstream. Only a user can delete a
+        pod that lacks a claim.
         """
         metadata = change.pod.metadata
         labels = identity_labels(metadata.name, change.ordinal)
@@ -244,7 +244,7 @@ class _Work:
         )
 
     async def _delete(self, change: DeletePod) -> None:
-        """Delete exactly this pod; one that is gone already is no error."""
+        """Delete exactly this pod; a pod that is gone already is no error."""
         pod = change.pod
         metadata = pod.metadata
         self._deletions.sent(key_of(self._set), pod)

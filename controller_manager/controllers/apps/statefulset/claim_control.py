@@ -1,7 +1,7 @@
 """Writes the claims of a stateful set (stateful_pod_control.go).
 
-The role allows no patch of claims, so their owners are changed by PUT, from a copy
-that was just read.
+The role does not allow to patch claims. So their owners are changed by PUT, from a
+copy that was just read.
 """
 
 from msgspec.structs import replace
@@ -19,17 +19,17 @@ from controller_manager.client.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.controllers.apps.statefulset.actions import ClaimWork
-from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
-from controller_manager.controllers.apps.statefulset.retention import (
+from controller_manager.controllers.apps.statefulset.actions import ClaimChanges
+from controller_manager.controllers.apps.statefulset.claim_retention import (
     References,
     corrected_owners,
 )
+from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
 from controller_manager.runtime.outcome import SyncError
 
 
-class ClaimProblem(SyncError):  # noqa: N818 - named after what a user sees
-    """A claim cannot be created or corrected; its pod has to wait."""
+class ClaimProblem(SyncError):  # noqa: N818 - a user sees this state
+    """A claim cannot be created or corrected; its pod must wait."""
 
 
 class Outdated(SyncError):  # noqa: N818 - a decision, not a malfunction
@@ -53,13 +53,12 @@ class ClaimControl:
         self._events = events
         self._is_checked = False
 
-    async def create(self, pod: str, work: ClaimWork) -> None:
+    async def create(self, pod: str, work: ClaimChanges) -> None:
         """Create the missing claims of the pod of that name.
 
-        Tries all of them. Raises ClaimProblem with the problems of all claims, if
-        there are any: one that cannot be created, or that is being deleted. Raises
-        the error of the API server, and tries no other, if the namespace is being
-        deleted.
+        Tries all of them. Raises ClaimProblem with the problems of all claims that
+        cannot be created or are being deleted. If the namespace is being deleted,
+        raises the error of the API server at once.
         """
         problems = [_is_being_deleted(name) for name in work.deleting]
         for claim in work.missing:
@@ -93,11 +92,11 @@ class ClaimControl:
         if is_deleting(existing):
             raise ClaimProblem(_is_being_deleted(name))
 
-    async def correct_owners(self, pod: Pod, work: ClaimWork) -> None:
-        """Give claims the owners that the retention policy asks for.
+    async def correct_owners(self, pod: Pod, work: ClaimChanges) -> None:
+        """Give claims the owners that the retention policy requires.
 
-        Raises ClaimProblem for the first one that cannot be changed, and Outdated if
-        the set is not the one that the API server has.
+        Raises ClaimProblem for the first claim that cannot be changed, and Outdated if
+        the API server has another version of the set.
         """
         self.report_conflicts(work)
         for name in work.owners:
@@ -107,8 +106,8 @@ class ClaimControl:
                 msg = f"could not update claim {name} for delete policy ownerRefs: "
                 raise ClaimProblem(msg + str(error)) from error
 
-    def report_conflicts(self, work: ClaimWork) -> None:
-        """Tell by events which claims have another controller."""
+    def report_conflicts(self, work: ClaimChanges) -> None:
+        """Record an event for each claim that has another controller."""
         for name in work.conflicts:
             self._events.conflict(name)
 

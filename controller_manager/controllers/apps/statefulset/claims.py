@@ -12,12 +12,14 @@ from controller_manager.api.apps.v1 import StatefulSet
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, is_deleting
+from controller_manager.controllers.apps.statefulset.claim_retention import (
+    owners_of_new,
+)
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_name,
     claim_templates,
     ordinal_of,
 )
-from controller_manager.controllers.apps.statefulset.retention import owners_of_new
 
 Claims = Mapping[str, KubeObject]
 """The cached claims of a set, by name."""
@@ -34,7 +36,7 @@ def claim_names(stateful_set: StatefulSet, ordinal: int) -> tuple[str, ...]:
 def missing_claims(
     stateful_set: StatefulSet, ordinal: int, present: Claims
 ) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the claims of a pod that are to be created."""
+    """Return the claims of a pod that do not exist yet."""
     return tuple(
         _made_from(template, stateful_set, ordinal)
         for template in claim_templates(stateful_set)
@@ -54,7 +56,7 @@ def deleting_claims(
 
 
 def has_its_claims(stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Tell whether the claims of a pod are volumes of it (storageMatches)."""
+    """Tell whether a pod has all its claims as volumes (storageMatches)."""
     ordinal = ordinal_of(stateful_set, pod)
     if ordinal is None:
         return False
@@ -70,9 +72,9 @@ def _claims_of(pod: Pod) -> Iterable[str]:
 def _made_from(
     template: PersistentVolumeClaim, stateful_set: StatefulSet, ordinal: int
 ) -> PersistentVolumeClaim:
-    """Return a claim: the template with a name, labels and owners of the set.
+    """Return a claim: the template with the name, labels and owners from the set.
 
-    Only the labels of the selector's matchLabels are copied, as upstream.
+    Of the set's labels only matchLabels of the selector are copied, as upstream.
     """
     selector = stateful_set.spec.selector
     selected = (selector.match_labels if selector is not None else None) or {}

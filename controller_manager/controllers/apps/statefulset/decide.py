@@ -11,10 +11,10 @@ A sync goes through these phases:
 
 With OrderedReady a pod that is not available ends the sync. So at most one pod is
 created or deleted, and the event of that pod causes the next sync. With Parallel a
-phase treats all pods at the same time, and only an error ends the sync.
+phase changes all pods at the same time, and only an error ends the sync.
 
-A set may have 100,000 pods, so the work is spread over turns of the event loop. It
-depends on the view alone, which does not change meanwhile.
+A set may have 100,000 pods, so the work is spread over turns of the event loop. The
+view does not change in the meantime, and the decision depends on the view alone.
 
 Upstream: updateStatefulSet of stateful_set_control.go.
 """
@@ -31,7 +31,7 @@ from controller_manager.control.decision import Decision, Reason, Step
 from controller_manager.controllers.apps.statefulset.actions import (
     Action,
     Change,
-    ClaimWork,
+    ClaimChanges,
     CorrectOwners,
     DeletePod,
     InTurn,
@@ -42,23 +42,23 @@ from controller_manager.controllers.apps.statefulset.actions import (
 )
 from controller_manager.controllers.apps.statefulset.replicas import (
     PodPlan,
-    claim_work,
+    claim_changes,
     plan_condemned,
     plan_highest_condemned,
     plan_slot,
 )
-from controller_manager.controllers.apps.statefulset.status import calculate_status
-from controller_manager.controllers.apps.statefulset.stuck import (
-    next_evidence,
-    next_stuck,
+from controller_manager.controllers.apps.statefulset.rolling_update import (
+    next_stuck_pod,
+    outdated_pods,
+    seconds_until_broken,
 )
-from controller_manager.controllers.apps.statefulset.updating import outdated_pods
+from controller_manager.controllers.apps.statefulset.status import calculate_status
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from controller_manager.runtime.spread import Spread, parts
 
 
 class Plan(Struct, frozen=True):
-    """The actions of a sync, and what the set waits for."""
+    """The actions of a sync, and the reasons why the set waits."""
 
     actions: tuple[Action, ...] = ()
     reasons: tuple[Reason, ...] = ()
@@ -68,7 +68,7 @@ def decide(view: View, now: datetime) -> Spread[StatefulSetStep | StatefulSetDec
     """Return the actions of a sync, then the decision that ends it.
 
     Pure, and defined for every view that the API server allows. Raises
-    IntOrStringError for a maxUnavailable that it does not allow.
+    IntOrStringError for a maxUnavailable that the API server does not allow.
     """
     stateful_set = view.stateful_set
     if is_deleting(stateful_set):
@@ -88,13 +88,13 @@ def decide(view: View, now: datetime) -> Spread[StatefulSetStep | StatefulSetDec
 def _requeue_after(
     view: View, slots: Sequence[Slot], now: datetime
 ) -> Spread[float | None]:
-    """Return the seconds until time alone changes the decision."""
-    looks = [(yield from next_evidence(view, slots, now))]
+    """Return the seconds until the decision changes without an event."""
+    delays = [(yield from seconds_until_broken(view, slots, now))]
     if view.min_ready_seconds:
         for pods in parts(view.pods):
-            looks.append(next_availability(pods, view.min_ready_seconds, now))
+            delays.append(next_availability(pods, view.min_ready_seconds, now))
             yield
-    return min((each for each in looks if each is not None), default=None)
+    return min((each for each in delays if each is not None), default=None)
 
 
 def plan_sync(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
@@ -111,7 +111,7 @@ def _in_order(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
     changes: list[Change] = []
     for part in parts(slots):
         for slot in part:
-            stuck = yield from next_stuck(view, slots, slot, now)
+            stuck = yield from next_stuck_pod(view, slots, slot, now)
             plan = plan_slot(view, slot, now, stuck)
             changes += plan.changes
             if plan.ends:
@@ -151,7 +151,7 @@ def _all_at_once(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Pla
         yield
     groups = (wanted, [(change,) for change in corrections], surplus)
     actions: list[Action] = [Together(tuple(each)) for each in groups if each]
-    # A refusal fails, so it comes last: a name that is in use stops no other pod.
+    # A refusal is a failure, so it comes last. So a name in use stops no other pod.
     if last := (*(yield from _update(view, slots, now)), *refused):
         actions.append(InTurn(last))
     return Plan(tuple(actions))
@@ -165,9 +165,9 @@ def _owner_corrections(view: View, condemned: Sequence[Pod]) -> Spread[list[Chan
     corrections: list[Change] = []
     for part in parts(condemned):
         for pod in part:
-            work = claim_work(view, pod)
+            work = claim_changes(view, pod)
             if work.owners:
-                work = ClaimWork(owners=work.owners, conflicts=work.conflicts)
+                work = ClaimChanges(owners=work.owners, conflicts=work.conflicts)
                 corrections.append(CorrectOwners(pod, work))
         yield
     return corrections

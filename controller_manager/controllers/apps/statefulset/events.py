@@ -29,7 +29,7 @@ class StatefulSetEvents:
         self._stateful_set = stateful_set
 
     def pod(self, verb: Verb, pod: str, error: Exception | None = None) -> None:
-        """Record what was done to a pod."""
+        """Record that a pod was created, updated or deleted, or the failure of it."""
         about = f"{verb} Pod {pod} in StatefulSet {self._stateful_set.metadata.name}"
         if error is None:
             self._record(NORMAL, _SUCCESS[verb], f"{about} successful")
@@ -37,7 +37,7 @@ class StatefulSetEvents:
             self._record(WARNING, _FAILURE[verb], f"{about} failed error: {error}")
 
     def claim(self, claim: str, pod: str, error: Exception | None = None) -> None:
-        """Record the creation of a claim; upstream's two messages differ."""
+        """Record the creation of a claim; upstream has a message for each result."""
         name = self._stateful_set.metadata.name
         if error is None:
             message = f"Create Claim {claim} Pod {pod} in StatefulSet {name} success"

@@ -28,8 +28,8 @@ _HIGHEST: Final = 2**31 - 1
 def parent_and_ordinal(name: str) -> tuple[str, int] | None:
     """Return the name of the set and the ordinal that a pod's name consists of.
 
-    `None` if the name is not of that form. Unlike upstream ``web-01`` is not: it
-    would take the place of ``web-1``.
+    `None` if the name has another form. Unlike upstream, ``web-01`` has another form:
+    it would take the place of ``web-1``.
     """
     match = _NAME.fullmatch(name)
     if match is None or int(match[2]) > _HIGHEST:
@@ -38,7 +38,7 @@ def parent_and_ordinal(name: str) -> tuple[str, int] | None:
 
 
 def ordinal_of(stateful_set: StatefulSet, pod: KubeObject) -> int | None:
-    """Return the ordinal of a pod, `None` if its name is not one of the set's."""
+    """Return the ordinal of a pod, `None` if the set does not give its name."""
     found = parent_and_ordinal(pod.metadata.name)
     if found is None or found[0] != stateful_set.metadata.name:
         return None
@@ -65,8 +65,8 @@ def claim_name(stateful_set: StatefulSet, template: str, ordinal: int) -> str:
 def claim_templates(stateful_set: StatefulSet) -> Iterable[PersistentVolumeClaim]:
     """Return the templates of the set's claims; of two with one name, the last.
 
-    The API server allows two. Each name is where its first template stands, so the
-    order of a pod's volumes does not change.
+    The API server allows two templates of one name. The name keeps the place of the
+    first one, so the order of a pod's volumes does not change.
     """
     templates = stateful_set.spec.volume_claim_templates or ()
     return {each.metadata.name: each for each in templates}.values()
@@ -75,8 +75,8 @@ def claim_templates(stateful_set: StatefulSet) -> Iterable[PersistentVolumeClaim
 def claim_prefixes(stateful_set: StatefulSet) -> Iterable[str]:
     """Yield the names of the set's claims without their ordinals.
 
-    With the namespace in front they are the index by which the set of a claim is
-    found.
+    With the namespace before it, each is a key of the index that finds the set of a
+    claim.
     """
     metadata = stateful_set.metadata
     for template in claim_templates(stateful_set):
@@ -91,7 +91,7 @@ def identity_labels(name: str, ordinal: int) -> Mapping[str, str]:
 def has_identity(pod: Pod) -> bool:
     """Tell whether the pod has the label with its name.
 
-    A pod index that is missing or wrong is not repaired by itself, as upstream.
+    A missing or wrong pod index alone is not repaired, as upstream.
     """
     return labels_of(pod).get(POD_NAME_LABEL) == pod.metadata.name
 

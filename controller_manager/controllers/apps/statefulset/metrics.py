@@ -45,7 +45,7 @@ class StatefulSetMetrics:
     def availability(
         self, namespace: str, name: str, policy: str, allowed: int, unavailable: int
     ) -> None:
-        """Show how many pods of a set may be unavailable, and how many are."""
+        """Show the numbers of pods of a set that may be and that are unavailable."""
         if self._policies.get((namespace, name), policy) != policy:
             self.forget(namespace, name)
         self._policies[namespace, name] = policy
@@ -53,7 +53,7 @@ class StatefulSetMetrics:
         self._unavailable.labels(namespace, name, policy).set(unavailable)
 
     def forget(self, namespace: str, name: str) -> None:
-        """Show nothing any more about a set that is gone."""
+        """Remove the values of a set that is gone."""
         policy = self._policies.pop((namespace, name), None)
         if policy is not None:
             self._max_unavailable.remove(namespace, name, policy)

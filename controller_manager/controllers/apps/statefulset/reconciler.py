@@ -1,4 +1,4 @@
-"""Watches and caches of the stateful set controller.
+"""The watches and the reconcile of the stateful set controller.
 
 Upstream: pkg/controller/statefulset of v1.36 (stateful_set.go). `decide` makes the
 decision of a sync, and `apply` carries it out.
@@ -36,19 +36,7 @@ from controller_manager.controllers.apps.statefulset.actions import Action
 from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
 from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
-from controller_manager.controllers.apps.statefulset.evidence_memory import (
-    EvidenceMemory,
-)
-from controller_manager.controllers.apps.statefulset.found_pods import (
-    FoundPods,
-    find_pods,
-)
-from controller_manager.controllers.apps.statefulset.gates import (
-    MAX_UNAVAILABLE,
-    READS_OWN_WRITES,
-    SEMANTIC_REVISION_COMPARISON,
-)
+from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_prefixes,
     ordinal_of,
@@ -57,16 +45,23 @@ from controller_manager.controllers.apps.statefulset.identity import (
     pod_name,
 )
 from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
-from controller_manager.controllers.apps.statefulset.options import StatefulSetOptions
+from controller_manager.controllers.apps.statefulset.options import (
+    MAX_UNAVAILABLE,
+    READS_OWN_WRITES,
+    SEMANTIC_REVISION_COMPARISON,
+    StatefulSetOptions,
+)
+from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
 from controller_manager.controllers.apps.statefulset.revisions import (
     Revisions,
     recorded,
     sync_revisions,
 )
-from controller_manager.controllers.apps.statefulset.updating import (
+from controller_manager.controllers.apps.statefulset.rolling_update import (
     allowed_unavailable,
     unavailable,
 )
+from controller_manager.controllers.apps.statefulset.tracker import StartFailureTracker
 from controller_manager.controllers.apps.statefulset.view import Settings, View
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
@@ -82,10 +77,10 @@ _UNSEEN_RECHECK: Final = 1.0
 """Seconds until the next sync while the cache does not show all deletions."""
 
 _LOST_CLAIM_DELAY: Final = 5.0
-"""Seconds until the claim of a pending pod is made anew after it was deleted.
+"""Seconds until the deleted claim of a pending pod is created anew.
 
-Upstream does so at the pod's next event. Whoever deletes a claim first sees that it
-is gone.
+Upstream creates it at the next event of the pod. With the delay, a user who deletes a
+claim sees that it is gone.
 """
 
 PODS_BY_CLAIM: Final = Index(
@@ -122,7 +117,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             context.client, STATEFUL_SETS, PODS, turns=context.turns
         )
         self._deletions = UnseenDeletions(self._pods.get)
-        self._evidence = EvidenceMemory(context.clock)
+        self._start_failures = StartFailureTracker(context.clock)
         self._reads = OwnerReads(
             context.client, STATEFUL_SETS, self.objects, context.consistency
         )
@@ -138,9 +133,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     # Watches, and the state that they keep.
 
     def _wants_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        """Return the keys of the sets that can create a pod now that a claim is gone.
+        """Return the keys of the sets that can create a pod after a claim is gone.
 
-        If the pod exists, the claim is made anew a little later.
+        If the pod exists, the claim is created anew a little later.
         """
         for key, has_pod in self._sets_of(claim):
             if has_pod:
@@ -149,9 +144,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
                 yield key
 
     def _wants_free_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        """Return the keys of the sets that may wait for the owner of a claim to go.
+        """Return the keys of the sets that may wait until a claim loses an owner.
 
-        The garbage collector removes only the owner if the claim has another one.
+        The garbage collector only removes an owner reference if the claim has another.
         """
         if claim.metadata.owner_references:
             yield from (key for key, has_pod in self._sets_of(claim) if not has_pod)
@@ -167,7 +162,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             yield key_of(each), pod is not None
 
     def _wants_name(self, pod: Pod) -> Iterable[str]:
-        """Return the key of the set that may want the name of a deleted pod."""
+        """Return the key of the set that may need the name of a deleted pod."""
         found = parent_and_ordinal(pod.metadata.name)
         if found is None:
             return ()
@@ -193,11 +188,11 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     def forget(self, key: str) -> None:
         """Drop the state of a key whose set is gone."""
         self._deletions.forget(key)
-        self._evidence.forget(key)
+        self._start_failures.forget(key)
         self._metrics.forget(*split_key(key))
 
     def is_known_gone(self, obj: StatefulSet) -> bool:
-        """Tell whether the API server has said that this set is gone."""
+        """Tell whether a response of the API server showed that this set is gone."""
         return self._reads.is_known_gone(obj)
 
     def stale(self, resource: AnyResource) -> None:
@@ -213,7 +208,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         try:
             selector = compile_selector(stateful_set.spec.selector)
         except SelectorError as error:
-            self.logger.error("The selector cannot be used", err=str(error))
+            self.logger.error("The selector of the set cannot be used", err=str(error))
             return DONE
         if is_deleting(stateful_set):
             found = await self._find_pods(stateful_set, selector)
@@ -228,7 +223,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             )
         view = await self._spread(self._view(stateful_set, found, pods, revisions))
         if view is None:
-            return Requeue(0.0, "the cache shows another pod of the set by now")
+            return Requeue(0.0, "the cache shows another pod of the set now")
         if not is_deleting(stateful_set):
             await self._show_availability(view)
         return await decide_and_apply_in_turns(
@@ -259,7 +254,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     async def _find_pods(
         self, stateful_set: StatefulSet, selector: Selector
     ) -> FoundPods:
-        """Return the cached pods of a set, as they are at one instant."""
+        """Return the pods of a set that are cached at this instant."""
         owned = self._pods.controlled_by(stateful_set)
         orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
         return await self._spread(find_pods(stateful_set, selector, owned, orphans))
@@ -267,9 +262,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     async def _claim_pods(
         self, stateful_set: StatefulSet, selector: Selector, found: FoundPods
     ) -> tuple[Pod, ...]:
-        """Return the set's pods; adopt orphans, release pods that are not its own.
+        """Return the set's pods; adopt orphans, and release pods that do not match.
 
-        Those match the selector and have a name that the set gives.
+        Pods of the set match the selector and have a name that the set gives.
         """
         claimed = await self._pod_claimer.claim(stateful_set, selector, found.named)
         if not is_deleting(stateful_set):
@@ -286,9 +281,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     ) -> Spread[View | None]:
         """Return the view of a sync; only the caches are read.
 
-        The caches may change meanwhile: `None` if a pod of the set has come since its
-        pods were `found`. The claims of one pod are read at one instant; those of
-        other pods do not matter to it.
+        The caches may change in the meantime. Returns `None` if a pod of the set has
+        appeared since its pods were `found`. The claims of one pod are read at one
+        instant; the claims of other pods do not matter for it.
         """
         namespace = stateful_set.metadata.namespace
         own = {pod.metadata.name for pod in pods}
@@ -308,7 +303,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             revisions=revisions,
             claims=(yield from self._claims_of(stateful_set, pods)),
             foreign=foreign,
-            evidence=(yield from self._evidence.observe(key_of(stateful_set), pods)),
+            failing_since=(
+                yield from self._start_failures.observe(key_of(stateful_set), pods)
+            ),
             settings=self._settings,
         )
 

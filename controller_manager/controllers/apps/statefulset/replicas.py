@@ -1,4 +1,4 @@
-"""What a sync does about one wanted ordinal, and about one condemned pod.
+"""The changes of a sync for one wanted ordinal, and for one condemned pod.
 
 Upstream: processReplica and processCondemned of stateful_set_control.go.
 """
@@ -19,12 +19,19 @@ from controller_manager.api.pods import is_available, is_terminal
 from controller_manager.control.decision import Reason, reference_to
 from controller_manager.controllers.apps.statefulset.actions import (
     Change,
-    ClaimWork,
+    ClaimChanges,
     CompleteClaims,
     CreatePod,
     DeletePod,
     RefusePod,
     UpdatePod,
+)
+from controller_manager.controllers.apps.statefulset.claim_retention import (
+    corrected_owners,
+    deletes_scaled,
+    has_conflict,
+    is_owned_by_former_pod,
+    is_stale,
 )
 from controller_manager.controllers.apps.statefulset.claims import (
     claim_names,
@@ -32,25 +39,18 @@ from controller_manager.controllers.apps.statefulset.claims import (
     has_its_claims,
     missing_claims,
 )
-from controller_manager.controllers.apps.statefulset.health import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.identity import (
     has_identity,
     ordinal_of,
 )
-from controller_manager.controllers.apps.statefulset.retention import (
-    corrected_owners,
-    deletes_scaled,
-    has_conflict,
-    is_owned_by_former_pod,
-    is_stale,
-)
-from controller_manager.controllers.apps.statefulset.updating import revision_for
+from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
+from controller_manager.controllers.apps.statefulset.rolling_update import revision_for
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from controller_manager.runtime.spread import Spread, parts
 
 
 class PodPlan(Struct, frozen=True):
-    """The changes for one pod; with `ends`, pods after it have to wait for it."""
+    """The changes for one pod; with `ends`, the pods after it must wait for it."""
 
     changes: tuple[Change, ...] = ()
     ends: bool = False
@@ -60,21 +60,21 @@ class PodPlan(Struct, frozen=True):
 def plan_slot(
     view: View, slot: Slot, now: datetime, stuck: Pod | None = None
 ) -> PodPlan:
-    """Return what to do about a wanted ordinal.
+    """Return the changes for a wanted ordinal.
 
-    `stuck` is a pod to replace instead of waiting for this one (`next_stuck`). If pods
-    need not wait for each other, `ends` says nothing.
+    `stuck` is a pod to replace instead of waiting for this one (`next_stuck_pod`). If
+    pods need not wait for each other, `ends` has no meaning.
     """
     pod = slot.pod
     if pod is None:
         return _plan_new(view, slot)
     if is_terminal(pod):
         deletes = () if is_deleting(pod) else (DeletePod(pod),)
-        return PodPlan(deletes, ends=True, reason=_wait(pod, "this pod to go"))
+        return PodPlan(deletes, ends=True, reason=_wait(pod, "this pod to be gone"))
     if stuck is not None:
         return PodPlan((DeletePod(stuck, for_update=True),), ends=True)
     changes: tuple[Change, ...] = ()
-    claims = claim_work(view, pod)
+    claims = claim_changes(view, pod)
     if pod.status.phase == "Pending" and claims.is_needed:
         changes = (CompleteClaims(pod, claims),)
     if not view.is_parallel and (reason := _unavailable_because(view, pod, now)):
@@ -89,12 +89,12 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
     names = claim_names(view.stateful_set, slot.ordinal)
     present = [view.claims[name] for name in names if name in view.claims]
     for claim in present:
-        if _is_doomed(view, slot, claim):
+        if _will_be_deleted(view, slot, claim):
             reference = reference_to(CLAIMS, claim)
             reason = Reason("this claim to be deleted with its owner", None, reference)
             return PodPlan(ends=True, reason=reason)
     missing = missing_claims(view.stateful_set, slot.ordinal, view.claims)
-    claims = ClaimWork(
+    claims = ClaimChanges(
         missing=missing,
         deleting=deleting_claims(view.stateful_set, slot.ordinal, view.claims),
         conflicts=tuple(
@@ -108,12 +108,12 @@ def _plan_new(view: View, slot: Slot) -> PodPlan:
     return PodPlan((create,), ends=True)
 
 
-def _is_doomed(view: View, slot: Slot, claim: KubeObject) -> bool:
+def _will_be_deleted(view: View, slot: Slot, claim: KubeObject) -> bool:
     """Tell whether the garbage collector is about to delete a claim.
 
-    It belongs to a pod that was scaled away, or to an earlier set of the same name.
-    A new pod must not start with it: the claim would go with that pod. (Upstream
-    waits for claims of pods only.)
+    Such a claim belongs to a pod that was scaled away, or to an earlier set of the same
+    name. A new pod must not start with it, because it is deleted with its owner.
+    (Upstream waits only for claims of pods.)
     """
     return is_stale(claim, view.stateful_set, STATEFUL_SETS) or (
         deletes_scaled(view.stateful_set) and is_owned_by_former_pod(claim, slot.name)
@@ -121,10 +121,10 @@ def _is_doomed(view: View, slot: Slot, claim: KubeObject) -> bool:
 
 
 def _plan_foreign(pod: Pod) -> PodPlan:
-    """Wait until a pod that is not the set's gives up its name.
+    """Wait until a pod that the set does not control is deleted.
 
-    An event tells so, unless the set had the pod before: then somebody has changed
-    its labels in order to release it. Upstream tells it in no case.
+    An event reports this, unless the set controlled the pod before: then a user has
+    changed its labels in order to release it. Upstream never reports it.
     """
     reason = _wait(pod, "this pod, which is not the set's, to be deleted")
     refuses = not is_deleting(pod) and not has_identity(pod)
@@ -143,29 +143,29 @@ def _unavailable_because(view: View, pod: Pod, now: datetime) -> Reason | None:
 
 
 def _restoration(
-    view: View, ordinal: int, pod: Pod, claims: ClaimWork
+    view: View, ordinal: int, pod: Pod, claims: ClaimChanges
 ) -> Sequence[Change]:
     """Restore the identity and the volumes of a pod, and owners of its claims."""
     restores_identity = not has_identity(pod)
     restores_volumes = not has_its_claims(view.stateful_set, pod)
     if pod.status.phase == "Pending":
-        claims = ClaimWork()  # completed before
+        claims = ClaimChanges()  # completed before
     elif not restores_volumes:
-        # A pod that runs has its claims, or will never need them.
-        claims = ClaimWork(owners=claims.owners, conflicts=claims.conflicts)
+        # A running pod has its claims, or will never need them.
+        claims = ClaimChanges(owners=claims.owners, conflicts=claims.conflicts)
     if not (restores_identity or restores_volumes or claims.owners):
         return ()
     return (UpdatePod(pod, ordinal, claims, restores_identity, restores_volumes),)
 
 
-def claim_work(view: View, pod: Pod) -> ClaimWork:
-    """Return what is to be done about the claims of a pod."""
+def claim_changes(view: View, pod: Pod) -> ClaimChanges:
+    """Return the changes that the claims of a pod need."""
     stateful_set, claims = view.stateful_set, view.claims
     ordinal = ordinal_of(stateful_set, pod)
     if ordinal is None:
-        return ClaimWork()
+        return ClaimChanges()
     names = [name for name in claim_names(stateful_set, ordinal) if name in claims]
-    return ClaimWork(
+    return ClaimChanges(
         missing=missing_claims(stateful_set, ordinal, claims),
         deleting=deleting_claims(stateful_set, ordinal, claims),
         owners=tuple(
@@ -180,7 +180,7 @@ def claim_work(view: View, pod: Pod) -> ClaimWork:
 
 
 def plan_condemned(pod: Pod) -> PodPlan:
-    """Return what to do about a pod outside of the wanted ordinals."""
+    """Return the changes for a pod outside of the wanted ordinals."""
     if is_deleting(pod):
         reason = _wait(pod, "this pod to terminate")
         return PodPlan(ends=True, reason=reason)
@@ -190,12 +190,12 @@ def plan_condemned(pod: Pod) -> PodPlan:
 def plan_highest_condemned(
     view: View, condemned: Sequence[Pod], now: datetime
 ) -> Spread[PodPlan]:
-    """Return what to do about the first of `condemned` pods, if they go in turn.
+    """Return the changes for the first of `condemned` pods, deleted one by one.
 
-    These are all pods outside of the wanted ordinals, the highest first. A pod that is
-    not available waits for a lower one that is not available either. Pods that have
-    ended wait for nothing and are not waited for, since they do not recover (upstream
-    waits for them, for ever).
+    `condemned` are all pods outside of the wanted ordinals, the highest first. A pod
+    that is not available waits for a lower pod that is not available either. A pod that
+    has ended neither waits nor makes others wait, because it does not recover (upstream
+    waits for it for ever).
     """
     pod = condemned[0]
     if not is_deleting(pod) and _is_awaited(view, pod, now):

@@ -1,4 +1,4 @@
-"""Which revisions a stateful set's pods are made from.
+"""The revisions from which the pods of a stateful set are made.
 
 Upstream: getStatefulSetRevisions and truncateHistory of stateful_set_control.go.
 """
@@ -29,8 +29,8 @@ _HISTORY_LIMIT: Final = 10
 class Revisions(Struct, frozen=True):
     """The revisions of a set: `current` and `update`, by name, and `all` in order.
 
-    The current revision is the one of the last complete update, the update revision
-    the one of the present template. `collision_count` is the new one of the status.
+    The current revision is the revision of the last complete update. The update
+    revision records the present template. The status gets `collision_count`.
     """
 
     current: str
@@ -53,8 +53,8 @@ class Revisions(Struct, frozen=True):
 def recorded(stateful_set: StatefulSet) -> Revisions:
     """Return the revisions that the status names, for a set that is being deleted.
 
-    No revision is created for it; upstream creates one, which is deleted with the
-    set.
+    No revision is created for such a set. Upstream creates one, which is deleted with
+    the set.
     """
     status = stateful_set.status
     return Revisions(
@@ -63,7 +63,7 @@ def recorded(stateful_set: StatefulSet) -> Revisions:
 
 
 class Numbered(Struct, frozen=True):
-    """The present template has this revision; it is to have `number`."""
+    """The revision of the present template, and the number that it must get."""
 
     revision: ControllerRevision
     number: int
@@ -74,10 +74,10 @@ def find_update(
 ) -> Numbered | None:
     """Return the revision of the present template, `None` if there is none yet.
 
-    With `adds_defaults`, the newest revision is also the one of a template from which
-    it differs only by defaults; older ones must be equal, as upstream. A revision that
-    is not the newest becomes the newest: its template was put back. `revisions` are in
-    order.
+    With `adds_defaults`, the newest revision also matches a template that differs from
+    it only by defaults. Older revisions must be equal to the template, as upstream. A
+    match that is not the newest gets the highest number, because its template is in use
+    again. `revisions` are in order.
     """
     if not revisions:
         return None
@@ -97,10 +97,10 @@ async def sync_revisions(
     *,
     adds_defaults: bool,
 ) -> Revisions:
-    """Create or renumber the revision of the present template, if that is needed.
+    """Create or renumber the revision of the present template if necessary.
 
     `revisions` are those of the set, in order. `adds_defaults` is the feature gate
-    StatefulSetSemanticRevisionComparison. Raises what the client raises.
+    StatefulSetSemanticRevisionComparison. Raises the errors of the client.
     """
     data = template_data(stateful_set.spec.template)
     collisions = stateful_set.status.collision_count or 0
@@ -144,8 +144,8 @@ def beyond_limit(
 ) -> Spread[list[ControllerRevision]]:
     """Return the revisions to delete, the oldest first.
 
-    Those that a pod has, the current one and the update revision are in use and do
-    not count.
+    The revisions of pods, the current revision and the update revision are in use and
+    do not count.
     """
     limit = stateful_set.spec.revision_history_limit
     limit = _HISTORY_LIMIT if limit is None else limit

@@ -15,14 +15,14 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_available
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.statefulset.health import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.identity import revision_of
+from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.view import ROLLING_UPDATE, View
 from controller_manager.runtime.spread import Spread, parts
 
 
 class _Numbers(Struct):
-    """How many pods of each sort there are."""
+    """The numbers of pods in each state."""
 
     replicas: int = 0
     ready: int = 0
@@ -34,10 +34,10 @@ class _Numbers(Struct):
 def calculate_status(view: View, now: datetime) -> Spread[StatefulSetStatus]:
     """Return the status after the actions of a sync.
 
-    Terminating pods count as replicas and as ready ones, but not as those of a
-    revision. Pods that the update has just deleted do not count as current ones
-    either: only these, so that no number becomes negative (upstream subtracts a pod
-    of any revision, and the API server refuses -1).
+    Terminating pods count as replicas and as ready pods, but not as pods of a revision.
+    Pods of the current revision that the update has just deleted do not count as
+    current pods. Upstream subtracts a deleted pod of any revision; then the number may
+    be -1, which the API server refuses.
     """
     stateful_set, revisions = view.stateful_set, view.revisions
     replaced = {pod.metadata.uid for pod in view.replaced}
@@ -67,7 +67,7 @@ def _add(
     replaced: Collection[str],
     now: datetime,
 ) -> None:
-    """Count some of the pods, of which those with the uids `replaced` are to go."""
+    """Count some of the pods; the update has deleted those with the uids `replaced`."""
     created = [pod for pod in pods if pod.status.phase]
     ready = [pod for pod in created if is_running_and_ready(pod)]
     staying = [pod for pod in created if not is_deleting(pod)]
@@ -102,8 +102,8 @@ def _with_update_completed(view: View, status: StatefulSetStatus) -> StatefulSet
 def is_same(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:
     """Tell whether a status need not be written.
 
-    A new collision count alone is written later, with the status of the new
-    revision. An older observedGeneration is never written.
+    A new collision count alone is written later, with the status of the new revision.
+    An older observedGeneration is never written.
     """
     if new.observed_generation > old.observed_generation:
         return False

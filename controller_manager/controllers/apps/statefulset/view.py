@@ -1,4 +1,4 @@
-"""The view of a stateful set's sync: the data that decisions are made from."""
+"""The data of one sync of a stateful set, as an immutable value."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,12 +9,12 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import StatefulSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset.claims import Claims
-from controller_manager.controllers.apps.statefulset.health import is_unavailable
 from controller_manager.controllers.apps.statefulset.identity import (
     ordinal_of,
     ordinals,
     pod_name,
 )
+from controller_manager.controllers.apps.statefulset.pods import is_unavailable
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
 from controller_manager.runtime.spread import Spread, parts, sorting
 
@@ -23,10 +23,10 @@ ROLLING_UPDATE = "RollingUpdate"
 
 
 class Settings(Struct, frozen=True):
-    """What flags and feature gates say.
+    """The flags and feature gates that decisions depend on.
 
-    `replaces_stuck_pods`: whether a rolling update replaces pods of an old revision
-    that are not ready, instead of waiting for them. `max_unavailable`: the gate
+    With `replaces_stuck_pods`, a rolling update replaces pods of an old revision that
+    are not ready, instead of waiting for them. `max_unavailable` is the gate
     MaxUnavailableStatefulSet.
     """
 
@@ -51,22 +51,22 @@ class View(Struct, frozen=True, kw_only=True):
 
     stateful_set: StatefulSet
     pods: tuple[Pod, ...]
-    """The set's pods; the name of each is one of the set's."""
+    """The pods of the set; each has a name that the set gives."""
 
     revisions: Revisions
     claims: Claims = {}
     """The cached claims of its pods, by name."""
 
     foreign: Mapping[str, Pod] = {}
-    """Pods that are not the set's, by the names of wanted pods that they have."""
+    """Pods with the name of a wanted pod that the set does not control, by name."""
 
-    evidence: Mapping[str, datetime] = {}
-    """Since when pods have been seen in a state in which they do not start, by uid."""
+    failing_since: Mapping[str, datetime] = {}
+    """The instants since which pods have start failures, by uid."""
 
     settings: Settings = Settings()
 
     acted: bool = False
-    """Whether the actions of this sync have been carried out."""
+    """True if the actions of this sync have been carried out."""
 
     replaced: tuple[Pod, ...] = ()
     """Pods that the rolling update has deleted in this sync."""
@@ -76,12 +76,12 @@ class View(Struct, frozen=True, kw_only=True):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether pods need not wait for each other."""
+        """True if pods need not wait for each other."""
         return self.stateful_set.spec.pod_management_policy == PARALLEL
 
     @property
     def min_ready_seconds(self) -> int:
-        """For how many seconds a pod must be ready before it is available."""
+        """The seconds for which a pod must be ready before it is available."""
         return self.stateful_set.spec.min_ready_seconds
 
     def is_unavailable(self, pod: Pod | None, now: datetime) -> bool:

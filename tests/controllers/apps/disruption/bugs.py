@@ -11,12 +11,12 @@ from controller_manager.api.intstr import IntOrString, scaled_value
 from controller_manager.api.policy.v1 import PodDisruptionBudget
 from controller_manager.client.client import Client
 from controller_manager.controllers.apps.disruption import (
-    changes,
     decide,
+    handlers,
     reconciler,
 )
-from controller_manager.controllers.apps.disruption.changes import Changes
 from controller_manager.controllers.apps.disruption.decide import Health
+from controller_manager.controllers.apps.disruption.handlers import BudgetHandlers
 from tests.simulation.planted import Bug
 
 _assess = decide.assess
@@ -35,7 +35,7 @@ def _never_look_again(
     budget: PodDisruptionBudget, pods: Sequence[Pod], expected: int, now: datetime
 ) -> Health:
     found = _assess(budget, pods, expected, now)
-    return replace(found, recheck=None)
+    return replace(found, requeue_after=None)
 
 
 def _round_down(value: IntOrString, total: int, *, round_up: bool) -> int:
@@ -72,8 +72,8 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "miss that a deployment was scaled": Bug(
         0,
-        Changes,
-        "_add_guards_of_pods",
+        BudgetHandlers,
+        "_add_budgets_of_pods",
         lambda *_: None,
         "a-deployment-that-cannot-grow",
     ),
@@ -89,8 +89,8 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "miss that a pod is not ready": Bug(
         0,
-        changes,
-        "_counts_alike",
+        handlers,
+        "_count_the_same",
         _count_only_new_pods,
         "a-container-that-crashes",
     ),

@@ -19,7 +19,7 @@ from controller_manager.controllers.apps.disruption.decide import (
     is_limited,
     needs_scales,
 )
-from controller_manager.controllers.apps.disruption.messages import selector_text
+from controller_manager.controllers.apps.disruption.reconciler import selector_text
 from controller_manager.controllers.apps.disruption.status import (
     calculated_status,
     failed_status,
@@ -138,7 +138,7 @@ def test_a_pod_whose_eviction_was_allowed_does_not_count_for_two_minutes() -> No
         current=2,
         disrupted={"fresh": at(-10), "older": at(-100)},
         not_deleted=("late", "later"),
-        recheck=20,
+        requeue_after=20,
     )
 
 

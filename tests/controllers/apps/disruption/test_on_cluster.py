@@ -75,7 +75,7 @@ async def test_an_eviction_during_a_sync_is_not_lost(cluster: Cluster) -> None:
     assert [each.status for each in recording.writes] == [200, 409, 200]
 
 
-# Changes that concern a budget.
+# Changes that affect a budget.
 
 
 async def test_both_budgets_of_a_pod_follow_it(cluster: Cluster) -> None:

@@ -7,10 +7,9 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset import (
     decide,
     replicas,
-    stuck,
-    updating,
+    rolling_update,
 )
-from controller_manager.controllers.apps.statefulset.deletions import UnseenDeletions
+from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from controller_manager.runtime.spread import Spread
@@ -53,18 +52,18 @@ _CLAIMS: Final = "claims-follow-their-policy"
 BUGS: Final[Mapping[str, Bug]] = {
     "create pods out of order": Bug(2, replicas, "_unavailable_because", _never_wait),
     "replace pods that may recover": Bug(
-        2, decide, "next_stuck", _replace_whatever_is_not_ready
+        2, decide, "next_stuck_pod", _replace_whatever_is_not_ready
     ),
-    "replace pods without evidence": Bug(
+    "replace pods without start failures": Bug(
         0,
-        stuck,
-        "is_evidently_broken",
+        rolling_update,
+        "is_broken",
         lambda *_: True,
         "template-changes-after-a-power-cut",
     ),
     "update all pods at once": Bug(6, decide, "outdated_pods", _replace_all_at_once),
     "ignore the partition": Bug(
-        0, updating, "partition", lambda _: 0, "canary-stays-alone"
+        0, rolling_update, "partition", lambda _: 0, "canary-stays-alone"
     ),
     "create pods without claims": Bug(
         0, replicas, "missing_claims", _no_claims, _CLAIMS
@@ -80,12 +79,12 @@ BUGS: Final[Mapping[str, Bug]] = {
         "update-behind-a-lagging-watch",
     ),
     "wait for broken pods": Bug(
-        0, decide, "next_stuck", _replace_nothing, "repaired-template"
+        0, decide, "next_stuck_pod", _replace_nothing, "repaired-template"
     ),
     "use claims that are about to go": Bug(
         0,
         replicas,
-        "_is_doomed",
+        "_will_be_deleted",
         lambda *_: False,
         "claim-of-a-pod-that-was-scaled-away",
     ),

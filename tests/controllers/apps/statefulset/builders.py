@@ -11,7 +11,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, PartialObject
 from controller_manager.control.history.template import template_data
-from controller_manager.controllers.apps.statefulset.evidence import evidence_of
+from controller_manager.controllers.apps.statefulset.pods import start_failures
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
 from controller_manager.controllers.apps.statefulset.view import Settings, View
 from tests.controllers.builders import template
@@ -158,20 +158,22 @@ def view(
     claims: tuple[PartialObject, ...] = (),
     foreign: tuple[Pod, ...] = (),
     settings: Settings | None = None,
-    evidence: Mapping[str, datetime] | None = None,
+    failing_since: Mapping[str, datetime] | None = None,
 ) -> View:
     """Return the view at the beginning of a sync.
 
-    Without `evidence`, that for broken pods has been seen for very long.
+    Without `failing_since`, broken pods have had their failures for a long time.
     """
-    if evidence is None:
-        evidence = {each.metadata.uid: _LONG_AGO for each in pods if evidence_of(each)}
+    if failing_since is None:
+        failing_since = {
+            each.metadata.uid: _LONG_AGO for each in pods if start_failures(each)
+        }
     return View(
         stateful_set=subject,
         pods=pods,
         revisions=revisions,
         claims={each.metadata.name: each for each in claims},
         foreign={each.metadata.name: each for each in foreign},
-        evidence=evidence,
+        failing_since=failing_since,
         settings=settings or Settings(),
     )

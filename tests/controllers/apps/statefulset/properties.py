@@ -16,17 +16,17 @@ from controller_manager.controllers.apps.statefulset.actions import (
     InTurn,
 )
 from controller_manager.controllers.apps.statefulset.decide import Plan
-from controller_manager.controllers.apps.statefulset.evidence import (
-    is_evidently_broken,
-)
-from controller_manager.controllers.apps.statefulset.health import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.identity import (
     ordinal_of,
     ordinals,
     parent_and_ordinal,
     revision_of,
 )
-from controller_manager.controllers.apps.statefulset.updating import partition
+from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
+from controller_manager.controllers.apps.statefulset.rolling_update import (
+    is_broken,
+    partition,
+)
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from controller_manager.runtime.spread import Spread, finish
 from tests.controllers.apps.statefulset.workload import StatefulSetUsers
@@ -237,8 +237,8 @@ def _out_of_order(
             is_running_and_ready(pod) and revision_of(pod) == current
             for pod in view.pods
         )
-        is_broken = is_evidently_broken(view, move.pod, now)
-        if not revision or not is_broken or (revision == current and works):
+        may_recover = not is_broken(view, move.pod, now)
+        if not revision or may_recover or (revision == current and works):
             yield f"{move.pod.metadata.name} is replaced though it may recover"
     elif move.for_update:
         for slot in slots:

@@ -8,7 +8,7 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.statefulset.actions import ClaimWork
+from controller_manager.controllers.apps.statefulset.actions import ClaimChanges
 from controller_manager.controllers.apps.statefulset.claim_control import (
     ClaimControl,
     ClaimProblem,
@@ -25,7 +25,7 @@ from tests.controllers.user import User
 
 pytestmark = pytest.mark.looptime
 
-WORK = ClaimWork(owners=("data-web-0",))
+WORK = ClaimChanges(owners=("data-web-0",))
 
 
 class Recorder:
@@ -120,7 +120,7 @@ async def test_a_pod_that_is_gone_becomes_no_owner(setting: Setting) -> None:
 async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) -> None:
     """Unless it is being deleted: then its pod has to wait."""
     control = await setting.prepare()
-    work = ClaimWork(missing=missing_claims(setting.set, 0, {}))
+    work = ClaimChanges(missing=missing_claims(setting.set, 0, {}))
     await control.create("web-0", work)
     assert setting.recorder.messages == []
     hold = {"metadata": {"finalizers": ["example.com/hold"]}}
@@ -134,5 +134,5 @@ async def test_all_problems_of_claims_are_told_together(setting: Setting) -> Non
     """As upstream's aggregated errors."""
     control = await setting.prepare()
     with pytest.raises(ClaimProblem) as raised:
-        await control.create("web-0", ClaimWork(deleting=("a", "b")))
+        await control.create("web-0", ClaimChanges(deleting=("a", "b")))
     assert str(raised.value) == "[pvc a is being deleted, pvc b is being deleted]"

@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.control.decision import Decision, Step
 from controller_manager.controllers.apps.statefulset.actions import (
     Change,
-    ClaimWork,
+    ClaimChanges,
     CompleteClaims,
     CorrectOwners,
     CreatePod,
@@ -336,7 +336,7 @@ def test_missing_claims_are_created_with_their_pod() -> None:
     assert [each.metadata.name for each in step.claims.missing] == ["data-web-0"]
     (step,) = _changes(view(subject, claims=(claim("data-web-0"),)))
     assert isinstance(step, CreatePod)
-    assert step.claims == ClaimWork()
+    assert step.claims == ClaimChanges()
     pending = pod(0, phase="Pending", ready=False, claims=("data-web-0",))
     assert steps(view(subject, pending)) == ["claims of web-0"]
     assert steps(view(subject, pending, claims=(claim("data-web-0"),))) == []

@@ -20,8 +20,8 @@ from controller_manager.controllers.apps.statefulset.decide import (
     decide,
     plan_sync,
 )
-from controller_manager.controllers.apps.statefulset.evidence import evidence_of
 from controller_manager.controllers.apps.statefulset.identity import ordinals
+from controller_manager.controllers.apps.statefulset.pods import start_failures
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
 from controller_manager.controllers.apps.statefulset.status import calculate_status
 from controller_manager.controllers.apps.statefulset.view import Settings, View
@@ -181,8 +181,8 @@ def _recovered(seen: View) -> View:
             fields: dict[str, Any] = broken if is_broken else {}
             each = pod(ordinal, revision, **fields)  # noqa: PLW2901
         kept.append(each)
-    evidence = {each.metadata.uid: LONG_SEEN for each in kept if evidence_of(each)}
-    return replace(seen, pods=tuple(kept), evidence=evidence)
+    failing = {each.metadata.uid: LONG_SEEN for each in kept if start_failures(each)}
+    return replace(seen, pods=tuple(kept), failing_since=failing)
 
 
 def _carried_out(seen: View, todo: list[Change]) -> View:

@@ -12,15 +12,15 @@ from controller_manager.controllers.apps.statefulset.claims import (
     has_its_claims,
     missing_claims,
 )
-from controller_manager.controllers.apps.statefulset.creation import (
-    claim_volumes,
-    pod_body,
-)
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_prefixes,
     ordinal_of,
     ordinals,
     parent_and_ordinal,
+)
+from controller_manager.controllers.apps.statefulset.pod_template import (
+    claim_volumes,
+    pod_body,
 )
 from tests.controllers.apps.statefulset.builders import (
     claim,

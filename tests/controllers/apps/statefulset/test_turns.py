@@ -14,18 +14,13 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.selectors import compile_selector
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.controllers.apps.statefulset.evidence_memory import (
-    EvidenceMemory,
-)
-from controller_manager.controllers.apps.statefulset.found_pods import (
-    FoundPods,
-    find_pods,
-)
+from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
 from controller_manager.controllers.apps.statefulset.revisions import (
     Revisions,
     beyond_limit,
 )
-from controller_manager.controllers.apps.statefulset.updating import unavailable
+from controller_manager.controllers.apps.statefulset.rolling_update import unavailable
+from controller_manager.controllers.apps.statefulset.tracker import StartFailureTracker
 from controller_manager.controllers.apps.statefulset.view import Settings, View
 from controller_manager.runtime.spread import Spread, finish
 from tests.controllers.apps.statefulset.builders import (
@@ -76,14 +71,14 @@ def updated(count: int, **fields: Any) -> View:
     settings = Settings(max_unavailable=True)
     wanted = stateful_set(count, updateStrategy=rolling(maxUnavailable="50%"))
     seen = view(wanted, *old, revisions=UPDATING, settings=settings)
-    return replace(seen, evidence={each.metadata.uid: NOW for each in old})
+    return replace(seen, failing_since={each.metadata.uid: NOW for each in old})
 
 
 def stuck(count: int) -> View:
     """Return a set whose old pods do not start."""
     seen = updated(count, ready=False, **PULL)
     long_ago = NOW - timedelta(hours=1)
-    return replace(seen, evidence=dict.fromkeys(seen.evidence, long_ago))
+    return replace(seen, failing_since=dict.fromkeys(seen.failing_since, long_ago))
 
 
 def starting(count: int) -> View:
@@ -138,7 +133,7 @@ def found(count: int) -> Spread[object]:
 
 
 def observed(count: int) -> Spread[object]:
-    return EvidenceMemory(LoopClock(NOW)).observe("default/web", stuck(count).pods)
+    return StartFailureTracker(LoopClock(NOW)).observe("default/web", stuck(count).pods)
 
 
 def counted(count: int) -> Spread[object]:

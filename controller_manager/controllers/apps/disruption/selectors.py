@@ -1,4 +1,4 @@
-"""Which budgets guard a pod, and which pods a budget guards."""
+"""The budgets that select a pod, and the pods that a budget selects."""
 
 from collections.abc import Sequence
 

@@ -12,8 +12,8 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.transport import Request
-from controller_manager.controllers.apps.disruption.stale_targets import (
-    StaleTargets,
+from controller_manager.controllers.apps.disruption.stale_pod_disruption import (
+    StalePodDisruptions,
     stale_since,
 )
 from controller_manager.runtime.context import ControllerContext
@@ -179,12 +179,12 @@ async def test_nothing_is_remembered_of_a_deleted_pod(cluster: Cluster) -> None:
 @contextmanager
 def counted_delays() -> Iterator[Callable[[], int]]:
     """Yield a function that counts the keys that wait in the controller."""
-    made: list[StaleTargets] = []
-    init = StaleTargets.__init__
+    made: list[StalePodDisruptions] = []
+    init = StalePodDisruptions.__init__
 
-    def remember(self: StaleTargets, context: ControllerContext) -> None:
+    def remember(self: StalePodDisruptions, context: ControllerContext) -> None:
         made.append(self)
         init(self, context)
 
-    with mock.patch.object(StaleTargets, "__init__", remember):
+    with mock.patch.object(StalePodDisruptions, "__init__", remember):
         yield lambda: sum(each._queue.delayed for each in made)

@@ -1,9 +1,8 @@
-"""Who owns the claims of a pod, by the set's retention policy.
+"""The owners of a pod's claims (persistentVolumeClaimRetentionPolicy).
 
-The garbage collector deletes a claim when its owners are gone. So a claim that is
-to be deleted with the set is owned by the set, and a claim that is to be deleted
-when its pod is scaled away is owned by that pod, from the moment on in which the
-pod is outside of the set's ordinals:
+The garbage collector deletes a claim when its owners are gone. So the set owns a claim
+that must be deleted with the set. A pod owns a claim that must be deleted when the pod
+is scaled away, as soon as the pod is outside of the set's ordinals:
 
 =========== =========== ==================== ====================
 whenDeleted whenScaled  owner while wanted   owner once condemned
@@ -50,8 +49,9 @@ def deletes_deleted(stateful_set: StatefulSet) -> bool:
 def owners_of_new(template: KubeObject, stateful_set: StatefulSet) -> References:
     """Return the owners of a claim that is created for a wanted pod.
 
-    Those of its template stay: operators write them, so that the claims go with an
-    object of theirs. One that is a controller excludes the set, as for any claim.
+    The owners in its template stay: operators write them, so that the claims are
+    deleted with an object of the operator. If one of them is a controller, the set does
+    not become an owner, as for any claim.
     """
     present = template.metadata.owner_references or ()
     if has_conflict(template, stateful_set, None):
@@ -63,10 +63,11 @@ def owners_of_new(template: KubeObject, stateful_set: StatefulSet) -> References
 def corrected_owners(
     claim: KubeObject, stateful_set: StatefulSet, pod: Pod
 ) -> References | None:
-    """Return the owners that a claim must get, `None` if it has them.
+    """Return the owners that a claim must get, `None` if it has them already.
 
     Owners that are neither the set nor the pod stay. A claim with a reference to an
-    earlier set or pod of the same name is left to the garbage collector.
+    earlier set or pod of the same name is not changed: the garbage collector deletes
+    it.
     """
     present = claim.metadata.owner_references or ()
     if is_stale(claim, stateful_set, STATEFUL_SETS) or is_stale(claim, pod, PODS):
@@ -83,9 +84,9 @@ def corrected_owners(
 
 
 def has_conflict(claim: KubeObject, stateful_set: StatefulSet, pod: Pod | None) -> bool:
-    """Tell whether another controller owns a claim that the policy is about.
+    """Tell whether another controller owns a claim, although there is a policy.
 
-    The policy is not applied to such a claim. Without a policy, it may have any
+    The policy is not applied to such a claim. Without a policy, a claim may have any
     controller. `pod` is `None` if it does not exist yet.
     """
     if not deletes_scaled(stateful_set) and not deletes_deleted(stateful_set):
@@ -106,7 +107,7 @@ def is_stale(claim: KubeObject, owner: KubeObject, resource: AnyResource) -> boo
 
 
 def is_owned_by_former_pod(claim: KubeObject, name: str) -> bool:
-    """Tell whether a pod of that name, which is gone by now, owns the claim."""
+    """Tell whether a pod of that name, which is gone, owns the claim."""
     return any(
         names(each, PODS, name) for each in claim.metadata.owner_references or ()
     )

@@ -23,7 +23,7 @@ def pod_body(
 ) -> bytes:
     """Return the request body of the pod with an ordinal.
 
-    `template` is the one that `revision` records.
+    `revision` is the name of the revision that records `template`.
     """
     name = pod_name(stateful_set, ordinal)
     made_from, owner = template.metadata, stateful_set.metadata
@@ -48,7 +48,7 @@ def pod_body(
         metadata["finalizers"] = made_from.finalizers
     spec: JSON = msgspec.json.decode(template.spec)
     spec["hostname"] = name
-    spec.pop("subdomain", None)  # that of the template never counts, as upstream
+    spec.pop("subdomain", None)  # the template's subdomain never counts, as upstream
     if stateful_set.spec.service_name:
         spec["subdomain"] = stateful_set.spec.service_name
     if claims := claim_volumes(stateful_set, ordinal):
@@ -58,7 +58,7 @@ def pod_body(
 
 
 def claim_volumes(stateful_set: StatefulSet, ordinal: int) -> list[JSON]:
-    """Return the volumes that a pod has for its claims, named by their templates."""
+    """Return the volumes of a pod for its claims, with the names of the templates."""
     names = [template.metadata.name for template in claim_templates(stateful_set)]
     return [
         {
@@ -72,6 +72,6 @@ def claim_volumes(stateful_set: StatefulSet, ordinal: int) -> list[JSON]:
 
 
 def _with_claims(volumes: list[JSON], claims: list[JSON]) -> list[JSON]:
-    """Return the claims, then the other volumes; a claim replaces its namesake."""
+    """Return the claims, then the volumes whose names no claim has."""
     claimed = {each["name"] for each in claims}
     return [*claims, *(each for each in volumes if each.get("name") not in claimed)]

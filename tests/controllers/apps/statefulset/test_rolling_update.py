@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.statefulset.updating import (
+from controller_manager.controllers.apps.statefulset.rolling_update import (
     allowed_unavailable,
     outdated_pods,
 )

@@ -1,4 +1,4 @@
-"""Evidence that a pod is broken counts from when it was first seen."""
+"""The time of a start failure begins when a sync first sees the failure."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -7,9 +7,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.statefulset.evidence_memory import (
-    EvidenceMemory,
-)
+from controller_manager.controllers.apps.statefulset.tracker import StartFailureTracker
 from controller_manager.runtime.spread import finish
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -19,7 +17,7 @@ NOT_READY: Final = {"type": "Ready", "status": "False"}
 
 
 class Ticking:
-    """A clock that stands until a test sets it."""
+    """A clock that shows the same time until a test sets it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -38,7 +36,7 @@ def container(restarts: int, waiting: str = "", **more: Any) -> dict[str, Any]:
 
 
 def pod(*containers: dict[str, Any], uid: str = "u", **status: Any) -> Pod:
-    """Return a pod that is not ready; beside the given containers one only starts."""
+    """Return a pod that is not ready, with one more container that is starting."""
     content = {
         "phase": "Running",
         "conditions": [NOT_READY],
@@ -65,14 +63,14 @@ GATED: Final = pod(
 @pytest.mark.parametrize(
     ("seen", "since"),
     [
-        # It waits, for however long nothing changes.
+        # The container waits all the time.
         ([(0, pod(container(0, PULL))), (5000, pod(container(0, PULL)))], 0),
         ([(0, pod(container(0, PULL))), (9, pod(container(0, "ErrImagePull")))], 0),
         ([(0, UNSCHEDULABLE), (5000, UNSCHEDULABLE)], 0),
-        # It begins after half an hour, while another container only starts.
+        # The failure begins after half an hour, while another container is starting.
         ([(0, pod(container(0))), (1800, pod(container(1, CRASHED)))], 1800),
         ([(0, GATED), (2400, UNSCHEDULABLE)], 2400),
-        # It crashes again and again.
+        # The container crashes again and again.
         (
             [
                 (0, pod(container(1, CRASHED))),
@@ -82,7 +80,7 @@ GATED: Final = pod(
             ],
             0,
         ),
-        # It ran for long before it crashed again, seen or not.
+        # The container ran for a long time before it crashed again, seen or not.
         ([(0, pod(container(1, CRASHED))), (601, pod(container(2, CRASHED)))], 601),
         (
             [
@@ -93,7 +91,7 @@ GATED: Final = pod(
             ],
             710,
         ),
-        # It was ready in between, or its pod was.
+        # The container was ready in between, or its pod was.
         (
             [
                 (0, pod(container(1, CRASHED))),
@@ -110,7 +108,7 @@ GATED: Final = pod(
             ],
             30,
         ),
-        # The kubelet could go on; then it could not.
+        # The kubelet could start the container; then it could not.
         (
             [
                 (0, pod(container(0, PULL))),
@@ -129,12 +127,12 @@ GATED: Final = pod(
         ),
     ],
 )
-def test_evidence_counts_from_its_first_sight_without_interruption(
+def test_a_start_failure_counts_from_the_first_sync_that_sees_it(
     seen: list[tuple[float, Pod]], since: float
 ) -> None:
-    """Rather too late than too early: a database may begin its replay again."""
+    """An interruption begins the time anew: a database may begin its replay again."""
     clock = Ticking()
-    memory = EvidenceMemory(clock)
+    memory = StartFailureTracker(clock)
     found: object = None
     for clock.seconds, each in seen:
         found = finish(memory.observe(KEY, [each]))
@@ -150,17 +148,17 @@ def test_evidence_counts_from_its_first_sight_without_interruption(
         GATED,
     ],
 )
-def test_a_pod_that_nothing_keeps_from_starting_has_no_evidence_now(state: Pod) -> None:
-    """Also one whose container crashed a moment ago and runs again."""
-    memory = EvidenceMemory(Ticking())
+def test_a_pod_that_can_start_has_no_start_failure(state: Pod) -> None:
+    """Also a pod whose container crashed a moment ago and runs again."""
+    memory = StartFailureTracker(Ticking())
     finish(memory.observe(KEY, [pod(container(1, CRASHED))]))
     assert finish(memory.observe(KEY, [state])) == {}
 
 
 @pytest.mark.parametrize("left", [[], [pod(uid="v")], [pod(container(0), uid="u")]])
-def test_nothing_is_remembered_of_pods_that_are_gone_or_work(left: list[Pod]) -> None:
-    """Nor of sets that are gone."""
-    memory = EvidenceMemory(Ticking())
+def test_no_failures_are_kept_of_pods_that_are_gone_or_work(left: list[Pod]) -> None:
+    """Nor of the pods of sets that are gone."""
+    memory = StartFailureTracker(Ticking())
     finish(memory.observe(KEY, [pod(container(0, PULL))]))
     finish(memory.observe(KEY, left))
     assert memory._pods == {}

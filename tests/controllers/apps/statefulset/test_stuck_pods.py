@@ -1,4 +1,4 @@
-"""Pods of a broken template are replaced, others are waited for."""
+"""A rolling update replaces pods of a broken template, and waits for other pods."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -24,7 +24,7 @@ TEN_MINUTES_AGO: Final = "2025-12-31T23:51:00Z"
 HALF_AN_HOUR_AGO: Final = "2025-12-31T23:31:00Z"
 A_SECOND_LESS: Final = "2025-12-31T23:51:01Z"
 PULL: Final = {"waiting": "ImagePullBackOff", "since": TEN_MINUTES_AGO}
-"""What a pod says whose image cannot be pulled."""
+"""The status of a pod whose image cannot be pulled."""
 
 
 def old(ordinal: int, **fields: Any) -> Pod:
@@ -55,12 +55,12 @@ def seen(*pods: Pod, strategy: dict[str, Any] | None = None, **more: Any) -> Vie
         ([broken(0, phase="Pending"), old(1), old(2)], ["replace web-0"]),
         # The very first template was broken.
         ([old(0, **PULL)], ["replace web-0"]),
-        # The highest first, and no other while it terminates.
+        # The highest pod first, and no other pod while it terminates.
         ([old(0, **PULL), old(1, **PULL)], ["replace web-1"]),
         ([broken(0), old(1), broken(2)], ["replace web-2"]),
         ([broken(0), old(1), broken(2, terminating=True)], []),
         ([pod(0), old(1, **PULL), old(2, **PULL)], ["replace web-2"]),
-        # The pod that is waited for only takes its time.
+        # The pod is only slow, and the sync waits for it.
         ([starting(0), old(1), broken(2)], []),
         ([old(0, **PULL), starting(1), starting(2)], ["replace web-0"]),
         # After a power cut all pods start.
@@ -71,7 +71,7 @@ def seen(*pods: Pod, strategy: dict[str, Any] | None = None, **more: Any) -> Vie
         ([old(0), old(1, **PULL), old(2)], []),
         # The new template may be broken, too.
         ([old(0, **PULL), old(1, **PULL), pod(2, ready=False)], []),
-        # Pods that are waited for in any case.
+        # The sync always waits for these pods.
         ([pod(0, **PULL)], []),
         ([broken(0, terminating=True)], []),
         ([pod(0, "", **PULL)], []),
@@ -103,10 +103,10 @@ def test_a_pod_whose_revision_does_not_work_is_replaced(
         ({"ready": False}, False),
     ],
 )
-def test_only_what_is_evidently_broken_for_ten_minutes_is_replaced(
+def test_only_a_pod_that_fails_to_start_for_ten_minutes_is_replaced(
     fields: dict[str, Any], *, is_broken: bool
 ) -> None:
-    """A pod that only has not become ready yet may replay a log."""
+    """A pod that is only not ready yet may replay a log."""
     pods = [pod(0, "web-broken", **{"since": TEN_MINUTES_AGO, **fields})]
     assert steps(seen(*pods)) == (["replace web-0"] if is_broken else [])
 
@@ -114,13 +114,13 @@ def test_only_what_is_evidently_broken_for_ten_minutes_is_replaced(
 def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ago() -> (
     None
 ):
-    """Of another container; ten minutes count from the first sight of that."""
+    """Ten minutes count from the first sync that sees the crash of a container."""
     crashed = pod(0, "web-broken", waiting="CrashLoopBackOff", since=HALF_AN_HOUR_AGO)
     subject = stateful_set(updateStrategy=rolling())
 
     def decided(seconds: float) -> tuple[list[str], float | None]:
-        evidence = {"web-0": NOW - timedelta(seconds=seconds)}
-        found = view(subject, crashed, revisions=UPDATING, evidence=evidence)
+        failing_since = {"web-0": NOW - timedelta(seconds=seconds)}
+        found = view(subject, crashed, revisions=UPDATING, failing_since=failing_since)
         step = finish(decide(found, NOW))
         return steps(found), step.requeue_after if isinstance(step, Decision) else None
 
@@ -130,13 +130,13 @@ def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ag
 
 
 def test_a_longer_min_ready_seconds_is_waited_for() -> None:
-    """Who gives a pod so long to become available expects a slow start."""
+    """A user who sets a long minReadySeconds expects a slow start."""
     assert steps(seen(broken(0), minReadySeconds=600)) == ["replace web-0"]
     assert steps(seen(broken(0), minReadySeconds=601)) == []
 
 
-def test_the_set_is_looked_at_again_when_the_evidence_is_old_enough() -> None:
-    """No event tells that ten minutes have passed."""
+def test_the_set_is_synced_again_when_a_pod_begins_to_count_as_broken() -> None:
+    """No event comes when ten minutes have passed."""
     decided = finish(decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW))
     assert isinstance(decided, Decision)
     assert decided.requeue_after == 570
@@ -155,7 +155,7 @@ def test_a_pod_that_is_ready_but_not_yet_available_is_waited_for() -> None:
 def test_only_a_rolling_update_replaces_and_only_from_the_partition_on(
     strategy: dict[str, Any],
 ) -> None:
-    """The user has asked for the rest to stay."""
+    """The user wants the other pods to stay."""
     assert steps(seen(broken(0), strategy=strategy)) == []
 
 

@@ -1,4 +1,4 @@
-"""Takes back the DisruptionTarget conditions of pods that are not deleted after all.
+"""Resets the condition DisruptionTarget of pods that were not deleted.
 
 Upstream: syncStalePodDisruption of disruption.go.
 """
@@ -20,19 +20,18 @@ from controller_manager.runtime.worker import Workers
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 STALE_AFTER: Final = timedelta(minutes=2)
-"""How long a pod with the condition may go without being deleted."""
+"""The time in which a pod with the condition should be deleted."""
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 _BY_KUBELET: Final = "TerminationByKubelet"
-"""The reason of a kubelet's condition: it may take any time until the pod ends."""
+"""The reason of a kubelet's condition: its pod may take any time to end."""
 
 
 def stale_since(pod: Pod) -> datetime | None:
-    """Return from when on the condition of a pod is stale.
+    """Return the instant from which on the condition of a pod is stale.
 
-    `None` means never: nobody waits for the deletion of the pod, or it has begun, or
-    the pod has ended.
+    `None` means never: the pod has no such condition, is being deleted, or has ended.
     """
     condition = _condition(pod)
     if condition is None or condition.status != "True":
@@ -49,8 +48,8 @@ def _condition(pod: Pod) -> PodCondition | None:
     return next((each for each in conditions if each.type == DISRUPTION_TARGET), None)
 
 
-class StaleTargets:
-    """Sets the condition to False two minutes after it was set, unless pods end."""
+class StalePodDisruptions:
+    """Sets the condition to False if a pod has not ended two minutes after it."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch pods."""
@@ -70,7 +69,7 @@ class StaleTargets:
         )
 
     def make_workers(self) -> Workers:
-        """Return the one worker, not yet running, as upstream has one."""
+        """Return one worker, as upstream has; it does not run yet."""
         return self._context.workers(self._queue, self._sync, 1, self._start)
 
     def _start(self) -> Iterator[None]:
@@ -93,21 +92,22 @@ class StaleTargets:
             return DONE
         if left := self._seconds_until(since):
             return Done(left)
-        await self._take_back(pod)
+        await self._reset(pod)
         if self._budgets.by_key(key) is None:
-            # No key waits for the cache to show this write: this is a pod's key.
+            # This is the key of a pod, so no sync waits until the cache shows the
+            # write.
             self._context.consistency.forget(key)
         return DONE
 
-    async def _take_back(self, pod: Pod) -> None:
-        """Set the condition to False, unless the pod has changed meanwhile."""
+    async def _reset(self, pod: Pod) -> None:
+        """Set the condition to False, unless the pod has changed in the meantime."""
         metadata = pod.metadata
         patch = {
             "metadata": {
                 "uid": metadata.uid,
                 "resourceVersion": metadata.resource_version,
             },
-            "status": {"conditions": [self._taken_back(pod)]},
+            "status": {"conditions": [self._reset_condition(pod)]},
         }
         try:
             await self._client.patch(
@@ -119,8 +119,8 @@ class StaleTargets:
             "Reset stale DisruptionTarget condition to False", pod=key_of(pod)
         )
 
-    def _taken_back(self, pod: Pod) -> dict[str, Any]:
-        """Return the condition as it is to be; the null fields are removed."""
+    def _reset_condition(self, pod: Pod) -> dict[str, Any]:
+        """Return the new condition; the API server removes the null fields."""
         condition: dict[str, Any] = {
             "type": DISRUPTION_TARGET,
             "status": "False",

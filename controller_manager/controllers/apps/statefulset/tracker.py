@@ -1,7 +1,9 @@
-"""Since when there has been evidence that pods are broken.
+"""The times since which pods fail to start.
 
-The memory is that of this process. After a restart, or in another leader, evidence
-counts from its first sync on: pods are replaced later, never earlier.
+A status does not have the time since which a container waits. So this process records
+when it first saw the failure, and hands it to the decision in the view. After a
+restart, or in another leader, the time begins with the first sync: pods are replaced
+later, never earlier.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,24 +15,24 @@ from msgspec import Struct
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.pods import is_ready
 from controller_manager.clock import Clock
-from controller_manager.controllers.apps.statefulset.evidence import (
+from controller_manager.controllers.apps.statefulset.pods import (
     container_statuses,
-    evidence_of,
+    start_failures,
 )
 from controller_manager.runtime.spread import Spread, parts
 
 _LONGEST_RUN: Final = 600.0
 """Seconds after which a container that runs again is no longer crash-looping.
 
-A kubelet begins with short delays again then, too.
+After this time a kubelet begins with short delays again, too.
 """
 
 
-class _Sighting(Struct, frozen=True):
-    """Evidence that was seen without interruption.
+class _Failure(Struct, frozen=True):
+    """A start failure that was seen without interruption.
 
     `first` and `last` are readings of the monotonic clock in seconds. `restarts` is the
-    container's number of restarts at the last one.
+    number of restarts of the container at `last`.
     """
 
     first: float
@@ -38,36 +40,36 @@ class _Sighting(Struct, frozen=True):
     restarts: int
 
 
-_OfPod = dict[str, _Sighting]
-"""The evidence for one pod, by the names that `evidence_of` gives."""
+_FailuresOfPod = dict[str, _Failure]
+"""The failures of one pod, by the keys of `start_failures`."""
 
 
-class EvidenceMemory:
-    """The evidence for the pods of each set, as long as it is not interrupted.
+class StartFailureTracker:
+    """The start failures of the pods of each set, as long as they continue.
 
-    Evidence of a container goes on while it is seen in each sync. A container that
-    crashes again and again runs in between. Its evidence goes on only if it has been
-    restarted since, is never seen ready, and waits again within ten minutes after it
-    was last seen waiting. In all other cases the evidence begins anew.
+    A failure continues while each sync sees it. A container that crashes again and
+    again runs between the crashes. Its failure continues only if the container was
+    restarted since then, is never seen ready, and waits again within ten minutes after
+    it was last seen waiting. In all other cases the failure begins anew.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; remember nothing yet."""
+        """Take the clock; begin without failures."""
         self._clock = clock
-        self._pods: dict[str, dict[str, _OfPod]] = {}
+        self._pods: dict[str, dict[str, _FailuresOfPod]] = {}
 
     def observe(self, key: str, pods: Sequence[Pod]) -> Spread[Mapping[str, datetime]]:
-        """Note the evidence for all pods of a set; drop that for other pods.
+        """Record the failures of all pods of a set; drop those of other pods.
 
-        Returns, by the uids of the pods with evidence now, since when it has been seen.
+        Returns the instants since which pods fail to start, by the uids of the pods.
         """
         now, time = self._clock.monotonic(), self._clock.now()
         known = self._pods.get(key, {})
-        kept: dict[str, _OfPod] = {}
+        kept: dict[str, _FailuresOfPod] = {}
         since: dict[str, datetime] = {}
         for part in parts(pods):
             for pod in part:
-                uid, present = pod.metadata.uid, evidence_of(pod)
+                uid, present = pod.metadata.uid, start_failures(pod)
                 before = known.get(uid, {})
                 found = _paused(before, pod, present, now) | {
                     name: _seen(before.get(name), restarts, now)
@@ -85,22 +87,24 @@ class EvidenceMemory:
         return since
 
     def forget(self, key: str) -> None:
-        """Drop the evidence for the pods of a set that is gone."""
+        """Drop the failures of the pods of a set that is gone."""
         self._pods.pop(key, None)
 
 
-def _seen(before: _Sighting | None, restarts: int, now: float) -> _Sighting:
-    """Return the evidence that is seen now."""
+def _seen(before: _Failure | None, restarts: int, now: float) -> _Failure:
+    """Return a failure that is seen now."""
     goes_on = before is not None and (
         restarts == before.restarts
         or (restarts > before.restarts and now - before.last <= _LONGEST_RUN)
     )
     first = before.first if before is not None and goes_on else now
-    return _Sighting(first, now, restarts)
+    return _Failure(first, now, restarts)
 
 
-def _paused(before: _OfPod, pod: Pod, present: Mapping[str, int], now: float) -> _OfPod:
-    """Return the evidence of containers that run, but may wait again soon."""
+def _paused(
+    before: _FailuresOfPod, pod: Pod, present: Mapping[str, int], now: float
+) -> _FailuresOfPod:
+    """Return the failures of containers that run, but may wait again soon."""
     if not before or is_ready(pod):
         return {}
     return {

@@ -9,23 +9,23 @@ from controller_manager.api.meta import is_deleting, split_key
 class UnseenDeletions:
     """The pods that were deleted for each key, as long as the cache shows them.
 
-    A deletion has no version for which the cache could be waited, so the uids of the
-    pods are remembered. A set is not synced while the cache shows one of them as not
-    being deleted: each sync would delete it again.
+    A deletion has no version that a sync could wait for, so the uids of the pods are
+    kept. A set is not synced while the cache shows one of these pods as not being
+    deleted: each sync would delete it again.
     """
 
     def __init__(self, pods: Callable[[str, str], Pod | None]) -> None:
-        """Take the look-up of cached pods by namespace and name."""
+        """Take the function that returns a cached pod by namespace and name."""
         self._pods = pods
         self._names: dict[str, dict[str, str]] = {}
         """The names of the pods by uid, for each key."""
 
     def sent(self, key: str, pod: Pod) -> None:
-        """Note that a pod is about to be deleted."""
+        """Expect the deletion of a pod, which is about to be sent."""
         self._names.setdefault(key, {})[pod.metadata.uid] = pod.metadata.name
 
     def failed(self, key: str, pod: Pod) -> None:
-        """Note that a pod may not have been deleted; a second deletion does no harm."""
+        """Stop expecting the deletion of a pod; a second deletion does no harm."""
         self._names.get(key, {}).pop(pod.metadata.uid, None)
 
     def are_unseen(self, key: str) -> bool:

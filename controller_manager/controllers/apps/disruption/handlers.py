@@ -1,4 +1,4 @@
-"""Turns changes of pods and of their owners' scales into keys of budgets."""
+"""Finds the budgets that a change of a pod or of its owner's scale affects."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -18,7 +18,7 @@ from controller_manager.api.resource import Resource
 from controller_manager.api.workloads import Workload
 from controller_manager.client.events import WARNING
 from controller_manager.controllers.apps.disruption.owners import OwnerScales
-from controller_manager.controllers.apps.disruption.selection import budgets_of
+from controller_manager.controllers.apps.disruption.selectors import budgets_of
 from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
@@ -26,11 +26,11 @@ from controller_manager.runtime.context import ControllerContext
 AddKey = Callable[[str], None]
 
 
-class Changes:
-    """Adds the keys of the budgets whose numbers a change may change.
+class BudgetHandlers:
+    """Adds the keys of the budgets whose numbers a change may affect.
 
-    Upstream adds one of a pod's budgets at each change of the pod, and none when its
-    owner is scaled: the status follows with the next pod only.
+    Upstream adds only one of a pod's budgets at each change of the pod. It adds none
+    when the owner of the pod is scaled: the status changes with the next pod only.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Changes:
         )
         informers.informer(DEPLOYMENTS).add_handler(
             Handler(
-                on_add=self._add_guards_of_deployment,
+                on_add=self._add_budgets_of_deployment,
                 on_update=self._deployment_scaled,
             )
         )
@@ -69,23 +69,23 @@ class Changes:
         )
         for resource, scaled in handlers:
             # The cache may show an owner later than its pods.
-            handler = Handler(on_add=self._add_guards_of_pods, on_update=scaled)
+            handler = Handler(on_add=self._add_budgets_of_pods, on_update=scaled)
             informers.informer(resource).add_handler(handler)
 
     def start_leading(self) -> None:
-        """Record events from now on; before, another process leads."""
+        """Record events from now on; before this, another process leads."""
         self._leads = True
 
-    def tell_of_all(self) -> Iterator[None]:
-        """Tell of the pods that have several budgets, one pod in each step."""
+    def record_shared_pods(self) -> Iterator[None]:
+        """Record an event for each pod that has several budgets; one pod a step."""
         if len(self._budgets) <= 1:
             return
         for pod in self._pods.all():
-            self._guards(pod)
+            self._budgets_of_pod(pod)
             yield
 
-    def _guards(self, pod: Pod) -> list[PodDisruptionBudget]:
-        """Return the budgets of a pod; tell of it if there are several."""
+    def _budgets_of_pod(self, pod: Pod) -> list[PodDisruptionBudget]:
+        """Return the budgets of a pod; record an event if there are several."""
         if not len(self._budgets):
             return []
         found = budgets_of(pod, self._budgets)
@@ -100,42 +100,42 @@ class Changes:
         return found
 
     def _pod_added(self, pod: Pod) -> None:
-        self._add_all(self._guards(pod))
+        self._add_all(self._budgets_of_pod(pod))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
-        found = self._guards(new)
+        found = self._budgets_of_pod(new)
         if old.metadata.labels != new.metadata.labels:
             self._add_all(budgets_of(old, self._budgets))
-        elif _counts_alike(old, new):
+        elif _count_the_same(old, new):
             return
         self._add_all(found)
 
     def _scaled(self, old: Workload, new: Workload) -> None:
         if old.spec.replicas != new.spec.replicas:
-            self._add_guards_of_pods(new)
+            self._add_budgets_of_pods(new)
 
     def _replica_set_scaled(self, old: ReplicaSet, new: ReplicaSet) -> None:
-        """Add the budgets if the deployment is another, or if there is none.
+        """Add the budgets if the replica set has no deployment, or another one.
 
-        As long as there is one, its scale counts, and that of the replica set does not.
+        The scale of a replica set does not count while it has a deployment.
         """
         if old.metadata.owner_references != new.metadata.owner_references:
-            self._add_guards_of_pods(new)
+            self._add_budgets_of_pods(new)
         elif self._owners.deployments.controller_of(new) is None:
             self._scaled(old, new)
 
     def _deployment_scaled(self, old: Deployment, new: Deployment) -> None:
         if old.spec.replicas != new.spec.replicas:
-            self._add_guards_of_deployment(new)
+            self._add_budgets_of_deployment(new)
 
-    def _add_guards_of_deployment(self, deployment: Deployment) -> None:
+    def _add_budgets_of_deployment(self, deployment: Deployment) -> None:
         for replica_set in self._owners.replica_sets.controlled_by(deployment):
-            self._add_guards_of_pods(replica_set)
+            self._add_budgets_of_pods(replica_set)
 
-    def _add_guards_of_pods(self, owner: KubeObject) -> None:
+    def _add_budgets_of_pods(self, owner: KubeObject) -> None:
         """Add the budgets of an owner's pods, most of which have the same labels.
 
-        When this process begins to lead, all budgets are added in any case.
+        Does nothing before this process leads: then all budgets are added anyway.
         """
         if not self._leads:
             return
@@ -151,8 +151,8 @@ class Changes:
             self._add(key_of(budget))
 
 
-def _counts_alike(old: Pod, new: Pod) -> bool:
-    """Tell whether two versions of a pod count alike in the status of a budget."""
+def _count_the_same(old: Pod, new: Pod) -> bool:
+    """Tell whether two versions of a pod count the same in the status of a budget."""
     return (
         old.metadata.uid == new.metadata.uid
         and is_deleting(old) == is_deleting(new)
