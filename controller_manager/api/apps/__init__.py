@@ -1,1 +1,1 @@
-"""The apps group."""
+"""The types of the API group apps, by version: ``v1``."""

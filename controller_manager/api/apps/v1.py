@@ -15,14 +15,14 @@ POD_TEMPLATE_HASH = "pod-template-hash"
 
 
 class RollingUpdateDeployment(APIStruct, frozen=True):
-    """How far a rolling update may deviate from the desired replicas."""
+    """The bounds on missing and additional replicas during a rolling update."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
 
 
 class DeploymentStrategy(APIStruct, frozen=True):
-    """How old pods are replaced by new ones."""
+    """The strategy by which new pods replace old ones."""
 
     type: str = ""
     rolling_update: RollingUpdateDeployment | None = None
@@ -112,28 +112,28 @@ class ReplicaSet(CompleteObject, frozen=True):
 
 
 class RollingUpdateStatefulSetStrategy(APIStruct, frozen=True):
-    """How a rolling update replaces the pods of a stateful set."""
+    """The bounds of the rolling update of a stateful set."""
 
     max_unavailable: IntOrString | None = None
     partition: int | None = None
 
 
 class StatefulSetUpdateStrategy(APIStruct, frozen=True):
-    """Whether and how the pods of a stateful set are updated."""
+    """The strategy by which the pods of a stateful set are updated."""
 
     type: str = ""
     rolling_update: RollingUpdateStatefulSetStrategy | None = None
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(APIStruct, frozen=True):
-    """What happens to claims when the set is deleted or scaled down."""
+    """The fate of claims when the set is deleted or scaled down."""
 
     when_deleted: str = ""
     when_scaled: str = ""
 
 
 class StatefulSetOrdinals(APIStruct, frozen=True):
-    """Which number the first pod has."""
+    """The number of the first pod."""
 
     start: int = 0
 
@@ -189,14 +189,14 @@ class StatefulSet(CompleteObject, frozen=True):
 
 
 class RollingUpdateDaemonSet(APIStruct, frozen=True):
-    """How far a rolling update may deviate from one pod on each node."""
+    """The bounds on missing and additional pods during a rolling update."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
 
 
 class DaemonSetUpdateStrategy(APIStruct, frozen=True):
-    """Whether and how the pods of a daemon set are updated."""
+    """The strategy by which the pods of a daemon set are updated."""
 
     type: str = ""
     rolling_update: RollingUpdateDaemonSet | None = None
@@ -238,17 +238,17 @@ class DaemonSetStatus(APIStruct, frozen=True):
 
 
 class DaemonSet(CompleteObject, frozen=True):
-    """A daemon set: one pod on each node that fits."""
+    """A daemon set: one pod on each suitable node."""
 
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
 
 
 class ControllerRevision(CompleteObject, frozen=True):
-    """A former or the present state of a workload, under a number.
+    """The present or a former state of a workload, with a number.
 
-    Its data is kept as bytes, complete and not decoded. It never changes; the number
-    may.
+    Its data is kept as complete bytes and not decoded. The data never changes; the
+    number may change.
     """
 
     data: Raw = Raw(b"null")

@@ -10,10 +10,10 @@ HASH_LABEL: Final = "controller.kubernetes.io/hash"
 """The label with the hash of a stateful set's revision."""
 
 POD_REVISION_LABEL: Final = "controller-revision-hash"
-"""The label of a pod that tells the revision of its template.
+"""The label of a pod that names the revision of its template.
 
-Its value is the revision's name for a stateful set, and the hash alone for a daemon
-set, whose revisions have the label, too.
+Its value is the name of the revision for a stateful set, and the hash alone for a
+daemon set. Revisions of daemon sets have the label, too.
 """
 
 _LONGEST_PREFIX: Final = 223
@@ -22,8 +22,8 @@ _LONGEST_PREFIX: Final = 223
 def data_hash(data: Raw, collision_count: int | None) -> str:
     """Return the hash of a revision's data, in letters and digits without vowels.
 
-    With a `collision_count` the hash is another one: a revision with other data has
-    the name already. The value is upstream's for the same bytes.
+    A `collision_count` changes the hash, because a revision with other data has the
+    name already. The value is upstream's for the same bytes.
     """
     probe = b"" if collision_count is None else str(collision_count).encode()
     return safe_encode(fnv1(bytes(data) + probe))

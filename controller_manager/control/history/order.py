@@ -1,4 +1,4 @@
-"""The order of revisions, their numbers, and those that are to be deleted."""
+"""The order of revisions, their numbers, and the revisions to delete."""
 
 from collections.abc import Collection, Iterable, Sequence
 

@@ -22,11 +22,11 @@ from controller_manager.informers.lister import Lister
 OwnerT = TypeVar("OwnerT", bound=CompleteObject)
 
 MOST_COLLISIONS: Final = 16
-"""After so many names that were in use, the creation fails and is tried again."""
+"""After so many names in use, the creation fails and is retried."""
 
 
 class Created(Struct, frozen=True):
-    """A revision that holds the wanted data, and the collisions before it."""
+    """The revision that holds the wanted data, and the number of collisions."""
 
     revision: ControllerRevision
     collision_count: int
@@ -66,8 +66,8 @@ class History(Generic[OwnerT]):
     ) -> list[ControllerRevision]:
         """Return the owner's revisions in order; adopt orphans, release others.
 
-        Raises AdoptionRefused if the owner is gone or being deleted, and what the
-        client raises.
+        Raises AdoptionRefused if the owner is gone or being deleted, and the errors of
+        the client.
         """
         mine = self._lister.controlled_by(owner)
         orphans = self._lister.orphans(owner.metadata.namespace, selector)
@@ -83,7 +83,7 @@ class History(Generic[OwnerT]):
     ) -> ControllerRevision:
         """Return a revision of `owner` that is not stored yet.
 
-        It has the owner's annotations, as upstream's.
+        It has the annotations of the owner, as in upstream.
         """
         resource = self._owners
         reference = controller_reference(owner, resource.api_version, resource.kind)
@@ -100,10 +100,10 @@ class History(Generic[OwnerT]):
         )
 
     async def create(self, revision: ControllerRevision) -> ControllerRevision:
-        """Store a revision; return the stored one if it holds the same data.
+        """Store a revision, or return the stored revision of this name and data.
 
-        Raises Collision if a revision with other data has that name, and what the
-        client raises.
+        Raises Collision if a revision with other data has the name, and the errors of
+        the client.
         """
         try:
             return await self._client.create(CONTROLLER_REVISIONS, revision)
@@ -119,11 +119,11 @@ class History(Generic[OwnerT]):
     async def create_renamed(
         self, revision: ControllerRevision, owner: str, collision_count: int
     ) -> Created:
-        """Store a revision, under another name as long as its name is in use.
+        """Store a revision; try other names while its name is in use.
 
-        `collision_count` is what the status of the owner says. The name is made from
-        the hash of the data and the count; the label with the hash stays as it is.
-        Raises Collision after `MOST_COLLISIONS` names, and what the client raises.
+        `collision_count` is that of the owner's status. The name is made from the hash
+        of the data and the count; the label with the hash does not change. Raises
+        Collision after `MOST_COLLISIONS` names, and the errors of the client.
         """
         last = collision_count + MOST_COLLISIONS
         while True:
@@ -142,13 +142,13 @@ class History(Generic[OwnerT]):
     ) -> ControllerRevision:
         """Give a stored revision another number; return it as stored.
 
-        Raises Conflict if it has changed meanwhile, and what the client raises.
+        Raises Conflict if the revision has changed, and the errors of the client.
         """
         changed = msgspec.structs.replace(revision, revision=number)
         return await self._client.update(CONTROLLER_REVISIONS, changed)
 
     async def delete(self, revision: ControllerRevision) -> None:
-        """Delete exactly this revision; one that is gone already is no error."""
+        """Delete exactly this revision; a revision that is gone already is no error."""
         metadata = revision.metadata
         options = DeleteOptions(uid=metadata.uid)
         try:

@@ -25,7 +25,7 @@ _ESCAPES: Final = (
     ("\u2028".encode(), rb"\u2028"),
     ("\u2029".encode(), rb"\u2029"),
 )
-"""What Go's encoder writes in another way; outside of strings none of it occurs."""
+"""Characters that Go's encoder escapes; they occur only inside of strings."""
 
 _LARGE: Final = re.compile(rb"\d{16}")
 _EXACT: Final = 2**53
@@ -43,8 +43,8 @@ class _Patch(APIStruct, frozen=True):
 def template_data(template: PodTemplateSpec) -> Raw:
     """Return the data of the revision that records a template.
 
-    The bytes are those that upstream writes for the same template, so each manager
-    recognises the revisions of the other.
+    Upstream writes the same bytes for the same template, so each manager recognises the
+    revisions of the other.
     """
     content: dict[str, Any] = {
         "$patch": "replace",
@@ -60,7 +60,7 @@ def template_data(template: PodTemplateSpec) -> Raw:
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
     """Return the template that a revision records.
 
-    Raises msgspec.DecodeError if its data is no such patch.
+    Raises msgspec.DecodeError if the data of the revision is no such patch.
     """
     return msgspec.json.decode(revision.data, type=_Patch).spec.template
 
@@ -70,11 +70,11 @@ def find_equal(
 ) -> ControllerRevision | None:
     """Return the last of the revisions that holds this data, `None` for none.
 
-    The order of fields does not matter, nor does a field that is null or empty: older
-    API servers write ``creationTimestamp: null`` into templates. Quantities are
-    compared by their amounts; upstream compares the bytes, so another format of a
-    quantity is another revision there. Numbers above 2^53 are compared as upstream
-    writes them, which is rounded.
+    The order of fields does not matter. Fields that are null or empty are ignored:
+    older API servers write ``creationTimestamp: null`` into templates. Quantities are
+    compared by their amounts. Upstream compares the bytes, so there another format of a
+    quantity makes another revision. Numbers above 2^53 are rounded before the
+    comparison, as upstream writes them.
     """
     canonical: Any = None
     for revision in reversed(list(revisions)):
@@ -90,9 +90,9 @@ def find_equal(
 def is_equal_with_defaults(one: Raw, other: Raw) -> bool:
     """Tell whether the templates of two revisions differ only by defaults.
 
-    One of them may lack what the API server fills in: an older one has stored it.
-    Upstream: setMatchesLatestExistingRevision of stateful_set_control.go. False for
-    data that is no patch of a template.
+    One of them may lack fields that the API server fills in, because an older API
+    server has stored it. Returns False for data that is no patch of a template.
+    Upstream: setMatchesLatestExistingRevision of stateful_set_control.go.
     """
     first, second = (template_within(_decoded(each)) for each in (one, other))
     if first is None or second is None:
@@ -119,7 +119,7 @@ def canonical_data(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _decoded(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
-    """Return decoded data, with the numbers that Go rounds rounded like that."""
+    """Return decoded data, with large numbers rounded as Go rounds them."""
     if _LARGE.search(data) is None:
         return msgspec.json.decode(data)
     return json.loads(bytes(data), parse_int=_as_go_reads)

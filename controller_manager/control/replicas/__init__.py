@@ -1,8 +1,8 @@
 """Keeps a number of pods: the core of replicaset and replicationcontroller.
 
-``reconciler`` has the handlers, the sync and the writes; ``plan``, ``ranking`` and
-``status`` are pure functions; ``metrics`` has the metrics that both controllers
-share.
+``reconciler`` has the handlers, the sync and the writes. Pure functions are in
+``decide`` (the number of pods to create or delete), ``ranking`` (the pods to delete
+first) and ``status``. ``metrics`` has the metrics that both controllers share.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""How many pods to create or delete (manageReplicas), as a value."""
+"""The number of pods to create or delete (manageReplicas), as a value."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,7 +29,7 @@ Plan = Create | Delete | None
 def plan_replicas(active: Sequence[Pod], wanted: int) -> Plan:
     """Return the plan that brings the active pods to `wanted`, in one burst at most.
 
-    `None` means that there is nothing to do.
+    `None` means that the number is right.
     """
     difference = wanted - len(active)
     if difference > 0:

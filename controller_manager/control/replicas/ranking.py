@@ -1,4 +1,4 @@
-"""Ranks pods: which to delete first (ActivePodsWithRanks, controller_utils.go)."""
+"""Ranks pods for deletion (ActivePodsWithRanks of controller_utils.go)."""
 
 import math
 from collections import Counter
@@ -33,8 +33,8 @@ def choose_pods_to_delete(
     few. Without `use_deletion_costs` every pod has the same cost (the feature gate
     PodDeletionCost).
 
-    The rank of each pod is computed once, and the time is linear in the number of
-    pods: no more than `count` of them are kept in order.
+    The rank of each pod is computed once. The time is linear in the number of pods,
+    because at most `count` of them are sorted at a time.
     """
     if count >= len(pods):
         return list(pods)
@@ -57,12 +57,12 @@ def choose_pods_to_delete(
 
 
 class _Rank(Struct, frozen=True):
-    """All that counts about one pod."""
+    """All properties of a pod that the ranking compares."""
 
     pod: Pod
     static: tuple[int, ...]
     ready: "_Since | None"
-    """Since when the pod is ready, `None` if it is not."""
+    """The time since which the pod is ready, `None` if it is not ready."""
 
     restarts: tuple[int, int]
     created: "_Since"
@@ -84,27 +84,27 @@ _Key = tuple[Any, ...]
 
 
 class _Order:
-    """Makes keys by which pods are sorted for deletion; criteria by importance.
+    """Makes keys by which pods are sorted for deletion, with the criteria in order.
 
     Ages are compared on a log scale; within one power of two the uid decides. So the
-    choice among pods of similar age is random: otherwise repeated scaling would always
-    delete pods of the youngest failure domain (KEP-2185). Pods of exactly the same
-    time are told apart by the next criteria. So they stand together, where the lowest
-    of their uids puts them. (Upstream's comparison goes in circles there.)
+    choice among pods of similar age is random. Otherwise repeated scaling would always
+    delete pods of the youngest failure domain (KEP-2185). Pods of exactly the same time
+    are compared by the next criteria. Such pods are neighbours in the order, at the
+    place of the lowest of their uids. (Upstream's comparison is not transitive there.)
     """
 
     def __init__(self) -> None:
-        """Begin without pods; learn the readiness of all before any creation."""
+        """Begin without pods; the readiness of all must be learned before creations."""
         self._ready: dict[_Key, str] = {}
         self._created: dict[_Key, str] = {}
 
     def learn_readiness(self, rank: _Rank) -> None:
-        """Note the uid of a pod among those that are ready since the same time."""
+        """Record the uid of a pod among those that are ready since the same time."""
         if rank.ready is not None:
             _keep_lowest(self._ready, (rank.static, rank.ready), rank.uid)
 
     def learn_creation(self, rank: _Rank) -> None:
-        """Note the uid of a pod among those that were created at the same time."""
+        """Record the uid of a pod among those that were created at the same time."""
         _keep_lowest(
             self._created, (*self._before_creation(rank), rank.created), rank.uid
         )
@@ -126,7 +126,7 @@ class _Order:
 
 
 def _first(ranks: Sequence[_Rank], order: _Order, count: int) -> Spread[list[Pod]]:
-    """Return the first pods; of those that rank the same, the first of `ranks`."""
+    """Return the pods that rank first; `ranks` has the order of equal ranks."""
     best: list[tuple[_Key, int]] = []
     for start in range(0, len(ranks), PART):
         part = range(start, min(start + PART, len(ranks)))
@@ -143,7 +143,7 @@ def _keep_lowest(uids: dict[_Key, str], key: _Key, uid: str) -> None:
 
 
 def _age(since: _Since, uid: str) -> tuple[int, str]:
-    """Return a key by which younger pods come first, and those without a time."""
+    """Return a key by which younger pods and pods without a time come first."""
     return (-2, "") if since.time == _NEVER else (since.magnitude, uid)
 
 
@@ -231,8 +231,8 @@ def age_ratios(
 ) -> list[float]:
     """Return the age of each ready chosen pod relative to the youngest ready one.
 
-    The metric replicaset_controller_sorting_deletion_age_ratio observes them: near 1
-    young pods were deleted, far above 1 old pods were deleted.
+    The metric replicaset_controller_sorting_deletion_age_ratio observes them. A value
+    near 1 means that young pods were deleted, a high value that old pods were deleted.
     """
     youngest = max((_created(pod) for pod in pods if is_ready(pod)), default=_NEVER)
     youngest_age = (now - youngest).total_seconds()

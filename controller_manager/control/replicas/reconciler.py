@@ -1,7 +1,8 @@
-"""Handlers and sync of controllers that keep a number of pods (replica_set.go).
+"""The handlers and the sync of controllers that keep a number of pods.
 
-Upstream serves replication controllers with the replica set controller, too, through
-adapters that convert each object; here both types are used directly.
+Upstream: replica_set.go. Upstream also uses its replica set controller for replication
+controllers, through adapters that convert each object. Here both types are used
+directly.
 """
 
 import asyncio
@@ -74,10 +75,10 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     """The word for one owner in messages."""
 
     counts_terminating = False
-    """Whether statuses have the number of terminating pods."""
+    """True if statuses have the number of terminating pods."""
 
     uses_deletion_costs = True
-    """Whether the annotation pod-deletion-cost counts."""
+    """True if the annotation pod-deletion-cost counts."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context, and watch owners and pods."""
@@ -114,15 +115,15 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         self._takeover.forget(key)
 
     def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
-        """Expect one creation less."""
+        """Expect one creation fewer."""
         self._expectations.creations_settled(key)
 
     def dependent_gone(self, key: str, obj: Pod) -> None:
-        """Stop to expect the deletion of this pod."""
+        """Stop expecting the deletion of this pod."""
         self._expectations.deletion_settled(key, obj.metadata.uid)
 
     def is_known_gone(self, obj: OwnerT) -> bool:
-        """Tell whether the API server has said that this owner is gone."""
+        """Tell whether a response of the API server showed that this owner is gone."""
         return self._reads.is_known_gone(obj)
 
     def stale(self, resource: AnyResource) -> None:
@@ -174,10 +175,10 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         return Done(self._requeue_after(key, available_in))
 
     def _requeue_after(self, key: str, available_in: float | None) -> float | None:
-        """Return the seconds until the next sync, `None` for no such sync.
+        """Return the seconds until the next sync, or `None` if an event causes it.
 
-        The watch may never show a write of this sync: a pod can be created and
-        deleted while the watch is broken. So a sync must come without an event.
+        While a write of this sync is not visible, the next sync must not depend on an
+        event: a pod can be created and deleted while the watch is broken.
         """
         if self._expectations.state(key) is State.FULFILLED:
             return available_in
@@ -209,22 +210,24 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         return None
 
     def _may_repeat_former_leader(self, owner: OwnerT, active: Sequence[Pod]) -> bool:
-        """Tell whether a former leader may have done already what is to be done."""
+        """Tell whether a former leader may have made the planned changes already."""
         wanted = desired_replicas(owner)
         return len(active) != wanted and self._takeover.must_recheck(owner)
 
     async def _read_api_server(
         self, key: str, owner: OwnerT, selector: Selector, *, is_takeover: bool = False
     ) -> Outcome:
-        """Let the caches show all writes before the next ones.
+        """Wait until the caches show all writes, before the next writes.
 
-        A write got no response, was not seen for five minutes, or may have been made
-        by the former leader.
+        This is needed if a write got no response, was not visible for five minutes, or
+        may have been made by the former leader.
         """
         await self._reads.wait_for_all_caches(owner, selector, is_takeover=is_takeover)
         self._expectations.forget(key)
         self._takeover.rechecked(key)
-        self.logger.v(2).info("The cache may be stale, read from the API server")
+        self.logger.v(2).info(
+            "The cache may be stale, so the pods are read from the API server"
+        )
         return Requeue(0.0, "the cache may be stale")
 
     async def _claim(
@@ -241,7 +244,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     async def _manage(
         self, key: str, owner: OwnerT, active: Sequence[Pod]
     ) -> tuple[bool, Exception | None]:
-        """Create or delete pods; return whether it was tried, and the failure."""
+        """Create or delete pods; return whether this was tried, and the failure."""
         match plan_replicas(active, desired_replicas(owner)):
             case Create(count=count):
                 return True, await self._create(key, owner, count)
@@ -268,7 +271,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
 
         self._expectations.expect_creations(key, count)
         started, failure = await slow_start(count, create_one)
-        # Creations that were not tried will never be seen.
+        # The cache will never show creations that were not tried.
         self._expectations.creations_settled(key, count - started)
         if failure is not None and is_namespace_terminating(failure):
             return None  # no error: no object can be created in that namespace
@@ -321,10 +324,10 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     async def _report(self, owner: OwnerT, status: OwnerStatus, *, acted: bool) -> None:
         """Write the status if it has changed.
 
-        A status that is written right after pods were created or deleted is soon out
-        of date, and the sync that sees these pods writes another one. So after such
-        writes (`acted`) a new observedGeneration alone is not written. This saves one
-        write for each scaling.
+        A status that is written right after pods were created or deleted is soon out of
+        date: the sync that sees these pods writes another status. So after such writes
+        (`acted`) a new observedGeneration alone is not written. This saves one write
+        for each scaling.
         """
         old = owner.status
         if acted and not differs_in_substance(old, status):

@@ -39,8 +39,8 @@ def calculate_status(
 ) -> OwnerStatus:
     """Return the status of an owner, calculated from its pods.
 
-    `failure` is the error of creating or deleting pods; it becomes the condition
-    ReplicaFailure, which stays as first reported until there is no failure.
+    `failure` is the error of creating or deleting pods. It becomes the condition
+    ReplicaFailure, which does not change until there is no failure.
     `terminating` is `None` if terminating pods are not counted (the feature gate
     DeploymentReplicaSetTerminatingReplicas); the status of a replication controller
     has no field for their number.

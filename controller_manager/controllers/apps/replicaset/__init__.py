@@ -1,6 +1,7 @@
 """replicaset-controller: keeps as many pods as a replica set wants.
 
-Its code is in ``control.replicas``; this package applies it to replica sets.
+``reconciler`` applies the code of ``control.replicas`` to replica sets; ``options`` has
+the flags and the feature gate.
 """
 
 from controller_manager.api.apps.v1 import REPLICASETS

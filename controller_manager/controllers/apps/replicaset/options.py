@@ -13,7 +13,7 @@ READS_OWN_WRITES: Final = Gate(
 
 
 class ReplicaSetOptions(ControllerOptions):
-    """How many replica sets are synced at a time."""
+    """The number of replica sets that are synced at the same time."""
 
     concurrent_syncs: int = option(
         concurrency(

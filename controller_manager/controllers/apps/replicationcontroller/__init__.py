@@ -1,7 +1,7 @@
 """replicationcontroller-controller: keeps the pods of replication controllers.
 
-Its code is in ``control.replicas``; this package applies it to replication
-controllers.
+``reconciler`` applies the code of ``control.replicas`` to replication controllers;
+``options`` has the flags.
 """
 
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS

@@ -5,7 +5,7 @@ from controller_manager.options.flag import concurrency
 
 
 class ReplicationControllerOptions(ControllerOptions):
-    """How many replication controllers are synced at a time."""
+    """The number of replication controllers that are synced at the same time."""
 
     concurrent_syncs: int = option(
         concurrency(
