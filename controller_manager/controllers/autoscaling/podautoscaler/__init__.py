@@ -1,23 +1,25 @@
 """horizontal-pod-autoscaler-controller: scales workloads by metrics of their pods.
 
-``reconciler`` has the handlers and caches; ``sync`` is one sync. It reads the scale of
-the ``target``, its pods (``selection``) and its metrics (``measuring`` reads all of
-them, ``measures`` one, from the APIs in ``sources``), and writes scale, status and
-events (``apply``, ``status``). ``settings`` has what the flags and gates say.
+``reconciler`` has the caches. ``sync`` is one sync: it reads the scale of the target
+(``scale_target``), selects its pods (``selectors``), evaluates the metrics
+(``compute_replicas``), decides, and writes scale, status and events (``apply``,
+``status``). ``options`` has flags and gates, ``metrics`` the metrics of the manager.
 
-The decision is pure: ``plan`` (what to do before any metric is read), ``replicas`` (how
-many one metric asks for) and ``scaling`` (what recent recommendations, limits and
-policies leave of it).
+- ``metric_sources`` evaluates one metric, by the type of its source; ``metric_status``
+  has the context and the result of an evaluation; ``metrics_client`` reads the three
+  metrics APIs, and ``metrics_api`` sends the requests to one of them.
+- Pure modules: ``decide`` (the decision before and after the metrics are read),
+  ``replica_calculator`` (the number that one metric asks for), ``pods`` (states,
+  metrics and requests of pods), ``stabilization`` (recent recommendations hold a change
+  back), ``behavior`` (minimum, maximum and scaling rules limit it).
 """
 
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES
-from controller_manager.controllers.autoscaling.podautoscaler.gates import (
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
     CONFIGURABLE_TOLERANCE,
     SCALE_TO_ZERO,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
     AutoscalerOptions,
 )
 from controller_manager.informers.reads import Reads

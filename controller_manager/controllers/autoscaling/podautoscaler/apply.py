@@ -9,7 +9,7 @@ from controller_manager.api.autoscaling.v2 import (
 )
 from controller_manager.client.client import Client
 from controller_manager.client.events import NORMAL, WARNING, EventRecorder
-from controller_manager.controllers.autoscaling.podautoscaler.target import (
+from controller_manager.controllers.autoscaling.podautoscaler.scale_target import (
     REQUEST_ERRORS,
     TargetScale,
     TargetScales,
@@ -19,7 +19,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.target import (
 class SyncFailed(Exception):  # noqa: N818 - the outcome of a sync
     """A sync that failed; the message is for the log.
 
-    `is_spec` says that the spec of the autoscaler is at fault.
+    `is_spec` is true if the spec of the autoscaler is the cause.
     """
 
     def __init__(self, message: str, *, is_spec: bool = False) -> None:
@@ -29,7 +29,7 @@ class SyncFailed(Exception):  # noqa: N818 - the outcome of a sync
 
 
 class Writer:
-    """Writes what a sync has decided about one autoscaler."""
+    """Writes the scale, the status and the events of one autoscaler."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Writer:
         self._event(WARNING, reason, message)
 
     async def rescale(self, target: TargetScale, replicas: int, why: str) -> None:
-        """Set the replicas of the target, and record it.
+        """Set the replicas of the target, and record an event.
 
-        Raises what the client raises; an event says so, too.
+        Raises the errors of the client, and records an event about each.
         """
         try:
             await self._scales.set(target, replicas)
@@ -64,7 +64,7 @@ class Writer:
     async def report(self, status: HorizontalPodAutoscalerStatus) -> None:
         """Write the status, unless the autoscaler has it already.
 
-        Raises SyncFailed if it cannot be written; an event says so, too.
+        Raises SyncFailed, and records an event, if the status cannot be written.
         """
         known = self._autoscaler
         if _as_stored(status) == _as_stored(known.status):

@@ -16,8 +16,8 @@ from controller_manager.controllers.autoscaling.podautoscaler.apply import (
     SyncFailed,
     Writer,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.measuring import (
-    Measuring,
+from controller_manager.controllers.autoscaling.podautoscaler.compute_replicas import (
+    ReplicaComputation,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
     INTERNAL,
@@ -25,29 +25,30 @@ from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
     SPEC,
     AutoscalerMetrics,
 )
+from controller_manager.controllers.autoscaling.podautoscaler.metrics_api import (
+    APIStuck,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (
+    SHARES,
+    MetricsClient,
+)
 from controller_manager.controllers.autoscaling.podautoscaler.options import (
     AutoscalerOptions,
+    Settings,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
-    History,
+from controller_manager.controllers.autoscaling.podautoscaler.scale_target import (
+    TargetScales,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     BY_TARGET,
     Selection,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.settings import (
-    Settings,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.sources import (
-    apis,
-    reading,
+from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
+    History,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.sync import (
     Sync,
     Tools,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.target import (
-    TargetScales,
 )
 from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
 from controller_manager.options.config import Config
@@ -58,11 +59,11 @@ from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
 _REQUEUE_AFTER: Final = 2.0
-"""Seconds after which an autoscaler is synced again whose metrics API is stuck."""
+"""Seconds until the next sync of an autoscaler whose metrics API is stuck."""
 
 
 _SHORTEST_PERIOD: Final = 0.1
-"""Seconds between two syncs at least; with 0 nothing else would run."""
+"""The least seconds between two syncs: with 0 no other task would run."""
 
 
 def _sync_period(config: Config) -> float:
@@ -72,8 +73,8 @@ def _sync_period(config: Config) -> float:
 class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
     """Keeps the metrics of workloads close to their targets.
 
-    Each autoscaler is synced once in a sync period, whether the last sync failed or
-    not. A new one, and a changed one, waits for its turn, as upstream's.
+    Each autoscaler is synced once in a sync period, also after a failure. A new or
+    changed autoscaler is synced after a sync period, as upstream's.
     """
 
     queue_name = "horizontalpodautoscaler"
@@ -85,8 +86,8 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         super().__init__(context)
         options = context.config.of(AutoscalerOptions)
         self._period = _sync_period(context.config)
-        # While a sync waits for a metrics API, others shall go on.
-        self.workers = options.concurrent_syncs * apis.SHARES
+        # While some syncs wait for a metrics API, the other syncs go on.
+        self.workers = options.concurrent_syncs * SHARES
         self._histories: dict[str, History] = {}
         self._metrics = context.metrics.of(AutoscalerMetrics)
         self._tools = self._make_tools(context, options)
@@ -103,14 +104,14 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
                 context.lister(PODS, BY_LABEL, BY_NAMESPACE),
                 context.lister(HORIZONTAL_POD_AUTOSCALERS, BY_TARGET),
             ),
-            apis.Sources(
+            MetricsClient(
                 client,
                 clock,
                 context.resources,
                 concurrency=options.concurrent_syncs,
                 sync_period=options.sync_period,
             ),
-            Measuring(self._metrics, clock),
+            ReplicaComputation(self._metrics, clock),
             self._metrics,
             clock,
             context.logger,
@@ -122,10 +123,10 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         return ExponentialBackoff(period, period)
 
     async def reconcile(self, autoscaler: HorizontalPodAutoscaler) -> Outcome:
-        """Scale the target of an autoscaler to what its metrics ask for."""
+        """Scale the target of an autoscaler to the number that its metrics ask for."""
         metrics = autoscaler.spec.metrics or ()
-        if (api := self._tools.sources.busy(metrics)) is not None:
-            return Requeue(_REQUEUE_AFTER, str(reading.APIStuck(api.group)))
+        if (api := self._tools.metrics_client.busy(metrics)) is not None:
+            return Requeue(_REQUEUE_AFTER, str(APIStuck(api.group)))
         self._metrics.count(len(self.objects))
         writer = Writer(self.client, self.recorder, self._tools.scales, autoscaler)
         history = self._histories.get(key_of(autoscaler), History())
@@ -136,7 +137,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         except SyncFailed as failure:
             error = SPEC if failure.is_spec else INTERNAL
             self.logger.error("Sync failed", err=str(failure))
-        except reading.APIStuck as stuck:
+        except APIStuck as stuck:
             return Requeue(_REQUEUE_AFTER, str(stuck))
         finally:
             self._remember(autoscaler, sync.history)
@@ -144,14 +145,14 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         return Done(self._period)
 
     def _remember(self, autoscaler: HorizontalPodAutoscaler, history: History) -> None:
-        """Keep what is known of an autoscaler, unless it was deleted meanwhile."""
+        """Keep the history of an autoscaler, unless it was deleted meanwhile."""
         key = key_of(autoscaler)
         known = self.objects.by_key(key)
         if known is not None and known.metadata.uid == autoscaler.metadata.uid:
             self._histories[key] = history
 
     def deleted(self, obj: HorizontalPodAutoscaler) -> None:
-        """Drop the state of an autoscaler, so that one of its name starts afresh."""
+        """Drop the state of an autoscaler, so a new one of its name starts anew."""
         self.forget(key_of(obj))
 
     def forget(self, key: str) -> None:

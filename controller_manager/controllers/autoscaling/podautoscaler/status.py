@@ -24,7 +24,7 @@ FALSE: Final = "False"
 
 
 class Draft:
-    """A status that gets its conditions one after the other.
+    """A status to which a sync adds its conditions one after the other.
 
     The status that is written has no observedGeneration, as upstream's.
     """
@@ -53,7 +53,7 @@ class Draft:
         )
 
     def note_zero(self, *, is_ours: bool) -> None:
-        """Say whether it was an autoscaler that scaled the target to zero."""
+        """Set the condition ScaledToZero; `is_ours` if this autoscaler did it."""
         if is_ours:
             message = "the HPA controller scaled the workload to zero"
             self.set(SCALED_TO_ZERO, TRUE, "ScaledToZero", message)
@@ -71,7 +71,7 @@ class Draft:
         return known is not None and known.status == TRUE
 
     def measured(self, current: int, metrics: Iterable[MetricStatus]) -> None:
-        """Take what was found; the number of desired replicas stays."""
+        """Set current replicas and metrics; the number of desired replicas stays."""
         self.decided(current, self._before.desired_replicas, metrics)
 
     def decided(
@@ -82,7 +82,7 @@ class Draft:
         *,
         rescaled: bool = False,
     ) -> None:
-        """Take what was found and decided, and whether the target was scaled."""
+        """Set all numbers and the metrics; with `rescaled`, set the scale time, too."""
         last = self._now if rescaled else self._before.last_scale_time
         self._after = HorizontalPodAutoscalerStatus(
             last_scale_time=last,
@@ -92,5 +92,5 @@ class Draft:
         )
 
     def status(self) -> HorizontalPodAutoscalerStatus:
-        """Return the status as it is to be written."""
+        """Return the status to write."""
         return replace(self._after, conditions=tuple(self._conditions.values()) or None)

@@ -10,41 +10,50 @@ from msgspec import Struct
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.clock import Clock
-from controller_manager.controllers.autoscaling.podautoscaler import plan
+from controller_manager.controllers.autoscaling.podautoscaler import decide
 from controller_manager.controllers.autoscaling.podautoscaler.apply import (
     SyncFailed,
     Writer,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.measures.values import (
-    Question,
-    Target,
+from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
+    complete_rules,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.measuring import (
-    Measurement,
-    Measuring,
+from controller_manager.controllers.autoscaling.podautoscaler.compute_replicas import (
+    ComputedReplicas,
+    ReplicaComputation,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.decide import (
+    NormalizationArgs,
+    normalized,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.metric_status import (
+    EvaluationContext,
+    Target,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
     NONE,
     AutoscalerMetrics,
     action_of,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.decide import (
-    Wish,
-    normalized,
+from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (
+    MetricsClient,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
+    Settings,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.scale_target import (
+    REQUEST_ERRORS,
+    TargetError,
+    TargetScale,
+    TargetScales,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
+    Selection,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
     History,
     scaled,
     started,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
-    Selection,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.settings import (
-    Settings,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.sources import (
-    apis,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.status import (
     ABLE_TO_SCALE,
@@ -55,12 +64,6 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
     TRUE,
     Draft,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.target import (
-    REQUEST_ERRORS,
-    TargetError,
-    TargetScale,
-    TargetScales,
-)
 from controller_manager.observability.logs import Logger
 
 _ORIGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -68,31 +71,31 @@ _ORIGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Tools(Struct, frozen=True):
-    """What all syncs share."""
+    """The objects that all syncs share."""
 
     settings: Settings
     scales: TargetScales
     selection: Selection
-    sources: apis.Sources
-    measuring: Measuring
+    metrics_client: MetricsClient
+    replica_computation: ReplicaComputation
     metrics: AutoscalerMetrics
     clock: Clock
     logger: Logger
 
 
 class Choice(Struct, frozen=True):
-    """How many replicas the target shall have, and why."""
+    """The number of replicas for the target, and the reason."""
 
     replicas: int
     reason: str = ""
-    measurement: Measurement = Measurement()
+    computed: ComputedReplicas = ComputedReplicas()
 
 
 class Sync:
     """One sync of one autoscaler.
 
-    `action` is what it has done to the target, as a label of metrics. `history` is what
-    the next sync has to know.
+    `action` is the label of metrics for the change of the target. `history` is for the
+    next sync.
     """
 
     def __init__(
@@ -102,25 +105,25 @@ class Sync:
         history: History,
         writer: Writer,
     ) -> None:
-        """Take the autoscaler as the cache shows it, and what is known of it."""
+        """Take the autoscaler as the cache shows it, and its history."""
         self.history = history
         self._tools = tools
         self._autoscaler = autoscaler
         self._writer = writer
         self._now = tools.clock.now()
-        # What is remembered is compared by a clock that never jumps, as upstream's.
+        # The history has times of a clock that never jumps, as upstream's.
         self._instant = _ORIGIN + timedelta(seconds=tools.clock.monotonic())
         self._draft = Draft(autoscaler, self._now)
         self.action = NONE
 
     async def run(self) -> None:
-        """Set the target's number of replicas, and report.
+        """Set the target's number of replicas, and write the status.
 
-        Raises SyncFailed if something went wrong, and APIStuck, before anything is
-        written, if a metrics API does not answer.
+        Raises SyncFailed if a part of the sync failed. Raises APIStuck, before any
+        write, if a metrics API does not answer.
         """
         metrics = self._autoscaler.spec.metrics or ()
-        async with self._tools.sources.slots(metrics):
+        async with self._tools.metrics_client.slots(metrics):
             target = await self._read_target()
             choice = await self._choose(target)
         current = target.scale.spec.replicas
@@ -129,19 +132,19 @@ class Sync:
         self._draft.decided(
             current,
             choice.replicas,
-            choice.measurement.statuses,
+            choice.computed.statuses,
             rescaled=choice.replicas != current,
         )
         metadata = self._autoscaler.metadata
         self._tools.metrics.desired(metadata.namespace, metadata.name, choice.replicas)
         await self._writer.report(self._draft.status())
-        if problem := choice.measurement.problem:
-            raise SyncFailed(problem, is_spec=choice.measurement.is_spec)
+        if problem := choice.computed.problem:
+            raise SyncFailed(problem, is_spec=choice.computed.is_spec)
 
     # The target.
 
     async def _read_target(self) -> TargetScale:
-        """Return the scale of the target, and note how many replicas it has."""
+        """Return the scale of the target, and note its number of replicas."""
         try:
             target = await self._tools.scales.get(self._autoscaler)
         except TargetError as error:
@@ -169,7 +172,7 @@ class Sync:
                 f"the HPA controller was unable to update the target scale: {error}"
             )
             self._draft.set(ABLE_TO_SCALE, FALSE, "FailedUpdateScale", message)
-            self._draft.measured(before, choice.measurement.statuses)
+            self._draft.measured(before, choice.computed.statuses)
             await self._report_anyway()
             msg = f"failed to rescale {self._reference}: {error}"
             raise SyncFailed(msg) from error
@@ -188,17 +191,19 @@ class Sync:
         )
 
     def _remember(self, before: int, after: int) -> None:
-        """Note the change for the rates of the behavior, which count changes."""
+        """Note the change for the policies of the behavior, which count changes."""
         behavior = self._autoscaler.spec.behavior
-        self.history = scaled(self.history, before, after, self._instant, behavior)
+        if behavior is not None:
+            keep = complete_rules(behavior).longest_period
+            self.history = scaled(self.history, before, after, self._instant, keep)
 
     def _note_zero(self, before: int, after: int) -> None:
-        """Say whether it was an autoscaler that scaled the target to zero."""
+        """Set ScaledToZero: true if this autoscaler scaled the target to zero."""
         if not self._tools.settings.scales_to_zero:
             self._draft.remove(SCALED_TO_ZERO)
             return
         spec = self._autoscaler.spec
-        may_be_zero = plan.minimum_of(spec) == 0 and plan.can_leave_zero(spec)
+        may_be_zero = decide.minimum_of(spec) == 0 and decide.can_leave_zero(spec)
         self._draft.note_zero(is_ours=before > 0 and after == 0 and may_be_zero)
 
     # The choice.
@@ -206,7 +211,7 @@ class Sync:
     async def _choose(self, target: TargetScale) -> Choice:
         spec, settings = self._autoscaler.spec, self._tools.settings
         current = target.scale.spec.replicas
-        start = plan.start(
+        start = decide.first_decision(
             spec,
             current,
             was_scaled_to_zero=settings.scales_to_zero
@@ -223,15 +228,15 @@ class Sync:
             return Choice(start.desired, start.reason)
         return self._normalized(current, await self._measure(target))
 
-    async def _measure(self, target: TargetScale) -> Measurement:
-        """Return what the metrics ask for, or give up."""
+    async def _measure(self, target: TargetScale) -> ComputedReplicas:
+        """Return the number that the metrics ask for; raises SyncFailed without one."""
         scale, tools = target.scale, self._tools
         try:
             selector = tools.selection.of_target(
                 self._autoscaler, scale.status.selector, self._draft, self._writer
             )
         except SyncFailed as failure:
-            measurement = Measurement(problem=str(failure))
+            computed = ComputedReplicas(problem=str(failure))
         else:
             namespace = self._autoscaler.metadata.namespace
             of = Target(
@@ -241,36 +246,40 @@ class Sync:
                 scale.status.selector,
                 lambda: tools.selection.pods(namespace, selector),
             )
-            judgement = tools.settings.judgement(self._autoscaler.spec.behavior)
+            thresholds = tools.settings.thresholds(self._autoscaler.spec.behavior)
             pod_level = tools.settings.pod_level
-            question = Question(tools.sources, of, judgement, self._now, pod_level)
-            measurement = await tools.measuring.measure(
-                self._autoscaler, question, self._draft, self._writer
+            context = EvaluationContext(
+                tools.metrics_client, of, thresholds, self._now, pod_level
             )
-        if measurement.replicas is None:
-            await self._give_up(scale.spec.replicas, measurement)
-        return measurement
+            computed = await tools.replica_computation.compute(
+                self._autoscaler, context, self._draft, self._writer
+            )
+        if computed.replicas is None:
+            await self._give_up(scale.spec.replicas, computed)
+        return computed
 
-    async def _give_up(self, current: int, measurement: Measurement) -> NoReturn:
-        problem = measurement.problem
-        self._draft.measured(current, measurement.statuses)
+    async def _give_up(self, current: int, computed: ComputedReplicas) -> NoReturn:
+        problem = computed.problem
+        self._draft.measured(current, computed.statuses)
         await self._report_anyway()
         self._writer.warn("FailedComputeMetricsReplicas", problem)
         msg = (
             "failed to compute desired number of replicas based on listed metrics for "
             f"{self._reference}: {problem}"
         )
-        raise SyncFailed(msg, is_spec=measurement.is_spec)
+        raise SyncFailed(msg, is_spec=computed.is_spec)
 
-    def _normalized(self, current: int, measurement: Measurement) -> Choice:
-        """Return what recent recommendations, limits and rates leave of a number."""
+    def _normalized(self, current: int, computed: ComputedReplicas) -> Choice:
+        """Return the number that recent recommendations, limits and rates allow."""
         spec, settings = self._autoscaler.spec, self._tools.settings
-        minimum = plan.minimum_of(spec)
-        desired = max(measurement.replicas or 0, 0)
-        reason = plan.reason_for(current, desired, measurement.name)
-        wish = Wish(current, desired, minimum, spec.max_replicas, spec.behavior)
+        minimum = decide.minimum_of(spec)
+        desired = max(computed.replicas or 0, 0)
+        reason = decide.reason_for(current, desired, computed.name)
+        args = NormalizationArgs(
+            current, desired, minimum, spec.max_replicas, spec.behavior
+        )
         result = normalized(
-            wish,
+            args,
             self.history,
             self._instant,
             settings.downscale_stabilization,
@@ -283,19 +292,19 @@ class Sync:
         )
         replicas = result.replicas
         if current == 0 and replicas < minimum:
-            # The minimum was raised while the target stood at zero.
-            replicas, reason = minimum, reason or plan.BELOW_MINIMUM
-        return Choice(replicas, reason, measurement)
+            # The minimum was raised while the target had zero replicas.
+            replicas, reason = minimum, reason or decide.BELOW_MINIMUM
+        return Choice(replicas, reason, computed)
 
     @property
     def _reference(self) -> str:
-        """What messages call the target."""
+        """The name of the target in messages."""
         reference = self._autoscaler.spec.scale_target_ref
         namespace = self._autoscaler.metadata.namespace
         return f"{reference.kind}/{namespace}/{reference.name}"
 
     async def _report_anyway(self) -> None:
-        """Write the status after a failure; what fails here is only logged."""
+        """Write the status after a failure. A failure of this write is only logged."""
         try:
             await self._writer.report(self._draft.status())
         except SyncFailed as failure:

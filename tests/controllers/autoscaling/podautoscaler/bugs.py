@@ -5,20 +5,19 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscalerSpec
-from controller_manager.controllers.autoscaling.podautoscaler import plan
-from controller_manager.controllers.autoscaling.podautoscaler.plan import (
-    Start,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling import decide
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
-    History,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.limits import (
+from controller_manager.controllers.autoscaling.podautoscaler import decide
+from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
     Limited,
     within_range,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.selection.overlap import (
+from controller_manager.controllers.autoscaling.podautoscaler.decide import (
+    FirstDecision,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     Overlaps,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
+    History,
 )
 from tests.simulation.planted import Bug
 
@@ -37,17 +36,17 @@ def _remember_nothing(
 
 def _always_measure(
     spec: HorizontalPodAutoscalerSpec, current: int, *, was_scaled_to_zero: bool
-) -> Start:
+) -> FirstDecision:
     del was_scaled_to_zero
-    if current < plan.minimum_of(spec):
-        return Start(plan.minimum_of(spec), plan.BELOW_MINIMUM)
-    return Start(current, needs_metrics=True)
+    if current < decide.minimum_of(spec):
+        return FirstDecision(decide.minimum_of(spec), decide.BELOW_MINIMUM)
+    return FirstDecision(current, needs_metrics=True)
 
 
 BUGS: Final[Mapping[str, Bug]] = {
     "leave the range": Bug(1, decide, "limited", _limit_nothing),
     "forget recommendations": Bug(1, decide, "stabilized", _remember_nothing),
-    "scale what stands at zero": Bug(1, plan, "start", _always_measure),
+    "scale what stands at zero": Bug(1, decide, "first_decision", _always_measure),
     "let two autoscalers fight": Bug(
         0,
         Overlaps,

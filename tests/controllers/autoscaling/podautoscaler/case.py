@@ -1,4 +1,4 @@
-"""One sync of an autoscaler: what goes in, and what is expected to come out."""
+"""One sync of an autoscaler: its input and the expected writes."""
 
 from collections.abc import Mapping
 from typing import Any, Final

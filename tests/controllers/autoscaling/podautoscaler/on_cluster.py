@@ -66,7 +66,7 @@ class PodOf(Struct, frozen=True):
 
 
 def ready(*usages: str, request: str = "1") -> tuple[PodOf, ...]:
-    """Return pods that are ready, by what they use."""
+    """Return pods that are ready, with their CPU usages."""
     return tuple(PodOf(cpu=usage, request=request) for usage in usages)
 
 
@@ -79,7 +79,7 @@ class Stage:
         self.cluster = Cluster(features=FeatureGates(dict(gates or {})), rbac=rbac)
 
     def add_target(self, replicas: int, observed: int | None = None) -> None:
-        """Create a replication controller that nobody syncs."""
+        """Create a replication controller that no controller syncs."""
         spec = {
             "replicas": replicas,
             "selector": {"name": PODS},
@@ -129,7 +129,7 @@ class Stage:
             self.delete("Pod", name)
 
     def set_metrics(self, **answers: Any) -> None:
-        """Set what the metrics APIs answer, in addition to what they answer already."""
+        """Add answers of the metrics APIs."""
         found = self.find("ConfigMap", CONFIG_MAP)
         known = json.loads(found["data"][KEY]) if found else {}
         data = {KEY: json.dumps({**known, **answers})}

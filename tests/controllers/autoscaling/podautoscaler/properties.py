@@ -1,4 +1,4 @@
-"""What the horizontal pod autoscaler controller promises."""
+"""The properties of the horizontal pod autoscaler controller."""
 
 import asyncio
 from collections import defaultdict
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 MEMORY: Final = 700.0
-"""Seconds for which a manager may still act on what was wanted: a watch may lag
-for five minutes, or fall silent, which is noticed after three more."""
+"""Seconds for which a manager may act on an old spec: a watch may lag for five
+minutes, or fall silent, which the manager notices after three more."""
 
 WINDOW: Final = 300.0
 """Seconds for which a recommendation holds back a scaling down, by default."""
@@ -31,7 +31,7 @@ _REPLICAS: Final = only(("spec", "replicas"))
 
 @dataclass(frozen=True)
 class Target:
-    """What an autoscaler scales."""
+    """The target of an autoscaler."""
 
     namespace: str
     plural: str

@@ -92,8 +92,8 @@ async def two_autoscalers_over_one_target(environment: Environment) -> None:
 async def restart_after_a_peak(environment: Environment) -> None:
     """No upstream issue: a manager starts while the load is low for a moment.
 
-    As upstream: what it finds counts as a recommendation, so that it does not scale
-    down before it has seen the load for the whole window.
+    As upstream: the number of replicas that it finds counts as a recommendation. So it
+    does not scale down before it has seen the load for the whole window.
     """
     _create(environment, "web", load="total:400m")
     _autoscale(environment, "web", cpu(50))
@@ -109,8 +109,8 @@ async def restart_after_a_peak(environment: Environment) -> None:
 async def metrics_vanish(environment: Environment) -> None:
     """No upstream issue: the metrics server is gone while the load is high.
 
-    As upstream: what is not measured is not idle. Nothing is scaled down, and the
-    condition says why.
+    As upstream: a pod without metrics is not idle. Nothing is scaled down, and the
+    condition has the reason.
     """
     _create(environment, "web", load="total:400m")
     _autoscale(environment, "web", cpu(50))

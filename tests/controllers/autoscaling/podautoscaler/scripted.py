@@ -1,4 +1,4 @@
-"""An API server that answers what a test says."""
+"""An API server with the answers of a test."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from controller_manager.client.transport import Query, Request, Response, Stream
 
 @dataclass
 class Scripted:
-    """Answers by path, and records what it was asked.
+    """Answers by path, and records the requests.
 
     A path without an answer gets the plain text of a real API server. A path in
     `hanging` gets no answer until the test sets its event.

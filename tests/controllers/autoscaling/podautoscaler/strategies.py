@@ -11,17 +11,17 @@ from controller_manager.api.autoscaling.v2 import (
     HPAScalingPolicy,
     HPAScalingRules,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.judging import (
-    Judgement,
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
     Readiness,
+    Thresholds,
     Tolerances,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     PodMetric,
     PodSample,
     TargetPod,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
     History,
     Recommendation,
     ScaleEvent,
@@ -38,7 +38,7 @@ amounts = st.integers(0, 5000)
 replicas = st.integers(0, 60)
 fractions = st.sampled_from((0.0, 0.02, 0.1, 0.5, 0.9))
 judgements = st.builds(
-    Judgement, st.builds(Tolerances, fractions, fractions), st.just(READINESS)
+    Thresholds, st.builds(Tolerances, fractions, fractions), st.just(READINESS)
 )
 
 target_pods = st.builds(

@@ -1,4 +1,4 @@
-"""What upstream's unit tests expect of one sync, on a cluster in memory."""
+"""One sync does the writes that upstream's unit tests expect, in memory."""
 
 import asyncio
 from typing import Final

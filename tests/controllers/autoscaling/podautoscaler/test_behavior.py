@@ -1,4 +1,4 @@
-"""What a behavior does over time: upstream's end-to-end tests, in virtual time.
+"""A behavior limits scaling over time: upstream's end-to-end tests, in virtual time.
 
 Upstream: test/e2e/autoscaling/horizontal_pod_autoscaling_behavior.go and
 test/integration/podautoscaler.

@@ -1,4 +1,4 @@
-"""Properties of what the scale is set to, for any wish, behavior and history."""
+"""Properties of the new scale, for any recommendation, behavior and history."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,18 +12,18 @@ from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerBehavior,
     HPAScalingPolicy,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.decide import (
-    Wish,
+from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
+    PERCENT,
+    complete_rules,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.decide import (
+    NormalizationArgs,
     normalized,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
     History,
     scaled,
     started,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.rules import (
-    PERCENT,
-    complete_rules,
 )
 from tests.controllers.autoscaling.podautoscaler.strategies import (
     NOW,
@@ -50,8 +50,10 @@ def test_the_number_never_leaves_the_range(
     """With any history, as long as the present number is in the range."""
     minimum, maximum = limits
     current = data.draw(st.integers(minimum, maximum))
-    wish = Wish(current, data.draw(st.integers(0, 200)), minimum, maximum, behavior)
-    result = normalized(wish, history, NOW, WINDOW)
+    args = NormalizationArgs(
+        current, data.draw(st.integers(0, 200)), minimum, maximum, behavior
+    )
+    result = normalized(args, history, NOW, WINDOW)
     assert minimum <= result.replicas <= maximum
     reasons = (result.able_to_scale.reason, result.scaling_limited.reason)
     assert (result.scaling_limited.status == "False") == (
@@ -61,7 +63,7 @@ def test_the_number_never_leaves_the_range(
 
 @unhurried
 @given(ranges, st.data(), maybe_behaviors, histories)
-def test_the_number_moves_only_towards_what_was_asked_for(
+def test_the_number_moves_only_towards_the_recommendation(
     limits: tuple[int, int],
     data: st.DataObject,
     behavior: HorizontalPodAutoscalerBehavior | None,
@@ -71,8 +73,8 @@ def test_the_number_moves_only_towards_what_was_asked_for(
     minimum, maximum = limits
     current = data.draw(st.integers(minimum, maximum))
     desired = data.draw(replicas)
-    wish = Wish(current, desired, minimum, maximum, behavior)
-    result = normalized(wish, history, NOW, WINDOW)
+    args = NormalizationArgs(current, desired, minimum, maximum, behavior)
+    result = normalized(args, history, NOW, WINDOW)
     wished = (desired, *(each.replicas for each in history.recommendations))
     if result.replicas > current:
         assert max(wished) > current
@@ -110,11 +112,13 @@ def play(
         now += timedelta(seconds=step.seconds)
         current = played[-1].replicas
         history = started(history, current, now)
-        wish = Wish(current, step.desired, 0, 200, behavior)
-        result = normalized(wish, history, now, WINDOW)
+        args = NormalizationArgs(current, step.desired, 0, 200, behavior)
+        result = normalized(args, history, now, WINDOW)
         history = result.history
         if result.replicas != current:
-            history = scaled(history, current, result.replicas, now, behavior)
+            if behavior is not None:
+                keep = complete_rules(behavior).longest_period
+                history = scaled(history, current, result.replicas, now, keep)
             played.append(Played(now, result.replicas))
     return played
 
@@ -134,7 +138,7 @@ def change_allowed(policy: HPAScalingPolicy, start: int) -> float:
 def test_no_policy_is_broken_over_any_time(
     behavior: HorizontalPodAutoscalerBehavior, first: int, syncs: list[Step]
 ) -> None:
-    """The number when a policy's period began decides, whatever happened since."""
+    """The number at the start of a policy's period decides, not later changes."""
     rules = complete_rules(behavior, int(WINDOW.total_seconds()))
     played = play(behavior, first, syncs)
     for before, after in pairwise(played):
@@ -182,7 +186,7 @@ def test_the_scale_follows_what_all_of_a_window_asks_for(
 
 @unhurried
 @given(maybe_behaviors, st.integers(1, 40), st.integers(1, 30))
-def test_what_is_remembered_has_an_end(
+def test_the_history_has_an_end(
     behavior: HorizontalPodAutoscalerBehavior | None, seconds: int, desired: int
 ) -> None:
     """Nothing older than the longest window, or the longest period, is kept."""
@@ -190,9 +194,12 @@ def test_what_is_remembered_has_an_end(
     now, current = NOW, 10
     for number in range(80):
         now += timedelta(seconds=seconds)
-        wish = Wish(current, desired + number % 3, 1, 60, behavior)
-        result = normalized(wish, started(history, current, now), now, WINDOW)
-        history = scaled(result.history, current, result.replicas, now, behavior)
+        args = NormalizationArgs(current, desired + number % 3, 1, 60, behavior)
+        result = normalized(args, started(history, current, now), now, WINDOW)
+        history = result.history
+        if behavior is not None:
+            keep = complete_rules(behavior).longest_period
+            history = scaled(history, current, result.replicas, now, keep)
         current = result.replicas
     rules = complete_rules(behavior, 300) if behavior else None
     window = rules.longest_window if rules else WINDOW

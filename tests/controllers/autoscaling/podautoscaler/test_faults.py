@@ -1,4 +1,4 @@
-"""What an autoscaler does when requests fail, hang or come too late."""
+"""Autoscalers go on when requests fail, hang or come too late."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.looptime
 
 
 Fault = Callable[[Request], Awaitable[Response | None]]
-"""Returns an answer instead of the server's, or `None` after whatever it did."""
+"""Returns an answer that replaces the server's, or `None` for the server's own."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ def refusal(code: int, reason: str, message: str) -> Response:
 
 @pytest.fixture(name="stage")
 async def make_stage() -> Stage:
-    """Return a target of three pods that use twice what they shall."""
+    """Return a target of three pods whose usage is twice the wanted one."""
     stage = Stage()
     stage.add_target(3)
     stage.add_pods(ready("600m", "600m", "600m"))
@@ -262,10 +262,11 @@ async def test_a_status_that_cannot_be_written_is_reported(
 async def test_a_metrics_api_that_hangs_stops_no_other_autoscaler(
     stage: Stage, transport: Faulty
 ) -> None:
-    """Those that need another API are synced in time, whatever the number of others.
+    """Autoscalers that need another API are synced in time, for any number of others.
 
     Five requests at a time hang for half a minute. The other autoscalers wait in the
-    queue until the first five have timed out; from then on they say so, too.
+    queue until the first five have timed out; from then on their conditions say so,
+    too.
     """
 
     async def hang(request: Request) -> Response | None:

@@ -279,7 +279,7 @@ async def test_the_role_of_upstream_is_enough() -> None:
     assert [each.status for each in recording.writes] == [200, 200]
 
 
-async def test_the_metrics_count_syncs_and_forget_what_is_gone() -> None:
+async def test_the_metrics_count_syncs_and_drop_series_of_deleted_autoscalers() -> None:
     """With upstream's names and labels."""
     stage = Stage()
     stage.add_target(1)
@@ -313,7 +313,7 @@ def sample(manager: ControllerManager, name: str, **labels: str) -> float | None
 
 
 async def test_another_manager_writes_nothing_new() -> None:
-    """What one manager has left is what the next one finds right."""
+    """The next manager has nothing to change in the objects."""
     stage = Stage()
     stage.add_target(2)
     stage.add_pods(ready("50m", "50m"))

@@ -80,7 +80,7 @@ def test_a_target_that_cannot_be_read_changes_only_conditions() -> None:
     assert (status.observed_generation, status.desired_replicas) == (3, 4)
 
 
-def test_what_was_measured_leaves_the_desired_number() -> None:
+def test_measured_metrics_leave_the_desired_number() -> None:
     """There is no observed generation in it, as in upstream's."""
     drafted = draft()
     drafted.measured(7, [MetricStatus()])

@@ -1,4 +1,4 @@
-"""What upstream's own functions answered to the same questions, row by row."""
+"""The functions return the results of upstream's functions, row by row."""
 
 import asyncio
 import json
@@ -13,50 +13,33 @@ from controller_manager.api.autoscaling.v2 import HPAScalingRules
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.amounts import (
-    total,
+from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
+from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
+    ScalingRules,
+    limited,
+    limited_by_rate,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.compute import (
-    Proposal,
-    replicas_for_average,
-    replicas_for_share,
-    replicas_for_utilization,
-    replicas_for_value,
+from controller_manager.controllers.autoscaling.podautoscaler.decide import (
+    stabilization_condition,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.judging import (
-    Judgement,
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
     Readiness,
+    Thresholds,
     Tolerances,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.requests import (
-    requested,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
     PodMetric,
     PodSample,
+    requested,
     target_pods,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.decide import (
-    stabilization_verdict,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.history import (
+from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
     History,
     Recommendation,
     ScaleEvent,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.limits import (
-    limited,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.rates import (
-    limited_by_rate,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.rules import (
-    ScalingRules,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scaling.windows import (
     stabilized,
-    stabilized_by_rules,
+    stabilized_both_ways,
 )
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     SYNC_PERIOD,
@@ -121,36 +104,42 @@ def tolerances_of(row: Row) -> Tolerances:
     return Tolerances(up=row["toleranceUp"], down=row["toleranceDown"])
 
 
-def utilization(row: Row) -> Proposal:
+def utilization(row: Row) -> replica_calculator.Proposal:
     pods = [pod_of(each) for each in row.get("pods", ())]
-    return replicas_for_utilization(
+    return replica_calculator.replicas_for_utilization(
         sample_of(row),
         lambda: requested(pods, "cpu", row.get("container", ""), pod_level=True),
         row["currentReplicas"],
         row["target"],
-        Judgement(tolerances_of(row), READINESS),
+        Thresholds(tolerances_of(row), READINESS),
     )
 
 
-def average(row: Row) -> Proposal:
-    judgement = Judgement(tolerances_of(row), READINESS)
+def average(row: Row) -> replica_calculator.Proposal:
+    thresholds = Thresholds(tolerances_of(row), READINESS)
     sample = sample_of(row)
-    return replicas_for_average(
-        sample, row["currentReplicas"], row["target"], judgement
+    return replica_calculator.replicas_for_average(
+        sample, row["currentReplicas"], row["target"], thresholds
     )
 
 
-def value(row: Row) -> Proposal:
+def value(row: Row) -> replica_calculator.Proposal:
     pods = target_pods(map(pod_of, row.get("pods", ())))
     current, target = row["currentReplicas"], row["target"]
-    return replicas_for_value(
-        pods, total(row["values"]), current, target, tolerances_of(row)
+    return replica_calculator.replicas_for_value(
+        pods,
+        replica_calculator.total(row["values"]),
+        current,
+        target,
+        tolerances_of(row),
     )
 
 
-def share(row: Row) -> Proposal:
+def share(row: Row) -> replica_calculator.Proposal:
     current, target = row["currentReplicas"], row["target"]
-    return replicas_for_share(total(row["values"]), current, target, tolerances_of(row))
+    return replica_calculator.replicas_for_share(
+        replica_calculator.total(row["values"]), current, target, tolerances_of(row)
+    )
 
 
 FUNCTIONS = {
@@ -172,7 +161,7 @@ def named(rows: list[Row]) -> list[Any]:
 
 
 NOT_READ = "unable to get metric"
-"""How the error of a row begins if there was nothing to compute with."""
+"""The beginning of the error of a row without metrics."""
 
 UNREAD = [row for row in TABLE["replicas"] if NOT_READ in row.get("error", "")]
 
@@ -221,7 +210,9 @@ def test_a_metric_asks_for_as_many_replicas_as_upstream_computes(row: Row) -> No
         assert str(raised.value) == row["error"]
         return
     percent = row["utilization"] if compute is utilization else None
-    assert compute(row) == Proposal(row["replicas"], row["usageMilli"], percent)
+    assert compute(row) == replica_calculator.Proposal(
+        row["replicas"], row["usageMilli"], percent
+    )
 
 
 @pytest.mark.parametrize("row", named(TABLE["limits"]))
@@ -281,9 +272,9 @@ def test_windows_of_a_behavior_are_upstreams(row: Row) -> None:
         down=HPAScalingRules(stabilization_window_seconds=row["downWindowSeconds"]),
     )
     current, desired = row["current"], row["desired"]
-    stable = stabilized_by_rules(past_of(row), current, desired, NOW, rules)
+    stable = stabilized_both_ways(past_of(row), current, desired, NOW, rules.windows)
     assert stable == row["replicas"]
-    reason = stabilization_verdict(current, desired, stable, by_rules=True).reason
+    reason = stabilization_condition(current, desired, stable, by_rules=True).reason
     assert reason == (row["reason"] if stable != desired else "ReadyForNewScale")
 
 

@@ -1,4 +1,4 @@
-"""Users of autoscalers: their workloads, the load of these, and what they edit."""
+"""Users of autoscalers: their workloads, the load of these, and their edits."""
 
 import asyncio
 import json

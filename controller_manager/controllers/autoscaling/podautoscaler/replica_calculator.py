@@ -1,4 +1,4 @@
-"""How many replicas one metric asks for.
+"""Computes the number of replicas that one metric asks for; pure.
 
 Upstream: pkg/controller/podautoscaler/replica_calculator.go and metrics/utilization.go.
 All amounts are in thousandths.
@@ -10,25 +10,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.amounts import (
-    MAX_INT64,
-    as_int32,
-    divided,
-    ratio,
-    rounded_up,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.groups import (
-    PodGroups,
-    grouped,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.judging import (
-    Judgement,
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
+    Thresholds,
     Tolerances,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
+    PodGroups,
     PodSample,
     TargetPod,
+    grouped,
 )
 
 _ALL: Final = 100
@@ -38,7 +29,7 @@ _NO_PODS: Final = "no pods returned by selector while calculating replica count"
 
 
 class Proposal(Struct, frozen=True):
-    """How many replicas a metric asks for, and its present value.
+    """The number of replicas that a metric asks for, and its present value.
 
     `usage` is in thousandths: an average for one pod, or the whole; `None` if there is
     no pod to take the average of. `utilization` is in per cent of the request.
@@ -49,8 +40,8 @@ class Proposal(Struct, frozen=True):
     utilization: int | None = None
 
 
-class _Question(Struct, frozen=True):
-    """What the shared computation needs: the pods, what they use, and the target."""
+class _Calculation(Struct, frozen=True):
+    """The data of one computation: the pods, their usages, and the target."""
 
     groups: PodGroups
     usages: dict[str, int]
@@ -63,21 +54,21 @@ def replicas_for_utilization(
     requests: Callable[[], Mapping[str, int]],
     current: int,
     target: int,
-    judgement: Judgement,
+    thresholds: Thresholds,
 ) -> Proposal:
-    """Return what brings the use of a resource to `target` per cent of the requests.
+    """Return the number that brings the usage to `target` per cent of the requests.
 
-    `requests` gives what each pod requests. Raises ComputationError if no pod that
-    counts has both a metric and a request, and what `requests` raises. A pod without
+    `requests` returns the request of each pod. Raises ComputationError if no pod that
+    counts has both a metric and a request, and the errors of `requests`. A pod without
     a metric counts with all of its request, or with the target if that is more,
     where the others ask for fewer replicas.
 
     Upstream: GetResourceReplicas.
     """
-    groups, usages = _measured(sample, judgement)
+    groups, usages = _measured(sample, thresholds)
     requested = requests()
     assumed_percent = max(_ALL, target)
-    question = _Question(
+    calculation = _Calculation(
         groups,
         usages,
         lambda used: ratio(_utilization(used, requested), target),
@@ -86,24 +77,24 @@ def replicas_for_utilization(
     utilization = _utilization(usages, requested)
     known = [name for name in usages if name in requested]
     usage = divided(sum(usages[name] for name in known), len(known))
-    replicas = _replicas(question, current, judgement.tolerances)
+    replicas = _replicas(calculation, current, thresholds.tolerances)
     return Proposal(replicas, usage, utilization)
 
 
 def replicas_for_average(
-    sample: PodSample, current: int, target: int, judgement: Judgement
+    sample: PodSample, current: int, target: int, thresholds: Thresholds
 ) -> Proposal:
-    """Return what brings the average of the pods' metrics to `target`.
+    """Return the number that brings the average of the pods' metrics to `target`.
 
     Raises ComputationError if no pod that counts has a metric.
 
     Upstream: GetRawResourceReplicas and GetMetricReplicas.
     """
-    groups, usages = _measured(sample, judgement)
-    question = _Question(
+    groups, usages = _measured(sample, thresholds)
+    calculation = _Calculation(
         groups, usages, lambda used: ratio(_average(used), target), lambda _: target
     )
-    replicas = _replicas(question, current, judgement.tolerances)
+    replicas = _replicas(calculation, current, thresholds.tolerances)
     return Proposal(replicas, _average(usages))
 
 
@@ -114,9 +105,9 @@ def replicas_for_value(
     target: int,
     tolerances: Tolerances,
 ) -> Proposal:
-    """Return what brings a metric that all pods share to `target`.
+    """Return the number that brings a metric that all pods share to `target`.
 
-    From zero replicas there is nothing to multiply: the ratio is the answer. Raises
+    From zero replicas, the ratio of the metric to the target is the number. Raises
     ComputationError if there should be pods and the selector selects none.
 
     Upstream: GetObjectMetricReplicas and GetExternalMetricReplicas.
@@ -137,7 +128,7 @@ def replicas_for_value(
 def replicas_for_share(
     usage: int, replicas: int, target: int, tolerances: Tolerances
 ) -> Proposal:
-    """Return what brings each replica's share of a metric to `target`.
+    """Return the number that brings each replica's share of a metric to `target`.
 
     `replicas` is the number in the status of the target. With none there is no share
     to report.
@@ -155,12 +146,12 @@ def replicas_for_share(
 
 
 def _measured(
-    sample: PodSample, judgement: Judgement
+    sample: PodSample, thresholds: Thresholds
 ) -> tuple[PodGroups, dict[str, int]]:
-    """Return the groups of the pods, and what those use that have started up."""
+    """Return the groups of the pods, and the usages of pods that have started up."""
     if not sample.pods:
         raise ComputationError(_NO_PODS)
-    groups = grouped(sample, judgement.readiness)
+    groups = grouped(sample, thresholds.readiness)
     left_out = groups.ignored | groups.unready
     usages = {
         name: metric.value
@@ -174,7 +165,7 @@ def _measured(
 
 
 def _utilization(usages: Mapping[str, int], requests: Mapping[str, int]) -> int:
-    """Return the use of all pods that request something, in per cent."""
+    """Return the usage of all pods with a request, in per cent of the requests."""
     known = [name for name in usages if name in requests]
     requested = sum(requests[name] for name in known)
     if requested == 0:
@@ -187,28 +178,74 @@ def _average(usages: Mapping[str, int]) -> int:
     return divided(sum(usages.values()), len(usages))
 
 
-def _replicas(question: _Question, current: int, tolerances: Tolerances) -> int:
+def _replicas(calculation: _Calculation, current: int, tolerances: Tolerances) -> int:
     """Return how many replicas bring the ratio of usage to target to 1.
 
-    The pods without a metric are first left out. Then they are assumed to use what
-    speaks against the change, and so are unready ones if there shall be more
-    replicas. If the change is no longer large enough, or turns round, none is made.
+    First, pods without a metric are left out. Then they get an assumed usage that works
+    against the change, and so do unready pods if more replicas are needed. If the
+    change is then too small, or has the other direction, the number stays.
     """
-    usage_ratio = question.ratio_of(question.usages)
-    groups = question.groups
+    usage_ratio = calculation.ratio_of(calculation.usages)
+    groups = calculation.groups
     unready = groups.unready if usage_ratio > 1.0 else frozenset()
     if not unready and not groups.missing:
         if tolerances.allow(usage_ratio):
             return current
         return rounded_up(usage_ratio * len(groups.measured))
-    usages = dict(question.usages)
+    usages = dict(calculation.usages)
     if usage_ratio < 1.0:
-        usages |= {name: question.assumed_usage(name) for name in groups.missing}
+        usages |= {name: calculation.assumed_usage(name) for name in groups.missing}
     elif usage_ratio > 1.0:
         usages |= dict.fromkeys(groups.missing | unready, 0)
-    new_ratio = question.ratio_of(usages)
+    new_ratio = calculation.ratio_of(usages)
     if tolerances.allow(new_ratio) or (usage_ratio - 1.0) * (new_ratio - 1.0) < 0:
         return current
     replicas = rounded_up(new_ratio * len(usages))
     turns = replicas > current if new_ratio < 1.0 else replicas < current
     return current if turns else replicas
+
+
+MAX_INT32: Final = 2**31 - 1
+MIN_INT32: Final = -(2**31)
+MAX_INT64: Final = 2**63 - 1
+MIN_INT64: Final = -(2**63)
+
+
+def as_int32(number: int) -> int:
+    """Return the 32-bit number nearest to `number`."""
+    return min(max(number, MIN_INT32), MAX_INT32)
+
+
+def as_int64(number: int) -> int:
+    """Return the 64-bit number nearest to `number`."""
+    return min(max(number, MIN_INT64), MAX_INT64)
+
+
+def rounded_up(number: float) -> int:
+    """Return `number` rounded up to a 32-bit number; NaN becomes 0."""
+    if math.isnan(number):
+        return 0
+    if math.isinf(number):
+        return MAX_INT32 if number > 0 else MIN_INT32
+    return as_int32(math.ceil(number))
+
+
+def divided(dividend: int, divisor: int) -> int:
+    """Return the quotient without its fraction, rounded towards 0 as in Go.
+
+    The divisor is positive.
+    """
+    quotient = abs(dividend) // divisor
+    return quotient if dividend >= 0 else -quotient
+
+
+def ratio(amount: float, target: float) -> float:
+    """Return `amount` / `target`; a target of 0 gives infinity, or NaN."""
+    if target:
+        return amount / target
+    return math.copysign(math.inf, amount) if amount else math.nan
+
+
+def total(amounts: Iterable[int]) -> int:
+    """Return the sum of amounts, as the nearest number of 64 bits."""
+    return as_int64(sum(amounts))

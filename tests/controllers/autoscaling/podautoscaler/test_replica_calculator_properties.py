@@ -1,4 +1,4 @@
-"""Properties of what one metric asks for, for any pods and metrics."""
+"""Properties of the replicas that one metric asks for, for any pods and metrics."""
 
 import math
 
@@ -6,29 +6,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.amounts import (
-    MAX_INT32,
-    divided,
-    ratio,
-    rounded_up,
+from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
+from controller_manager.controllers.autoscaling.podautoscaler.options import (
+    Thresholds,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.compute import (
-    Proposal,
-    replicas_for_average,
-    replicas_for_share,
-    replicas_for_utilization,
-    replicas_for_value,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.groups import (
-    PodGroups,
-    grouped,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.judging import (
-    Judgement,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
+    PodGroups,
     PodSample,
+    grouped,
 )
 from tests.controllers.autoscaling.podautoscaler.strategies import (
     READINESS,
@@ -62,9 +48,9 @@ def test_each_pod_is_in_one_group(sample: PodSample) -> None:
 @unhurried
 @given(healthy_samples(), targets, judgements, st.integers(1, 5000))
 def test_more_usage_never_asks_for_fewer_replicas(
-    sample: PodSample, target: int, judgement: Judgement, more: int
+    sample: PodSample, target: int, thresholds: Thresholds, more: int
 ) -> None:
-    """With all pods measured, for each way to judge what they use."""
+    """With all pods measured, for any thresholds."""
     name = sample.pods[0].name
     metric = sample.metrics[name]
     busier = replace(
@@ -75,10 +61,12 @@ def test_more_usage_never_asks_for_fewer_replicas(
     requests = requests_of(sample)
 
     def asked(of: PodSample) -> tuple[int, int]:
-        utilized = replicas_for_utilization(
-            of, lambda: requests, current, target, judgement
+        utilized = replica_calculator.replicas_for_utilization(
+            of, lambda: requests, current, target, thresholds
         )
-        averaged = replicas_for_average(of, current, target * 10, judgement)
+        averaged = replica_calculator.replicas_for_average(
+            of, current, target * 10, thresholds
+        )
         return utilized.replicas, averaged.replicas
 
     less, most = asked(sample), asked(busier)
@@ -89,14 +77,16 @@ def test_more_usage_never_asks_for_fewer_replicas(
 @unhurried
 @given(samples(), replicas, targets, judgements)
 def test_pods_without_a_metric_never_turn_the_change_round(
-    sample: PodSample, current: int, target: int, judgement: Judgement
+    sample: PodSample, current: int, target: int, thresholds: Thresholds
 ) -> None:
-    """What is assumed about them only makes a change smaller, at most to none."""
+    """Their assumed usage only makes a change smaller, or prevents it."""
     try:
-        proposal = replicas_for_average(sample, current, target, judgement)
+        proposal = replica_calculator.replicas_for_average(
+            sample, current, target, thresholds
+        )
     except ComputationError:
         return
-    groups = grouped(sample, judgement.readiness)
+    groups = grouped(sample, thresholds.readiness)
     assume(groups.missing)
     assert proposal.usage is not None
     if proposal.usage > target:
@@ -110,42 +100,48 @@ def test_pods_without_a_metric_never_turn_the_change_round(
 @unhurried
 @given(healthy_samples(), replicas, judgements, st.floats(0.5, 2))
 def test_inside_the_tolerance_nothing_changes(
-    sample: PodSample, current: int, judgement: Judgement, distance: float
+    sample: PodSample, current: int, thresholds: Thresholds, distance: float
 ) -> None:
-    """Whatever the number of replicas is; outside of it the number is computed."""
+    """Inside the tolerance any number of replicas stays; outside it is computed."""
     values = [metric.value for metric in sample.metrics.values()]
-    average = divided(sum(values), len(values))
+    average = replica_calculator.divided(sum(values), len(values))
     target = max(1, int(average * distance))
-    found = replicas_for_average(sample, current, target, judgement)
-    inside = judgement.tolerances.allow(average / target)
+    found = replica_calculator.replicas_for_average(sample, current, target, thresholds)
+    inside = thresholds.tolerances.allow(average / target)
     computed = math.ceil(average / target * len(values))
-    assert found == Proposal(current if inside else computed, average)
+    assert found == replica_calculator.Proposal(
+        current if inside else computed, average
+    )
 
 
 @unhurried
 @given(healthy_samples(), judgements)
 def test_a_target_of_zero_asks_for_all_that_there_may_be(
-    sample: PodSample, judgement: Judgement
+    sample: PodSample, thresholds: Thresholds
 ) -> None:
     """The API server refuses one; it must not stop the other metrics."""
     requests = requests_of(sample)
-    utilized = replicas_for_utilization(sample, lambda: requests, 1, 0, judgement)
-    averaged = replicas_for_average(sample, 1, 0, judgement)
-    assert utilized.replicas == (MAX_INT32 if utilized.utilization else 0)
-    assert averaged.replicas == (MAX_INT32 if averaged.usage else 0)
+    utilized = replica_calculator.replicas_for_utilization(
+        sample, lambda: requests, 1, 0, thresholds
+    )
+    averaged = replica_calculator.replicas_for_average(sample, 1, 0, thresholds)
+    assert utilized.replicas == (
+        replica_calculator.MAX_INT32 if utilized.utilization else 0
+    )
+    assert averaged.replicas == (replica_calculator.MAX_INT32 if averaged.usage else 0)
 
 
 @unhurried
 @given(amounts, targets, replicas, judgements)
 def test_a_shared_metric_never_asks_for_a_negative_number(
-    usage: int, target: int, current: int, judgement: Judgement
+    usage: int, target: int, current: int, thresholds: Thresholds
 ) -> None:
     """The share and the whole, and zero of a metric asks for zero replicas."""
-    tolerances = judgement.tolerances
-    share = replicas_for_share(usage, current, target, tolerances)
+    tolerances = thresholds.tolerances
+    share = replica_calculator.replicas_for_share(usage, current, target, tolerances)
     assert share.replicas >= 0
     assert (share.usage is None) == (current == 0)
-    whole = replicas_for_value((), usage, 0, target, tolerances)
+    whole = replica_calculator.replicas_for_value((), usage, 0, target, tolerances)
     assert whole.replicas == -(-usage // target)
     if usage == 0:
         assert (share.replicas, whole.replicas) == (0, 0)
@@ -155,13 +151,16 @@ def test_a_shared_metric_never_asks_for_a_negative_number(
 @given(st.floats(), st.floats())
 def test_any_ratio_rounds_to_a_number_of_replicas(amount: float, target: float) -> None:
     """Infinity and no number too: Go's conversion of them differs by machine."""
-    assert abs(rounded_up(ratio(amount, target))) <= MAX_INT32 + 1
+    assert (
+        abs(replica_calculator.rounded_up(replica_calculator.ratio(amount, target)))
+        <= replica_calculator.MAX_INT32 + 1
+    )
 
 
 @unhurried
 @given(st.integers(-(2**62), 2**62), st.integers(1, 2**40))
 def test_a_quotient_is_rounded_towards_zero(dividend: int, divisor: int) -> None:
     """As Go divides whole numbers; Python rounds down."""
-    quotient = divided(dividend, divisor)
+    quotient = replica_calculator.divided(dividend, divisor)
     assert abs(dividend - quotient * divisor) < divisor
     assert quotient * dividend >= 0

@@ -1,4 +1,4 @@
-"""What pods request, as upstream's calculateRequests adds it up."""
+"""The requests of pods are added up as by upstream's calculateRequests."""
 
 from typing import Final
 
@@ -7,11 +7,9 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.requests import (
-    requested,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
+    requested,
 )
 
 

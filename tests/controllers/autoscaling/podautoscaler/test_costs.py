@@ -1,4 +1,4 @@
-"""What autoscalers cost grows with their number, not faster."""
+"""The cost of autoscalers grows with their number, not faster."""
 
 import asyncio
 from collections import Counter
@@ -11,7 +11,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.autoscaling.podautoscaler.selection.overlap import (
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     Overlaps,
 )
 from controller_manager.informers.store import Store
@@ -29,7 +29,7 @@ PERIODS: Final = 2
 
 
 def add_autoscalers(stage: Stage, count: int) -> None:
-    """Create targets of two pods that use what they shall, and their autoscalers."""
+    """Create autoscalers and their targets of two pods, whose usage is as wanted."""
     for number in range(count):
         name = f"web-{number}"
         labels = {"name": name}

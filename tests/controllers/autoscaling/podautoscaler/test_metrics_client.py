@@ -14,13 +14,13 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import Client
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import LoopClock
-from controller_manager.controllers.autoscaling.podautoscaler.replicas.samples import (
+from controller_manager.controllers.autoscaling.podautoscaler import metrics_api
+from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (
+    MetricsClient,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
     PodMetric,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.sources import (
-    apis,
-    reading,
 )
 from tests.clusters import EPOCH
 from tests.controllers.autoscaling.podautoscaler.scripted import Scripted
@@ -53,11 +53,11 @@ def make_server() -> Scripted:
 
 
 @pytest.fixture(name="sources")
-def make_sources(server: Scripted) -> apis.Sources:
+def make_sources(server: Scripted) -> MetricsClient:
     clock = LoopClock(EPOCH)
     client = Client(server, clock)
     mapper = ResourceMapper(client, clock)
-    return apis.Sources(client, clock, mapper, concurrency=2, sync_period=SYNC_PERIOD)
+    return MetricsClient(client, clock, mapper, concurrency=2, sync_period=SYNC_PERIOD)
 
 
 def group(preferred: str, *versions: str) -> JSON:
@@ -86,7 +86,7 @@ def value(name: str, amount: str, **window: int) -> JSON:
 
 
 async def test_what_the_containers_of_a_pod_use_is_added_up(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """A pod of which one container's use is unknown is left out, and an empty pod."""
     items = [
@@ -100,8 +100,8 @@ async def test_what_the_containers_of_a_pod_use_is_added_up(
     assert server.asked == [(RESOURCE, (("labelSelector", "app=web"),))]
 
 
-async def test_of_one_container_only_what_it_uses_counts(
-    server: Scripted, sources: apis.Sources
+async def test_for_one_container_only_its_usage_counts(
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """A pod that has no such container is left out."""
     items = [
@@ -147,7 +147,7 @@ async def test_of_one_container_only_what_it_uses_counts(
     ],
 )
 async def test_an_answer_without_a_status_gets_the_message_of_client_go(
-    server: Scripted, sources: apis.Sources, status: int, text: str, message: str
+    server: Scripted, sources: MetricsClient, status: int, text: str, message: str
 ) -> None:
     """Autoscalers show it in a condition."""
     server.put_text(RESOURCE, text, status)
@@ -158,7 +158,7 @@ async def test_an_answer_without_a_status_gets_the_message_of_client_go(
 
 
 async def test_a_status_speaks_for_itself(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """Word by word."""
     refusal = {"status": "Failure", "message": "the metrics server is told to fail"}
@@ -176,7 +176,7 @@ async def test_a_status_speaks_for_itself(
     [(RESOURCE, "resource"), (OF_PODS, "custom"), (EXTERNAL, "external")],
 )
 async def test_no_metrics_are_an_error(
-    server: Scripted, sources: apis.Sources, path: str, which: str
+    server: Scripted, sources: MetricsClient, path: str, which: str
 ) -> None:
     """As upstream's clients say."""
     server.put(path, {"items": None})
@@ -185,7 +185,7 @@ async def test_no_metrics_are_an_error(
     assert str(caught.value) == f"no metrics returned from {which} metrics API"
 
 
-async def read(sources: apis.Sources, which: str) -> object:
+async def read(sources: MetricsClient, which: str) -> object:
     if which == "resource":
         return await sources.resource.of_pods("default", "app=web", "cpu")
     if which == "custom":
@@ -194,7 +194,7 @@ async def read(sources: apis.Sources, which: str) -> object:
 
 
 async def test_the_series_of_an_external_metric_are_selected_by_the_server(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """Values are rounded up to thousandths."""
     items = [{"metricName": "queue", "value": each} for each in ("3", "1500u")]
@@ -213,7 +213,7 @@ async def test_the_series_of_an_external_metric_are_selected_by_the_server(
     ],
 )
 async def test_a_value_that_is_no_quantity_is_an_error(
-    server: Scripted, sources: apis.Sources, path: str, which: str, item: JSON
+    server: Scripted, sources: MetricsClient, path: str, which: str, item: JSON
 ) -> None:
     """The autoscaler says so; nothing fails that would have to be looked for."""
     server.put(path, {"items": [item]})
@@ -223,7 +223,7 @@ async def test_a_value_that_is_no_quantity_is_an_error(
 
 
 async def test_a_number_is_a_quantity_too(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """Some servers write numbers without quotes, and Go takes them."""
     server.put(EXTERNAL, {"items": [{"value": 3}, {"value": 0.25}]})
@@ -234,7 +234,7 @@ async def test_a_number_is_a_quantity_too(
 
 
 async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """It would be another request."""
     with pytest.raises(ComputationError) as caught:
@@ -247,7 +247,7 @@ async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
 
 
 async def test_a_custom_metric_of_pods_is_read_for_all_at_once(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """Both versions of the API name the window differently; without one it is 60 s."""
     items = [
@@ -278,11 +278,11 @@ async def test_a_custom_metric_of_pods_is_read_for_all_at_once(
 )
 async def test_a_metric_of_an_object_is_read_below_its_resource(
     server: Scripted,
-    sources: apis.Sources,
+    sources: MetricsClient,
     reference: CrossVersionObjectReference,
     path: str,
 ) -> None:
-    """A namespace is always the autoscaler's own, whatever its name in the spec."""
+    """A namespace is always the autoscaler's own, not that of the name in the spec."""
     whole = f"{CUSTOM}/v1beta2/namespaces/default/{path}"
     server.put(whole, {"items": [value("web", "12")]})
     found = await sources.custom.of_object("default", reference, "hits", "")
@@ -290,7 +290,7 @@ async def test_a_metric_of_an_object_is_read_below_its_resource(
 
 
 async def test_an_object_of_an_unknown_kind_has_no_metric(
-    sources: apis.Sources,
+    sources: MetricsClient,
 ) -> None:
     """The message names the kind with its group."""
     reference = CrossVersionObjectReference(
@@ -306,7 +306,7 @@ async def test_an_object_of_an_unknown_kind_has_no_metric(
 
 
 async def test_one_object_has_one_value(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """Two are as wrong as none."""
     path = f"{CUSTOM}/v1beta2/namespaces/default/services/web/hits"
@@ -328,7 +328,7 @@ async def test_one_object_has_one_value(
     ],
 )
 async def test_the_preferred_version_is_read_if_it_is_known(
-    server: Scripted, sources: apis.Sources, answer: JSON, version: str
+    server: Scripted, sources: MetricsClient, answer: JSON, version: str
 ) -> None:
     """Otherwise the first known one."""
     server.put(CUSTOM, answer)
@@ -338,7 +338,7 @@ async def test_the_preferred_version_is_read_if_it_is_known(
 
 
 async def test_without_a_known_version_the_error_says_so(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """It says, too, if there is no such API at all."""
     before = "unable to fetch metrics from custom metrics API: "
@@ -354,7 +354,7 @@ async def test_without_a_known_version_the_error_says_so(
 
 
 async def test_the_version_is_looked_up_once_in_a_sync_period(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """Autoscalers that ask at the same time share the request."""
     server.put(OF_PODS, {"items": [value("a", "1")]})
@@ -369,7 +369,7 @@ async def test_the_version_is_looked_up_once_in_a_sync_period(
 
 
 async def test_a_request_without_an_answer_ends(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """After half a minute, with the message of a gateway."""
     server.hanging[EXTERNAL] = asyncio.Event()
@@ -381,7 +381,7 @@ async def test_a_request_without_an_answer_ends(
 
 
 async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """Others wait for a second and then give up; other APIs go on."""
     of_queue = [MetricSpec(type="External")]
@@ -390,7 +390,7 @@ async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
     hanging = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
     await asyncio.sleep(0)
     assert sources.busy(of_queue) is None
-    with pytest.raises(reading.APIStuck):
+    with pytest.raises(metrics_api.APIStuck):
         await read(sources, "external")
     await asyncio.sleep(0.1)
     assert sources.busy(of_queue) is sources.external.api
@@ -404,7 +404,7 @@ async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
 
 
 async def test_once_a_request_has_timed_out_others_do_not_wait(
-    server: Scripted, sources: apis.Sources
+    server: Scripted, sources: MetricsClient
 ) -> None:
     """They fail with the same message, until the API answers again."""
     server.hanging[EXTERNAL] = asyncio.Event()
@@ -430,7 +430,7 @@ async def test_once_a_request_has_timed_out_others_do_not_wait(
 
 @pytest.mark.parametrize("path", [RESOURCE, OF_PODS])
 async def test_a_long_answer_leaves_turns_to_others(
-    server: Scripted, sources: apis.Sources, path: str
+    server: Scripted, sources: MetricsClient, path: str
 ) -> None:
     """The lease is renewed while the metrics of thousands of pods are converted."""
     many = [f"pod-{number}" for number in range(5000)]

@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod, PodMeta
 from controller_manager.api.selectors import parse_selector
-from controller_manager.controllers.autoscaling.podautoscaler.selection.overlap import (
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     Overlaps,
 )
 
@@ -41,7 +41,7 @@ def make_overlaps() -> Overlaps:
         ([], []),
     ],
 )
-def test_whoever_selects_one_of_the_pods_is_found(
+def test_each_autoscaler_that_selects_one_of_the_pods_is_found(
     overlaps: Overlaps, pods: list[Pod], keys: list[str]
 ) -> None:
     """Only in the namespace of the pods, and in a fixed order."""

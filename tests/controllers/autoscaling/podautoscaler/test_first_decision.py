@@ -1,4 +1,4 @@
-"""What to do with a target before any metric is read."""
+"""The decision about a target before any metric is read."""
 
 import pytest
 
@@ -6,18 +6,18 @@ from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerSpec,
     MetricSpec,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.plan import (
+from controller_manager.controllers.autoscaling.podautoscaler.decide import (
     ABOVE_MAXIMUM,
     BELOW_MINIMUM,
     BELOW_TARGET,
-    Start,
+    FirstDecision,
+    first_decision,
     reason_for,
-    start,
 )
 
-READ = Start(3, needs_metrics=True)
-FROM_ZERO = Start(0, needs_metrics=True)
-DISABLED = Start(0, is_disabled=True)
+READ = FirstDecision(3, needs_metrics=True)
+FROM_ZERO = FirstDecision(0, needs_metrics=True)
+DISABLED = FirstDecision(0, is_disabled=True)
 
 
 def spec(minimum: int | None, metric: str = "Resource") -> HorizontalPodAutoscalerSpec:
@@ -32,18 +32,18 @@ def spec(minimum: int | None, metric: str = "Resource") -> HorizontalPodAutoscal
         (3, 1, READ),
         (3, 3, READ),
         (3, None, READ),
-        (6, 1, Start(5, ABOVE_MAXIMUM)),
-        (3, 4, Start(4, BELOW_MINIMUM)),
+        (6, 1, FirstDecision(5, ABOVE_MAXIMUM)),
+        (3, 4, FirstDecision(4, BELOW_MINIMUM)),
         (0, 1, DISABLED),
         (0, None, DISABLED),
         (0, 0, DISABLED),
     ],
 )
 def test_metrics_are_read_only_within_the_limits(
-    current: int, minimum: int | None, expected: Start
+    current: int, minimum: int | None, expected: FirstDecision
 ) -> None:
     """A target at zero that no autoscaler has scaled there is left alone."""
-    assert start(spec(minimum), current, was_scaled_to_zero=False) == expected
+    assert first_decision(spec(minimum), current, was_scaled_to_zero=False) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_metrics_are_read_only_within_the_limits(
     ],
 )
 def test_a_target_that_was_scaled_to_zero_comes_back(
-    minimum: int, metric: str, expected: Start
+    minimum: int, metric: str, expected: FirstDecision
 ) -> None:
     """By a metric that needs no pods, or because the minimum was raised."""
-    assert start(spec(minimum, metric), 0, was_scaled_to_zero=True) == expected
+    assert first_decision(spec(minimum, metric), 0, was_scaled_to_zero=True) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,16 @@
-"""The pods of a target, if its selector is valid and no other autoscaler's, too."""
+"""Selects the pods of a target, and finds autoscalers that select the same pods."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import key_of
+from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler.apply import (
     SyncFailed,
     Writer,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.selection.overlap import (
-    Overlaps,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.status import (
     FALSE,
@@ -24,7 +22,7 @@ from controller_manager.informers.lister import Lister
 
 
 def _target_of(autoscaler: HorizontalPodAutoscaler) -> str:
-    """Return what an autoscaler scales; the version of the API does not count."""
+    """Return a key of the target of an autoscaler, without the version of its API."""
     target = autoscaler.spec.scale_target_ref
     group = target.api_version.rpartition("/")[0]
     namespace = autoscaler.metadata.namespace
@@ -67,7 +65,8 @@ class Selection:
         """Return the selector of a scale.
 
         Raises SyncFailed if there is no selector, or an invalid one, or if another
-        autoscaler selects some of the pods, too. Event and condition say so.
+        autoscaler selects some of the pods, too. An event and the condition
+        ScalingActive give the reason.
         """
 
         def refused(
@@ -92,7 +91,7 @@ class Selection:
             raise refused(message, "InvalidSelector") from error
         namespace = autoscaler.metadata.namespace
         self._overlaps.put(key_of(autoscaler), selector)
-        # Others of this target, which may not have been synced yet, have it too.
+        # Other autoscalers of this target may not have been synced yet.
         for other in self._autoscalers.by_index(BY_TARGET, _target_of(autoscaler)):
             self._overlaps.put(key_of(other), selector)
         pods = self._pods.matching(namespace, selector)
@@ -108,7 +107,76 @@ class Selection:
     def pods(self, namespace: str, selector: Selector) -> Sequence[Pod]:
         """Return the pods of a namespace that a selector matches, by their names.
 
-        Messages name the first pod that lacks something: always the same one.
+        The order is fixed, so that a message about one of several pods always names the
+        same pod.
         """
         found = self._pods.matching(namespace, selector)
         return sorted(found, key=lambda pod: pod.metadata.name)
+
+
+_Bucket = tuple[str, str, str]
+"""A namespace, and a label that the selectors of the bucket require (or two empty)."""
+
+
+class Overlaps:
+    """The selectors of all autoscalers, found by one label that they require.
+
+    An autoscaler has the selector that its target had at the last sync. The time to
+    find the autoscalers of some pods grows with the number of different sets of labels
+    of these pods, which is mostly one.
+    """
+
+    def __init__(self) -> None:
+        """Start without selectors."""
+        self._selectors: dict[str, tuple[_Bucket, Selector]] = {}
+        self._buckets: defaultdict[_Bucket, set[str]] = defaultdict(set)
+
+    def put(self, key: str, selector: Selector) -> None:
+        """Set the selector of an autoscaler."""
+        known = self._selectors.get(key)
+        if known is not None and known[1] == selector:
+            return
+        self.forget(key)
+        bucket = self._least_bucket(_namespace(key), selector)
+        self._selectors[key] = (bucket, selector)
+        self._buckets[bucket].add(key)
+
+    def _least_bucket(self, namespace: str, selector: Selector) -> _Bucket:
+        """Return the smallest of the buckets that a selector may be in.
+
+        All selectors of a namespace may require the same label, and each of them a
+        second label of its own.
+        """
+        labels = selector.exact or (("", ""),)
+        buckets: list[_Bucket] = [(namespace, key, value) for key, value in labels]
+        return min(buckets, key=lambda each: len(self._buckets.get(each, ())))
+
+    def forget(self, key: str) -> None:
+        """Drop the selector of an autoscaler that is gone."""
+        known = self._selectors.pop(key, None)
+        if known is None:
+            return
+        bucket, _ = known
+        self._buckets[bucket].discard(key)
+        if not self._buckets[bucket]:
+            del self._buckets[bucket]
+
+    def selecting(self, namespace: str, pods: Iterable[Pod]) -> list[str]:
+        """Return the keys of the autoscalers that select one of these pods, sorted."""
+        different = {tuple(labels_of(pod).items()) for pod in pods}
+        found: set[str] = set()
+        for each in different:
+            found |= self._matching(namespace, dict(each))
+        return sorted(found)
+
+    def _matching(self, namespace: str, labels: Mapping[str, str]) -> set[str]:
+        found: set[str] = set()
+        for label in (*labels.items(), ("", "")):
+            for key in self._buckets.get((namespace, *label), ()):
+                if self._selectors[key][1].matches(labels):
+                    found.add(key)
+        return found
+
+
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]

@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.selectors import parse_selector
-from controller_manager.controllers.autoscaling.podautoscaler.selection.pods import (
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     BY_TARGET,
     Selection,
 )

@@ -25,13 +25,14 @@ REQUEST_ERRORS: Final = (APIError, ProtocolError, TransportError)
 _TRIES: Final = 5
 _DELAY: Final = 0.01
 _JITTER: Final = 0.1
-"""How often, and after how many seconds, a conflict is retried (DefaultRetry)."""
+"""The number of tries after a conflict, and their delay in seconds (DefaultRetry)."""
 
 
 class TargetError(Exception):
     """The scale of a target cannot be read; the message is upstream's.
 
-    `is_spec` says that the spec of the autoscaler is at fault.
+    `is_spec` is true if the spec of
+    the autoscaler is the cause.
     """
 
     def __init__(self, message: str, *, is_spec: bool = False) -> None:
@@ -81,9 +82,9 @@ class TargetScales:
     async def set(self, target: TargetScale, replicas: int) -> None:
         """Set the number of replicas of a target.
 
-        If the target has changed since, the number is set on its latest version, but
-        not if somebody else has changed its number: the next sync decides by that one.
-        Raises what the client raises.
+        If the target has changed since, the number is set on its latest version. If
+        another client has changed the number of replicas, the conflict is raised: the
+        next sync decides with the new number. Raises the errors of the client.
         """
         resource, scale = target.resource, target.scale
         before = scale.spec.replicas
@@ -111,7 +112,7 @@ class TargetScales:
 
 
 def _group(api_version: str) -> str:
-    """Return the group of a version; raises TargetError for what is none."""
+    """Return the group of a version; raises TargetError for an invalid version."""
     if api_version.count("/") > 1:
         msg = f"unexpected GroupVersion string: {api_version}"
         raise TargetError(msg, is_spec=True)

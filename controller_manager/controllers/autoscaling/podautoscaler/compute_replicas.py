@@ -1,4 +1,7 @@
-"""Reads all metrics of an autoscaler (computeReplicasForMetrics of horizontal.go)."""
+"""Computes the number of replicas that all metrics of an autoscaler ask for.
+
+Upstream: computeReplicasForMetrics in pkg/controller/podautoscaler/horizontal.go.
+"""
 
 from collections.abc import Sequence
 
@@ -10,16 +13,15 @@ from controller_manager.api.autoscaling.v2 import (
     MetricStatus,
 )
 from controller_manager.clock import Clock
+from controller_manager.controllers.autoscaling.podautoscaler import metric_sources
 from controller_manager.controllers.autoscaling.podautoscaler.apply import (
     Writer,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.measures.dispatch import (
-    evaluate,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.measures.values import (
+from controller_manager.controllers.autoscaling.podautoscaler.metric_status import (
     Evaluation,
+    EvaluationContext,
     MetricFailure,
-    Question,
+    go_quoted,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
     INTERNAL,
@@ -36,11 +38,11 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
 )
 
 
-class Measurement(Struct, frozen=True):
-    """What the metrics of an autoscaler ask for.
+class ComputedReplicas(Struct, frozen=True):
+    """The number of replicas that the metrics of an autoscaler ask for.
 
-    `replicas` is `None` if they do not allow a decision. The `problem` says which of
-    them could not be read; others may still allow one.
+    `replicas` is `None` if the metrics do not allow a decision. `problem` names the
+    metrics that could not be read; the other metrics may still allow a decision.
     """
 
     statuses: Sequence[MetricStatus] = ()
@@ -50,22 +52,22 @@ class Measurement(Struct, frozen=True):
     is_spec: bool = False
 
 
-class Measuring:
-    """Reads the metrics of autoscalers, and counts how that went."""
+class ReplicaComputation:
+    """Evaluates the metrics of autoscalers, and counts the evaluations."""
 
     def __init__(self, metrics: AutoscalerMetrics, clock: Clock) -> None:
         """Take the manager's own metrics."""
         self._metrics = metrics
         self._clock = clock
 
-    async def measure(
+    async def compute(
         self,
         autoscaler: HorizontalPodAutoscaler,
-        question: Question,
+        context: EvaluationContext,
         draft: Draft,
         writer: Writer,
-    ) -> Measurement:
-        """Return what the metrics ask for; the highest number counts.
+    ) -> ComputedReplicas:
+        """Return the highest number of replicas that a metric asks for.
 
         A metric that cannot be read prevents fewer replicas, but not more. Raises
         APIStuck if an API does not answer.
@@ -77,7 +79,7 @@ class Measuring:
         failures: list[MetricFailure] = []
         for spec in specs:
             try:
-                each = await self._evaluate(question, spec, current)
+                each = await self._evaluate(context, spec, current)
             except MetricFailure as failure:
                 writer.warn(failure.reason, failure.cause)
                 failures.append(failure)
@@ -85,15 +87,15 @@ class Measuring:
             else:
                 found.append(each)
                 statuses.append(each.status)
-        return _judged(_highest(found), failures, statuses, question, draft)
+        return _computed(_highest(found), failures, statuses, context, draft)
 
     async def _evaluate(
-        self, question: Question, spec: MetricSpec, current: int
+        self, context: EvaluationContext, spec: MetricSpec, current: int
     ) -> Evaluation:
         began = self._clock.monotonic()
         action, error = NONE, INTERNAL
         try:
-            evaluation = await evaluate(question, spec)
+            evaluation = await evaluate(context, spec)
         except MetricFailure as failure:
             error = SPEC if failure.is_spec else INTERNAL
             raise
@@ -105,10 +107,30 @@ class Measuring:
             self._metrics.computed(action, error, spec.type, seconds)
 
 
-def _highest(found: Sequence[Evaluation]) -> Evaluation | None:
-    """Return what decides: the highest number, of equal ones the first.
+async def evaluate(context: EvaluationContext, spec: MetricSpec) -> Evaluation:
+    """Return the number of replicas that one metric asks for.
 
-    Of several that ask for no replicas it is the last, as upstream's.
+    Raises MetricFailure, and APIStuck if the API of the metric does not answer.
+    """
+    match spec.type:
+        case "Resource" if spec.resource is not None:
+            return await metric_sources.of_resource(context, spec.resource)
+        case "ContainerResource" if spec.container_resource is not None:
+            return await metric_sources.of_containers(context, spec.container_resource)
+        case "Pods" if spec.pods is not None:
+            return await metric_sources.of_pods(context, spec.pods)
+        case "Object" if spec.object is not None:
+            return await metric_sources.of_object(context, spec.object)
+        case "External" if spec.external is not None:
+            return await metric_sources.of_external(context, spec.external)
+    why = f"unknown metric source type {go_quoted(spec.type)}"
+    raise MetricFailure(why, "InvalidMetricSourceType", why, is_spec=True)
+
+
+def _highest(found: Sequence[Evaluation]) -> Evaluation | None:
+    """Return the evaluation with the highest number; of equal ones the first.
+
+    Of several evaluations with 0 replicas it is the last one, as upstream's.
     """
     chosen: Evaluation | None = None
     for each in found:
@@ -117,30 +139,30 @@ def _highest(found: Sequence[Evaluation]) -> Evaluation | None:
     return chosen
 
 
-def _judged(
+def _computed(
     chosen: Evaluation | None,
     failures: Sequence[MetricFailure],
     statuses: Sequence[MetricStatus],
-    question: Question,
+    context: EvaluationContext,
     draft: Draft,
-) -> Measurement:
-    """Return the measurement, and set the condition ScalingActive."""
+) -> ComputedReplicas:
+    """Return the result of all evaluations, and set the condition ScalingActive."""
     problem, is_spec = "", False
     if failures or chosen is None:
         problem = f"invalid metrics ({len(failures)} invalid out of {len(statuses)})"
     if failures:
         problem += f", first error is: {failures[0]}"
         is_spec = failures[0].is_spec
-    asks_for_fewer = chosen is not None and chosen.replicas < question.target.desired
+    asks_for_fewer = chosen is not None and chosen.replicas < context.target.desired
     if chosen is None or (failures and asks_for_fewer):
         if failures:
             message = (
                 f"the HPA was unable to compute the replica count: {failures[0].cause}"
             )
             draft.set(SCALING_ACTIVE, FALSE, failures[0].reason, message)
-        return Measurement(statuses, problem=problem, is_spec=is_spec)
+        return ComputedReplicas(statuses, problem=problem, is_spec=is_spec)
     message = (
         f"the HPA was able to successfully calculate a replica count from {chosen.name}"
     )
     draft.set(SCALING_ACTIVE, TRUE, "ValidMetricFound", message)
-    return Measurement(statuses, chosen.replicas, chosen.name, problem, is_spec)
+    return ComputedReplicas(statuses, chosen.replicas, chosen.name, problem, is_spec)

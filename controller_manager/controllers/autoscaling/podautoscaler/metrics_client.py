@@ -1,0 +1,310 @@
+"""Reads the three metrics APIs: resource, custom and external metrics.
+
+Upstream: pkg/controller/podautoscaler/metrics/client.go and
+k8s.io/metrics/pkg/client/custom_metrics. Each API has its own slots, so that an API
+that answers slowly does not delay autoscalers that need another one.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from functools import lru_cache
+from typing import Final
+
+from controller_manager.api.autoscaling.v2 import (
+    CrossVersionObjectReference,
+    MetricSpec,
+)
+from controller_manager.api.custom_metrics.v1beta2 import MetricValue, MetricValueList
+from controller_manager.api.external_metrics.v1beta1 import ExternalMetricValueList
+from controller_manager.api.metrics.v1beta1 import PodMetrics, PodMetricsList
+from controller_manager.client.client import Client
+from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.client.resource_mapper import KindNotServed, ResourceMapper
+from controller_manager.clock import Clock
+from controller_manager.controllers.autoscaling.podautoscaler.metrics_api import (
+    MetricsAPI,
+    ServedVersion,
+    failed_fetch,
+    fetching,
+    measured_at,
+    no_metrics,
+    paced,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.pods import (
+    PodMetric,
+    milli_value,
+)
+from controller_manager.options.durations import parse_duration
+
+_RESOURCE: Final = "resource"
+_CUSTOM: Final = "custom"
+_EXTERNAL: Final = "external"
+"""The names of the APIs in messages."""
+
+SHARES: Final = 4
+"""The parts of the requests in flight: one for each API, and one for all others."""
+
+
+class MetricsClient:
+    """The metrics APIs, by the types of metrics that are read from them."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        resources: ResourceMapper,
+        *,
+        concurrency: int,
+        sync_period: float,
+    ) -> None:
+        """Take the controller's client, and the sync period in seconds.
+
+        Each API gets at most `concurrency` requests at a time. The client of
+        the controller lets `SHARES` times as many through, so some are left for others.
+        """
+
+        def api(group: str) -> MetricsAPI:
+            return MetricsAPI(client, clock, group, concurrency)
+
+        version = ServedVersion(
+            client, clock, CUSTOM_GROUP, CUSTOM_VERSIONS, sync_period
+        )
+        self.resource = ResourceMetrics(api(RESOURCE_GROUP))
+        self.custom = CustomMetrics(api(CUSTOM_GROUP), resources, version)
+        self.external = ExternalMetrics(api(EXTERNAL_GROUP))
+
+    @asynccontextmanager
+    async def slots(self, metrics: Iterable[MetricSpec]) -> AsyncIterator[None]:
+        """Keep a slot of each API that these metrics need while entered.
+
+        A sync takes the slots before it reads the scale. Otherwise a sync that gets no
+        slot would read the scale twice. Slots are taken in the order of the names of
+        the APIs, so two syncs never wait for each other. Raises APIStuck if an API has
+        no slot within a second.
+        """
+        needed = {each.group: each for each in self._apis(metrics)}
+        async with AsyncExitStack() as stack:
+            for group in sorted(needed):
+                await stack.enter_async_context(needed[group].slot())
+            yield
+
+    def busy(self, metrics: Iterable[MetricSpec]) -> MetricsAPI | None:
+        """Return an API that these metrics need and that cannot be asked now."""
+        return next((each for each in self._apis(metrics) if each.is_busy), None)
+
+    def _apis(self, metrics: Iterable[MetricSpec]) -> Iterator[MetricsAPI]:
+        for each in metrics:
+            match each.type:
+                case "Resource" | "ContainerResource":
+                    yield self.resource.api
+                case "Pods" | "Object":
+                    yield self.custom.api
+                case "External":
+                    yield self.external.api
+
+
+RESOURCE_GROUP: Final = "metrics.k8s.io"
+
+_SUBJECT: Final = f"pods.{RESOURCE_GROUP}"
+
+
+class ResourceMetrics:
+    """Reads the usage of resources such as cpu and memory by pods."""
+
+    def __init__(self, api: MetricsAPI) -> None:
+        """Take the API."""
+        self.api = api
+
+    async def of_pods(
+        self, namespace: str, selector: str, resource: str, container: str = ""
+    ) -> Mapping[str, PodMetric]:
+        """Return the usage of each pod that a selector selects, by the pod's name.
+
+        With a `container`, it is the usage of only that container. A pod whose metrics
+        lack the resource, for one of its containers, is left out. Raises
+        ComputationError, and the errors of `MetricsAPI.read`.
+        """
+        path = ("v1beta1", "namespaces", namespace, "pods")
+        with fetching(_RESOURCE):
+            answer = await self.api.read(
+                path, PodMetricsList, _SUBJECT, labelSelector=selector
+            )
+        if not answer.items:
+            raise no_metrics(_RESOURCE)
+        with fetching(_RESOURCE):
+            return {
+                each.metadata.name: _metric(each, amount)
+                async for each in paced(answer.items)
+                if (amount := _usage(each, resource, container)) is not None
+            }
+
+
+def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
+    """Return the usage of a pod in thousandths, `None` if it is not known."""
+    containers = pod.containers or ()
+    if container:
+        containers = tuple(each for each in containers if each.name == container)
+    usages = [(each.usage or {}).get(resource) for each in containers]
+    known = [each for each in usages if each is not None]
+    if not usages or len(known) < len(usages):
+        return None
+    return sum(milli_value(str(each)) for each in known)
+
+
+@lru_cache(maxsize=64)
+def _window(text: str) -> timedelta:
+    """Return the length of a window; all pods have the same one."""
+    return timedelta(seconds=parse_duration(text) if text else 0.0)
+
+
+def _metric(pod: PodMetrics, amount: int) -> PodMetric:
+    window = _window(pod.window)
+    return PodMetric(amount, measured_at(pod.timestamp), window)
+
+
+CUSTOM_GROUP: Final = "custom.metrics.k8s.io"
+
+CUSTOM_VERSIONS: Final = ("v1beta2", "v1beta1")
+"""The versions that this client reads."""
+
+_EVERY_OBJECT: Final = "*"
+_WINDOW: Final = 60
+"""Seconds of a window that the API does not tell (metricServerDefaultMetricWindow)."""
+
+
+class CustomMetrics:
+    """Reads metrics of pods and of single objects."""
+
+    def __init__(
+        self,
+        api: MetricsAPI,
+        resources: ResourceMapper,
+        version: ServedVersion,
+    ) -> None:
+        """Take the API, the mapper of kinds, and the version that is served."""
+        self.api = api
+        self._resources = resources
+        self._version = version
+
+    async def of_pods(
+        self, namespace: str, selector: str, metric: str, metric_selector: str
+    ) -> Mapping[str, PodMetric]:
+        """Return a metric of each pod that a selector selects, by its name.
+
+        Raises ComputationError, and the errors of `MetricsAPI.read`.
+        """
+        path = ("namespaces", namespace, "pods", _EVERY_OBJECT, metric)
+        subject = f"pods.{CUSTOM_GROUP} {_EVERY_OBJECT}"
+        found = await self._read(path, subject, selector, metric_selector)
+        if not found:
+            raise no_metrics(_CUSTOM)
+        with fetching(_CUSTOM):
+            return {
+                each.described_object.name: _pod_metric(each)
+                async for each in paced(found)
+            }
+
+    async def of_object(
+        self,
+        namespace: str,
+        reference: CrossVersionObjectReference,
+        metric: str,
+        metric_selector: str,
+    ) -> int:
+        """Return a metric of an object of the namespace, in thousandths.
+
+        A reference to a namespace always means the one that the autoscaler is in.
+        Raises ComputationError, and the errors of `MetricsAPI.read`.
+        """
+        try:
+            path, subject = await self._path_of(namespace, reference, metric)
+        except (KindNotServed, APIError, ProtocolError, TransportError) as error:
+            kind = ".".join(filter(None, (reference.kind, _group(reference))))
+            why = f"unable to map kind {kind} to resource: {error}"
+            raise failed_fetch(_CUSTOM, why) from error
+        found = await self._read(path, subject, "", metric_selector)
+        if len(found) != 1:
+            why = (
+                f"the custom metrics API server returned {len(found)} results when we "
+                "asked for exactly one"
+            )
+            raise failed_fetch(_CUSTOM, why)
+        with fetching(_CUSTOM):
+            return milli_value(str(found[0].value))
+
+    async def _path_of(
+        self, namespace: str, reference: CrossVersionObjectReference, metric: str
+    ) -> tuple[tuple[str, ...], str]:
+        """Return the path of an object's metric, and its name in error messages."""
+        group = _group(reference)
+        if (group, reference.kind) == ("", "Namespace"):
+            return (
+                "namespaces",
+                namespace,
+                "metrics",
+                metric,
+            ), f"metrics.{CUSTOM_GROUP}"
+        resource = await self._resources.resource_of(group, reference.kind)
+        name = resource.group_resource
+        path = ("namespaces", namespace, name, reference.name, metric)
+        return path, f"{name}.{CUSTOM_GROUP} {reference.name}"
+
+    async def _read(
+        self,
+        path: tuple[str, ...],
+        subject: str,
+        selector: str,
+        metric_selector: str,
+    ) -> tuple[MetricValue, ...]:
+        with fetching(_CUSTOM):
+            version = await self._version.get()
+            answer = await self.api.read(
+                (version, *path),
+                MetricValueList,
+                subject,
+                labelSelector=selector,
+                metricLabelSelector=metric_selector,
+            )
+        return answer.items or ()
+
+
+def _group(reference: CrossVersionObjectReference) -> str:
+    group, slash, _ = reference.api_version.partition("/")
+    return group if slash else ""
+
+
+def _pod_metric(value: MetricValue) -> PodMetric:
+    given = (value.window_seconds, value.window, _WINDOW)
+    seconds = next(each for each in given if each is not None)
+    timestamp = measured_at(value.timestamp)
+    return PodMetric(
+        milli_value(str(value.value)), timestamp, timedelta(seconds=seconds)
+    )
+
+
+EXTERNAL_GROUP: Final = "external.metrics.k8s.io"
+
+
+class ExternalMetrics:
+    """Reads the series of a metric by their labels."""
+
+    def __init__(self, api: MetricsAPI) -> None:
+        """Take the API."""
+        self.api = api
+
+    async def values(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
+        """Return the values, in thousandths, of the series that a selector selects.
+
+        Raises ComputationError, and the errors of `MetricsAPI.read`.
+        """
+        path = ("v1beta1", "namespaces", namespace, metric)
+        subject = f"{metric}.{EXTERNAL_GROUP}"
+        with fetching(_EXTERNAL):
+            answer = await self.api.read(
+                path, ExternalMetricValueList, subject, labelSelector=selector
+            )
+        if not answer.items:
+            raise no_metrics(_EXTERNAL)
+        with fetching(_EXTERNAL):
+            return [milli_value(str(each.value)) for each in answer.items]

@@ -1,0 +1,250 @@
+"""The pods of a target: their states, metrics and requests, at one time.
+
+All amounts are in thousandths.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import Container, InitContainer, Pod
+from controller_manager.api.pods import ready_condition
+from controller_manager.api.quantity import parse_quantity
+from controller_manager.api.times import parse_time
+from controller_manager.controllers.autoscaling.podautoscaler.options import Readiness
+
+
+class ComputationError(Exception):
+    """The metrics allow no recommendation; the message is upstream's."""
+
+
+@lru_cache(maxsize=4096)
+def milli_value(quantity: str) -> int:
+    """Return a quantity in thousandths; the pods of a workload have equal ones."""
+    return parse_quantity(quantity).milli_value
+
+
+class PodMetric(Struct, frozen=True):
+    """The usage of one pod in thousandths, measured over the window before a time."""
+
+    value: int
+    timestamp: datetime
+    window: timedelta
+
+
+class TargetPod(Struct, frozen=True):
+    """One pod that the selector of the target selects.
+
+    `ready` is the status of the Ready condition, `None` if there is none, and
+    `ready_since` is when that status was reached.
+    """
+
+    name: str
+    phase: str
+    deleting: bool = False
+    started: datetime | None = None
+    ready: str | None = None
+    ready_since: datetime | None = None
+
+
+class PodSample(Struct, frozen=True):
+    """The pods of a target and their metrics, by the names of the pods.
+
+    `resource` is the resource that is measured, empty for a custom metric. A metric
+    may belong to a pod that is not among the pods, and a pod may have no metric.
+    """
+
+    pods: tuple[TargetPod, ...]
+    metrics: Mapping[str, PodMetric]
+    now: datetime
+    resource: str = ""
+
+
+def target_pods(pods: Iterable[Pod]) -> tuple[TargetPod, ...]:
+    """Return the data of pods that the computation needs."""
+    return tuple(_target_pod(pod) for pod in pods)
+
+
+def _target_pod(pod: Pod) -> TargetPod:
+    condition = ready_condition(pod)
+    return TargetPod(
+        name=pod.metadata.name,
+        phase=pod.status.phase,
+        deleting=bool(pod.metadata.deletion_timestamp),
+        started=_time(pod.status.start_time),
+        ready=condition.status if condition else None,
+        ready_since=_time(condition.last_transition_time) if condition else None,
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return parse_time(text) if text else None
+
+
+_CPU: Final = "cpu"
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class PodGroups(Struct, frozen=True):
+    """The names of a sample's pods in four groups; each pod is in one of them.
+
+    `unready` pods are pending or have not started up, `missing` ones have no metric,
+    and `ignored` ones have failed or are being deleted. The others are `measured`.
+    """
+
+    measured: frozenset[str]
+    unready: frozenset[str]
+    missing: frozenset[str]
+    ignored: frozenset[str]
+
+
+def grouped(sample: PodSample, readiness: Readiness) -> PodGroups:
+    """Return the pods of a sample in groups.
+
+    Upstream: groupPods in pkg/controller/podautoscaler/replica_calculator.go. The start
+    of a pod distorts only its CPU usage, so readiness counts only for CPU. A pod that
+    has succeeded counts like one that runs.
+    """
+    names: dict[str, list[str]] = {each: [] for each in PodGroups.__struct_fields__}
+    for pod in sample.pods:
+        names[_group(pod, sample, readiness)].append(pod.name)
+    return PodGroups(**{group: frozenset(each) for group, each in names.items()})
+
+
+def _group(pod: TargetPod, sample: PodSample, readiness: Readiness) -> str:
+    if pod.deleting or pod.phase == "Failed":
+        return "ignored"
+    if pod.phase == "Pending":
+        return "unready"
+    metric = sample.metrics.get(pod.name)
+    if metric is None:
+        return "missing"
+    if sample.resource == _CPU and _starts_up(pod, metric, sample.now, readiness):
+        return "unready"
+    return "measured"
+
+
+def _starts_up(
+    pod: TargetPod, metric: PodMetric, now: datetime, readiness: Readiness
+) -> bool:
+    """Tell whether the start of the pod may distort its usage."""
+    if pod.ready is None or pod.started is None:
+        return True
+    ready_since = pod.ready_since or _LONG_AGO
+    if pod.started + readiness.cpu_initialization_period > now:
+        # A metric counts if all of its window lies after the pod became ready.
+        return pod.ready == "False" or metric.timestamp < ready_since + metric.window
+    # A pod that became unready so early has never been ready.
+    early = pod.started + readiness.initial_readiness_delay
+    return pod.ready == "False" and early > ready_since
+
+
+_POD_LEVEL: Final = ("cpu", "memory")
+_HUGE_PAGES: Final = "hugepages-"
+
+
+def requested(
+    pods: Iterable[Pod], resource: str, container: str = "", *, pod_level: bool
+) -> dict[str, int]:
+    """Return the request of each pod for a resource, in thousandths, by the pod's name.
+
+    With a container it is the request of the container of that name. Otherwise it is
+    the request of the pod as a whole, if the pod has one and `pod_level` is set (the
+    gate PodLevelResources), or the sum of its containers and sidecars. Raises
+    ComputationError if a request is missing.
+
+    Upstream: calculateRequests in pkg/controller/podautoscaler/replica_calculator.go.
+    """
+    return {
+        pod.metadata.name: _request_as_a_whole(pod, resource)
+        if pod_level and not container and _states_requests(pod)
+        else _request(pod, resource, container)
+        for pod in pods
+    }
+
+
+def _states_requests(pod: Pod) -> bool:
+    """Tell whether a pod has requests as a whole (IsPodLevelRequestsSet)."""
+    return any(map(_is_pod_level, _pod_requests(pod)))
+
+
+def _request(pod: Pod, resource: str, container: str) -> int:
+    found = [
+        each for each in _long_running(pod) if not container or each.name == container
+    ]
+    if container and not found:
+        msg = f"container {container} not found in Pod {pod.metadata.name}"
+        raise ComputationError(msg)
+    return sum(_request_of_container(pod, each, resource) for each in found)
+
+
+def _request_of_container(
+    pod: Pod, container: Container | InitContainer, resource: str
+) -> int:
+    amount = _amount(container, resource)
+    if amount is None:
+        msg = (
+            f"missing request for {resource} in container {container.name} "
+            f"of Pod {pod.metadata.name}"
+        )
+        raise ComputationError(msg)
+    return amount
+
+
+def _request_as_a_whole(pod: Pod, resource: str) -> int:
+    """Return the pod's own request, or the most that its containers need at once."""
+    whole = _pod_requests(pod).get(resource)
+    overhead = (pod.spec.overhead or {}).get(resource)
+    if whole is not None and _is_pod_level(resource):
+        amounts = [milli_value(whole)]
+    else:
+        amounts = list(_needed_at_one_time(pod, resource))
+    if not amounts and overhead is None:
+        msg = f"missing pod-level request for {resource} in Pod {pod.metadata.name}"
+        raise ComputationError(msg)
+    return max(amounts, default=0) + milli_value(overhead or "0")
+
+
+def _needed_at_one_time(pod: Pod, resource: str) -> Iterator[int]:
+    """Yield the sums of containers that run together.
+
+    These are each init container with the sidecars before it, and all containers with
+    all sidecars.
+    """
+    sidecars: list[int] = []
+    for each in pod.spec.init_containers or ():
+        amount = _amount(each, resource)
+        if amount is not None:
+            yield sum(sidecars) + amount
+            if _is_sidecar(each):
+                sidecars.append(amount)
+    containers = [_amount(each, resource) for each in pod.spec.containers or ()]
+    known = [*sidecars, *(amount for amount in containers if amount is not None)]
+    if known:
+        yield sum(known)
+
+
+def _pod_requests(pod: Pod) -> dict[str, str]:
+    return (pod.spec.resources.requests if pod.spec.resources else None) or {}
+
+
+def _is_pod_level(resource: str) -> bool:
+    """Tell whether a pod as a whole may request the resource."""
+    return resource in _POD_LEVEL or resource.startswith(_HUGE_PAGES)
+
+
+def _long_running(pod: Pod) -> Iterator[Container | InitContainer]:
+    yield from pod.spec.containers or ()
+    yield from filter(_is_sidecar, pod.spec.init_containers or ())
+
+
+def _is_sidecar(container: InitContainer) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _amount(container: Container | InitContainer, resource: str) -> int | None:
+    text = (container.resources.requests or {}).get(resource)
+    return None if text is None else milli_value(text)
