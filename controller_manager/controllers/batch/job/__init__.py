@@ -1,19 +1,19 @@
 """job-controller: runs pods until enough of them have succeeded.
 
-``reconciler`` has the handlers and the sync, ``apply`` the writes, ``memory`` what is
-kept between two syncs, and ``orphans`` removes the finalizers of pods without a job.
-``gangs`` makes workloads and groups of pods. All other modules are pure:
+``reconciler`` has the handlers and the sync, ``apply`` the writes, and ``tracker`` the
+data kept from one sync to the next. ``orphans`` removes the finalizers of pods without
+a job. ``gang_scheduling`` makes workloads and groups of pods. ``options`` has flags and
+gates, ``metrics`` the metrics. All other modules are pure:
 
-- ``decide``: what to do in a sync;
-- ``spec`` and ``conditions``: what a job asks for, and what its status says;
-- ``assessment``: what its pods mean;
-- ``target``: whether it ends, and why;
-- ``plan`` and ``ranking``: which pods to create or to delete;
-- ``pod_bodies``: the pods to create;
-- ``gang``: whether the pods of a job need each other, and what is made for them then;
-- ``tracking``: how ended pods are counted;
-- ``indexes``, ``failure_policy``, ``success_policy``, ``back_off``,
-  ``index_failures`` and ``finish_time``: the rules that these apply.
+- ``decide``: the decision of a sync, and ``actions``, which it returns;
+- ``view``: a job and its pods at the beginning of a sync;
+- ``finished_condition``: the reason for which a job ends;
+- ``uncounted_pods``: counts ended pods, in three steps;
+- ``backoff``: delays, backoffLimit and backoffLimitPerIndex;
+- ``pod_failure_policy`` and ``success_policy``: the rules of these policies;
+- ``completion_indexes``: sets of indexes;
+- ``pod_template``: the pods to create; ``workloads``: the bodies for gang scheduling;
+- ``spec`` and ``conditions``: fields of the spec and the status.
 """
 
 from controller_manager.api.batch.v1 import JOBS
@@ -24,12 +24,12 @@ from controller_manager.api.core.v1 import (
     PODS,
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, WORKLOADS
-from controller_manager.controllers.batch.job.gates import (
+from controller_manager.controllers.batch.job.options import (
     MUTABLE_DIRECTIVES,
     READS_OWN_WRITES,
     WORKLOAD_WITH_JOB,
+    JobOptions,
 )
-from controller_manager.controllers.batch.job.options import JobOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow

@@ -22,16 +22,16 @@ from controller_manager.control.expectations import Expectations
 from controller_manager.control.pod_control import PodControl
 from controller_manager.control.slow_start import slow_start
 from controller_manager.controllers.batch.job import conditions
-from controller_manager.controllers.batch.job.assessment import (
+from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
+from controller_manager.controllers.batch.job.completion_indexes import IndexTexts
+from controller_manager.controllers.batch.job.metrics import JobMetrics
+from controller_manager.controllers.batch.job.pod_template import pod_bodies
+from controller_manager.controllers.batch.job.uncounted_pods import Activity
+from controller_manager.controllers.batch.job.view import (
     FINALIZER,
-    Assessment,
+    JobView,
     has_finalizer,
 )
-from controller_manager.controllers.batch.job.index_texts import IndexTexts
-from controller_manager.controllers.batch.job.metrics import JobMetrics
-from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
-from controller_manager.controllers.batch.job.pod_bodies import pod_bodies
-from controller_manager.controllers.batch.job.tracking import Activity
 
 _TOO_MANY: Final = "Too many succeeded pods running after completion count reached"
 
@@ -41,8 +41,8 @@ async def remove_finalizer(
 ) -> None:
     """Remove the finalizer of jobs from a pod; do nothing if the pod is gone.
 
-    The uid is a precondition: a later pod of this name keeps its own. With
-    `unless_changed` it raises Conflict if the pod is not as cached any more.
+    The uid is a precondition: a later pod of this name keeps its finalizer. With
+    `unless_changed`, raises Conflict if the pod differs from the cached one.
     """
     metadata = pod.metadata
     changes: dict[str, Any] = {
@@ -85,35 +85,31 @@ class JobApplier:
 
     # The number of pods.
 
-    async def carry_out(
-        self, assessment: Assessment, plan: Plan, group: str = ""
-    ) -> Activity:
+    async def carry_out(self, view: JobView, plan: Plan, group: str = "") -> Activity:
         """Create or delete the pods of a plan; return the numbers.
 
         New pods are scheduled together with the `group` of that name.
         """
         match plan:
             case Create():
-                return await self._create(assessment, plan, group)
+                return await self._create(view, plan, group)
             case Delete(pods=pods):
-                return await self._condemn(assessment.job, pods)
+                return await self._delete_surplus(view.job, pods)
             case Wait() | None:
                 return Activity(decided=True)
 
-    async def delete_active(self, assessment: Assessment) -> Activity:
+    async def delete_active(self, view: JobView) -> Activity:
         """Delete all active pods of a job that ends; they keep their finalizer."""
-        job = assessment.job
+        job = view.job
 
         async def delete(pod: Pod) -> None:
             await self._delete(job, pod)
 
-        deleted, failure = await _each(assessment.active, delete)
+        deleted, failure = await _each(view.active, delete)
         return Activity(deleted=deleted, failure=failure)
 
-    async def _create(
-        self, assessment: Assessment, plan: Create, group: str
-    ) -> Activity:
-        job, key = assessment.job, key_of(assessment.job)
+    async def _create(self, view: JobView, plan: Create, group: str) -> Activity:
+        job, key = view.job, key_of(view.job)
         bodies = pod_bodies(job, plan, group)
         created = failed = 0
 
@@ -132,21 +128,21 @@ class JobApplier:
 
         self._expectations.expect_creations(key, plan.count)
         started, failure = await slow_start(plan.count, create_one)
-        # Creations that were not tried will never be seen.
+        # The watch never shows the creations that were not tried.
         self._expectations.creations_settled(key, plan.count - started)
-        self._metrics.pods_created(assessment, created, failed)
+        self._metrics.pods_created(view, created, failed)
         if failure is not None and is_namespace_terminating(failure):
-            failure = None  # no error: no object can be created in that namespace
+            failure = None  # a terminating namespace takes no new objects
         return Activity(decided=True, created=created, failure=failure)
 
-    async def _condemn(self, job: Job, pods: Sequence[Pod]) -> Activity:
-        """Delete pods that are not needed; without finalizer they are not counted.
+    async def _delete_surplus(self, job: Job, pods: Sequence[Pod]) -> Activity:
+        """Delete surplus pods; without the finalizer they are not counted.
 
         A pod that has ended meanwhile must be counted, so it keeps its finalizer.
         """
         key = key_of(job)
 
-        async def condemn(pod: Pod) -> None:
+        async def delete_one(pod: Pod) -> None:
             try:
                 if has_finalizer(pod):
                     await remove_finalizer(self._client, pod, unless_changed=True)
@@ -156,7 +152,7 @@ class JobApplier:
                 raise
 
         self._expectations.expect_deletions(key, {pod.metadata.uid for pod in pods})
-        deleted, failure = await _each(pods, condemn)
+        deleted, failure = await _each(pods, delete_one)
         return Activity(decided=True, deleted=deleted, failure=failure)
 
     async def _delete(self, job: Job, pod: Pod) -> None:
@@ -174,7 +170,7 @@ class JobApplier:
     ) -> tuple[frozenset[str], Exception | None]:
         """Remove the finalizers of pods.
 
-        Returns the uids of those that have none any more, and the first failure.
+        Returns the uids of the pods that lost it, and the first failure.
         """
 
         async def release_one(pod: Pod) -> None:
@@ -186,17 +182,17 @@ class JobApplier:
     async def write_status(self, job: Job, status: JobStatus) -> Job:
         """Write the status if it differs from the job's; return the job as stored.
 
-        Then count and announce what the new status says.
+        Then update the metrics and record the events of the new status.
         """
         if status == job.status:
             return job
         stored = await self._client.update(JOBS, replace(job, status=status), "status")
         read = partial(self._indexes.read, key_of(job))
         self._metrics.counted(job, job.status, status, read)
-        self._announce(stored, job.status, status)
+        self._record_conditions(stored, job.status, status)
         return stored
 
-    def _announce(self, job: Job, old: JobStatus, new: JobStatus) -> None:
+    def _record_conditions(self, job: Job, old: JobStatus, new: JobStatus) -> None:
         """Record the events of conditions that have changed."""
         before = old.conditions or ()
         for condition in new.conditions or ():
@@ -210,10 +206,10 @@ class JobApplier:
                     self._event(job, WARNING, condition.reason, condition.message)
                     self._metrics.finished(job, condition.reason, failed=True)
                 case conditions.COMPLETE:
-                    self._announce_completion(job, new)
+                    self._record_completion(job, new)
                     self._metrics.finished(job, condition.reason, failed=False)
 
-    def _announce_completion(self, job: Job, status: JobStatus) -> None:
+    def _record_completion(self, job: Job, status: JobStatus) -> None:
         completions = job.spec.completions
         if completions is not None and status.succeeded > completions:
             self._event(job, WARNING, "TooManySucceededPods", _TOO_MANY)
@@ -226,7 +222,7 @@ class JobApplier:
 async def _each(
     pods: Sequence[Pod], write: Callable[[Pod], Awaitable[None]]
 ) -> tuple[tuple[Pod, ...], Exception | None]:
-    """Write for each pod concurrently; return those that succeeded, and a failure."""
+    """Write for all pods at once; return the pods that were written, and a failure."""
     results = await asyncio.gather(
         *(write(pod) for pod in pods), return_exceptions=True
     )

@@ -33,7 +33,7 @@ def true_condition(job: Job, condition_type: str) -> JobCondition | None:
 
 
 def is_finished(job: Job) -> bool:
-    """Tell whether the job is complete or has failed; it does not change then."""
+    """Tell whether the job is complete or has failed; then it does not change."""
     return any(true_condition(job, end) is not None for end in _ENDS)
 
 
@@ -57,8 +57,8 @@ def with_condition(
 ) -> tuple[JobCondition, ...] | None:
     """Return the conditions with a new one (ensureJobConditionStatus).
 
-    A condition that says the same already is kept, with its times. One that is false
-    is not added, because its absence says the same.
+    A present condition with the same status, reason and message is kept, with its
+    times. A false condition is not added: its absence means the same.
     """
     present = find_condition(conditions, new.type)
     if present is None:

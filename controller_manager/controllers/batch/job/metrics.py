@@ -9,12 +9,7 @@ from controller_manager.api.batch.v1 import JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
 from controller_manager.control.stale_syncs import StaleSyncs
-from controller_manager.controllers.batch.job.assessment import (
-    Assessment,
-    ReadIndexes,
-    has_finalizer,
-)
-from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
+from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.spec import (
     INDEXED,
     NON_INDEXED,
@@ -22,6 +17,11 @@ from controller_manager.controllers.batch.job.spec import (
     has_limit_per_index,
     index_count,
     is_indexed,
+)
+from controller_manager.controllers.batch.job.view import (
+    JobView,
+    ReadIndexes,
+    has_finalizer,
 )
 
 _SYNC_SECONDS: Final = tuple(0.004 * 2**power for power in range(15))
@@ -157,9 +157,9 @@ class JobMetrics:
         if before != after:
             self._finalizers.labels("add" if after else "delete").inc()
 
-    def pods_created(self, assessment: Assessment, created: int, failed: int) -> None:
+    def pods_created(self, view: JobView, created: int, failed: int) -> None:
         """Count pods that were created, and those that could not be."""
-        reason = _reason_of_creation(assessment)
+        reason = _reason_of_creation(view)
         if created:
             self._creations.labels(reason, "succeeded").inc(created)
         if failed:
@@ -177,10 +177,10 @@ def _is_ended_and_tracked(pod: Pod | None) -> bool:
     return pod is not None and is_terminal(pod) and has_finalizer(pod)
 
 
-def _reason_of_creation(assessment: Assessment) -> str:
-    if assessment.failed:
-        policy = assessment.job.spec.pod_replacement_policy
+def _reason_of_creation(view: JobView) -> str:
+    if view.failed:
+        policy = view.job.spec.pod_replacement_policy
         if policy == "Failed":
             return "recreate_failed"
         return "recreate_terminating_or_failed"
-    return "recreate_terminating_or_failed" if assessment.terminating else "new"
+    return "recreate_terminating_or_failed" if view.terminating else "new"

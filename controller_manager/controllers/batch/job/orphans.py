@@ -10,10 +10,10 @@ from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.client.errors import NotFound, is_about
 from controller_manager.controllers.batch.job.apply import remove_finalizer
-from controller_manager.controllers.batch.job.assessment import has_finalizer
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.metrics import JobMetrics
 from controller_manager.controllers.batch.job.spec import external_manager
+from controller_manager.controllers.batch.job.view import has_finalizer
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
     BY_SELECTED_LABEL,
@@ -31,7 +31,7 @@ LAST_RETRY: Final = 60.0
 """The seconds of the first and of the longest delay of a retry."""
 
 _CACHE_RECHECK: Final = 5.0
-"""Seconds until the cache of jobs is looked at again."""
+"""Seconds until the next look at the cache of jobs."""
 
 
 class OrphanPods:
@@ -54,7 +54,7 @@ class OrphanPods:
             "job_orphan_pod", ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
         )
         self._gone = ""
-        """The uid of the job that the API server last said is gone."""
+        """The uid of the job that the API server last reported as gone."""
         self._jobs = context.lister(JOBS, BY_SELECTED_LABEL)
         self._pods = context.lister(PODS, BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
         context.informers.informer(PODS).add_handler(
@@ -130,10 +130,10 @@ class OrphanPods:
         return DONE
 
     async def _has_no_job(self, pod: Pod) -> bool:
-        """Ask the API server about a job that the cache does not have.
+        """Tell whether the pod has no job; ask the API server if the cache has no job.
 
-        The cache of jobs may be behind that of pods, and the job may have to count
-        the pod. Pods of one job come one after the other: one answer is remembered.
+        The cache of jobs may be behind the cache of pods, and the job may have to count
+        the pod. Pods of one job come one after the other, so the last answer is kept.
         """
         reference = controller_of(pod)
         if reference is None or self._jobs.controller_of(pod) is not None:

@@ -17,32 +17,31 @@ from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import State
 from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.controllers.batch.job.actions import Wait
 from controller_manager.controllers.batch.job.apply import JobApplier
-from controller_manager.controllers.batch.job.assessment import (
-    FINALIZER,
-    Assessment,
-    is_uncounted,
-)
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
-from controller_manager.controllers.batch.job.gangs import Gangs
-from controller_manager.controllers.batch.job.gates import (
-    MUTABLE_DIRECTIVES,
-    READS_OWN_WRITES,
+from controller_manager.controllers.batch.job.finished_condition import (
+    FinishedCondition,
+    completed,
+    seconds_to_deadline,
 )
-from controller_manager.controllers.batch.job.memory import Memory
+from controller_manager.controllers.batch.job.gang_scheduling import GangScheduling
 from controller_manager.controllers.batch.job.metrics import (
     RECONCILING,
     JobMetrics,
     action_of,
 )
-from controller_manager.controllers.batch.job.options import JobOptions
+from controller_manager.controllers.batch.job.options import (
+    MUTABLE_DIRECTIVES,
+    READS_OWN_WRITES,
+    JobOptions,
+)
 from controller_manager.controllers.batch.job.orphans import (
     FIRST_RETRY,
     LAST_RETRY,
     OrphanPods,
 )
-from controller_manager.controllers.batch.job.plan import Wait
 from controller_manager.controllers.batch.job.spec import (
     INDEXED,
     NON_INDEXED,
@@ -51,17 +50,18 @@ from controller_manager.controllers.batch.job.spec import (
     index_count,
     is_indexed,
 )
-from controller_manager.controllers.batch.job.target import (
-    Target,
-    completed,
-    seconds_to_deadline,
-)
-from controller_manager.controllers.batch.job.tracking import (
+from controller_manager.controllers.batch.job.tracker import JobTracker
+from controller_manager.controllers.batch.job.uncounted_pods import (
     Activity,
     active_after,
     finish,
     settle,
     tally,
+)
+from controller_manager.controllers.batch.job.view import (
+    FINALIZER,
+    JobView,
+    is_uncounted,
 )
 from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
@@ -115,21 +115,21 @@ class JobReconciler(Reconciler[Job]):
         self._keeps_start = not gates.is_enabled(MUTABLE_DIRECTIVES)
         self._pods = self.lister(PODS)
         self._metrics = context.metrics.of(JobMetrics)
-        self._memory = Memory(context, reads_own_writes=self.reads_own_writes)
+        self._tracker = JobTracker(context, reads_own_writes=self.reads_own_writes)
         self._stored = OwnerReads(
             context.client, JOBS, self.objects, context.consistency
         )
         self._applier = JobApplier(
             context.client,
             context.recorder,
-            self._memory.expectations,
+            self._tracker.expectations,
             self._metrics,
-            self._memory.indexes,
+            self._tracker.indexes,
         )
         self._claimer = Claimer(
             context.client, JOBS, PODS, FINALIZER, is_uncounted, turns=context.turns
         )
-        self._gangs = Gangs(context)
+        self._gangs = GangScheduling(context)
         self.orphans = OrphanPods(context, self._metrics)
         context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
 
@@ -144,26 +144,26 @@ class JobReconciler(Reconciler[Job]):
         return ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
 
     def starting(self) -> None:
-        """Note that this process begins to lead."""
-        self._memory.takeover.start_leading()
+        """Note that this process starts to lead."""
+        self._tracker.takeover.start_leading()
         self._stored.start_leading()
 
     def deleted(self, obj: Job) -> None:
-        """Drop the state of a job, so that a new one of its name starts afresh."""
-        self._memory.forget(key_of(obj))
+        """Drop the state of a job, so that a new job of its name starts anew."""
+        self._tracker.forget(key_of(obj))
         self._stored.forget(obj)
 
     def forget(self, key: str) -> None:
         """Drop all state of a key whose job is gone."""
-        self._memory.forget(key)
+        self._tracker.forget(key)
 
     def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
-        """Expect one creation less."""
-        self._memory.expectations.creations_settled(key)
+        """Note that the watch shows an expected creation."""
+        self._tracker.expectations.creations_settled(key)
 
     def dependent_gone(self, key: str, obj: Pod) -> None:
-        """Stop to expect the deletion of this pod."""
-        self._memory.expectations.deletion_settled(key, obj.metadata.uid)
+        """Note that the watch shows the deletion of this pod."""
+        self._tracker.expectations.deletion_settled(key, obj.metadata.uid)
 
     def is_known_gone(self, obj: Job) -> bool:
         """Tell whether the API server has said that this cached job is gone."""
@@ -181,7 +181,7 @@ class JobReconciler(Reconciler[Job]):
         if external_manager(job) is not None:
             return DONE
         if is_finished(job):
-            self._memory.forget(key_of(job))
+            self._tracker.forget(key_of(job))
             return DONE
         if completion_mode(job) not in (INDEXED, NON_INDEXED):
             message = "Skipped Job sync because completion mode is unknown"
@@ -190,7 +190,7 @@ class JobReconciler(Reconciler[Job]):
         begun = self.clock.monotonic()
         action, failed = RECONCILING, True
         try:
-            decision = await self._look(job)
+            decision = await self._decide(job)
             if isinstance(decision, Requeue):
                 failed = False
                 return decision
@@ -198,8 +198,8 @@ class JobReconciler(Reconciler[Job]):
                 action = action_of(decision.plan)
             group = ""
             if decision.is_decided:
-                group = await self._gangs.group_of(job, decision.assessment.pods)
-            outcome = await self._act(decision, group)
+                group = await self._gangs.group_of(job, decision.view.pods)
+            outcome = await self._carry_out(decision, group)
             failed = False
         except (Conflict, NotFound) as error:
             if is_about(error, job.metadata.name):
@@ -210,10 +210,10 @@ class JobReconciler(Reconciler[Job]):
             self._metrics.synced(job, action, seconds, failed=failed)
         return outcome
 
-    async def _look(self, job: Job) -> JobDecision | Requeue:
-        """Claim the pods of a job, and decide what it needs."""
+    async def _decide(self, job: Job) -> JobDecision | Requeue:
+        """Claim the pods of a job, and return the decision."""
         key, selector = key_of(job), _selector_of(job)
-        expected = self._memory.expected(key)
+        expected = self._tracker.expected(key)
         if expected is State.UNKNOWN:
             return await self._read_api_server(job, selector)
         pods = await self._claim(job, selector)
@@ -222,56 +222,56 @@ class JobReconciler(Reconciler[Job]):
             job,
             pods,
             self.clock.now(),
-            released=self._memory.still_shown(key, pods),
-            condemned=self._memory.expectations.awaited_deletions(key),
-            back_off=self._memory.back_off(key),
+            released=self._tracker.still_shown(key, pods),
+            condemned=self._tracker.expectations.awaited_deletions(key),
+            backoff=self._tracker.backoff(key),
             may_change=expected is State.FULFILLED,
-            read=partial(self._memory.indexes.read, key),
+            read=partial(self._tracker.indexes.read, key),
         )
-        if decision.writes and self._memory.takeover.must_recheck(job):
+        if decision.writes and self._tracker.takeover.must_recheck(job):
             return await self._read_api_server(job, selector, is_takeover=True)
         return decision
 
-    async def _act(self, decision: JobDecision, group: str) -> Outcome:
+    async def _carry_out(self, decision: JobDecision, group: str) -> Outcome:
         """Change the number of pods, then count those that have ended.
 
         New pods name the `group`, unless it is empty.
         """
-        assessment, target = decision.assessment, decision.target
-        job, key = assessment.job, key_of(assessment.job)
-        if target is not None:
-            activity = await self._applier.delete_active(assessment)
-            if active_after(assessment, activity) or not self._memory.is_settled(key):
-                target = None  # some pods may still run; they are not counted yet
+        view, finished = decision.view, decision.finished
+        job, key = view.job, key_of(view.job)
+        if finished is not None:
+            activity = await self._applier.delete_active(view)
+            if active_after(view, activity) or not self._tracker.is_settled(key):
+                finished = None  # pods that may still run are not counted yet
         else:
             activity = Activity()
             if decision.is_decided:
                 plan = decision.plan
-                activity = await self._applier.carry_out(assessment, plan, group)
+                activity = await self._applier.carry_out(view, plan, group)
             if decision.sees_all_pods:
-                target = completed(assessment, active_after(assessment, activity))
-        await self._track(assessment, activity, target)
+                finished = completed(view, active_after(view, activity))
+        await self._track(view, activity, finished)
         if activity.failure is not None:
             raise activity.failure
         return Done(self._requeue_after(job, decision))
 
     async def _track(
-        self, assessment: Assessment, activity: Activity, target: Target | None
+        self, view: JobView, activity: Activity, finished: FinishedCondition | None
     ) -> None:
         """Write the first status, remove finalizers, and write the second status."""
-        key = key_of(assessment.job)
-        await self._format_indexes(assessment)
+        key = key_of(view.job)
+        await self._format_indexes(view)
         now = self.clock.now()
-        count = tally(assessment, activity, target, now, keeps_start=self._keeps_start)
-        job = await self._applier.write_status(assessment.job, count.status)
-        self._memory.set_back_off(key, assessment.back_off)
+        count = tally(view, activity, finished, now, keeps_start=self._keeps_start)
+        job = await self._applier.write_status(view.job, count.status)
+        self._tracker.set_backoff(key, view.backoff)
         self._metrics.failures_handled(count.actions)
         released, failure = await self._applier.release(count.released)
-        self._memory.add_released(key, released)
-        tracked = {pod.metadata.uid for pod in assessment.tracked} - released
+        self._tracker.add_released(key, released)
+        tracked = {pod.metadata.uid for pod in view.tracked} - released
         status = settle(job.status, tracked)
         if failure is None and count.is_whole:
-            status = finish(job, status, target, self.clock.now())
+            status = finish(job, status, finished, self.clock.now())
         await self._applier.write_status(job, status)
         if failure is not None:
             raise failure
@@ -279,16 +279,16 @@ class JobReconciler(Reconciler[Job]):
     def _requeue_after(self, job: Job, decision: JobDecision) -> float | None:
         """Return the seconds until the next sync, `None` for no such sync.
 
-        The watch may never show a write of this sync, so a sync must come without an
-        event.
+        The watch may never show a write of this sync. So another sync is due even
+        without an event.
         """
         waits = []
-        if not self._memory.is_settled(key_of(job)):
+        if not self._tracker.is_settled(key_of(job)):
             waits.append(_UNSEEN_RECHECK)
         if isinstance(decision.plan, Wait):
             waits.append(max(decision.plan.seconds, BATCH_PERIOD))
         deadline = seconds_to_deadline(job, self.clock.now())
-        if deadline is not None and decision.target is None:
+        if deadline is not None and decision.finished is None:
             waits.append(max(deadline, 0.0))
         return min(waits, default=None)
 
@@ -303,34 +303,34 @@ class JobReconciler(Reconciler[Job]):
             return
         status = job.status
         for text in (status.completed_indexes, status.failed_indexes or ""):
-            reading = self._memory.indexes.reading(key_of(job), text, index_count(job))
+            reading = self._tracker.indexes.reading(key_of(job), text, index_count(job))
             await spread(reading, self.context.turns)
 
-    async def _format_indexes(self, assessment: Assessment) -> None:
-        """Make the texts of the next status, and remember what they say."""
-        job = assessment.job
+    async def _format_indexes(self, view: JobView) -> None:
+        """Make the texts of the next status, and keep their indexes."""
+        job = view.job
         if not is_indexed(job):
             return
-        for indexes in (assessment.completed, assessment.failed_indexes):
+        for indexes in (view.completed, view.failed_indexes):
             if indexes is not None:
                 text = await spread(indexes.formatting(), self.context.turns)
                 key, count = key_of(job), index_count(job)
-                self._memory.indexes.note(key, text, count, indexes)
+                self._tracker.indexes.note(key, text, count, indexes)
 
     async def _read_api_server(
         self, job: Job, selector: Selector, *, is_takeover: bool = False
     ) -> Requeue:
-        """Have the key wait until the caches show what is stored now."""
+        """Make the key wait until the caches show the objects that are stored now."""
         key = key_of(job)
         stored = await self._stored.wait_for_all_caches(
             job, selector, is_takeover=is_takeover
         )
         cached = self._pods.controlled_by(job)
         gone = frozenset(pod.metadata.uid for pod in cached if stored.lacks(pod))
-        # A pod that is gone had lost its finalizer, so it was mentioned or counted.
-        self._memory.add_released(key, gone)
-        self._memory.expectations.forget(key)
-        self._memory.takeover.rechecked(key)
+        # A deleted pod had lost its finalizer, so it was mentioned or counted.
+        self._tracker.add_released(key, gone)
+        self._tracker.expectations.forget(key)
+        self._tracker.takeover.rechecked(key)
         self.logger.v(2).info("The cache may be stale, read from the API server")
         return Requeue(0.0, "the cache may be stale")
 

@@ -1,12 +1,9 @@
-"""What the spec of a job asks for, with the API server's defaults."""
+"""The fields of a job's spec, with the API server's defaults."""
 
 from typing import Final
 
-import msgspec
-
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import APIStruct
 
 INDEXED: Final = "Indexed"
 NON_INDEXED: Final = "NonIndexed"
@@ -15,13 +12,6 @@ CONTROLLER_NAME: Final = "kubernetes.io/job-controller"
 """The value of ``spec.managedBy`` that names this controller."""
 
 _FAILED: Final = "Failed"
-_DEFAULT_BACKOFF_LIMIT: Final = 6
-
-
-class _PodSpec(APIStruct, frozen=True):
-    """The only field that is read of the template's pod spec."""
-
-    restart_policy: str = ""
 
 
 def external_manager(job: Job) -> str | None:
@@ -41,24 +31,18 @@ def is_indexed(job: Job) -> bool:
 
 
 def is_suspended(job: Job) -> bool:
-    """Tell whether the job shall have no pods."""
+    """Tell whether the job is suspended: then it has no pods."""
     return bool(job.spec.suspend)
 
 
 def parallelism(job: Job) -> int:
-    """Return how many pods may run at a time."""
+    """Return the number of pods that may run at a time."""
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
 
 def index_count(job: Job) -> int:
     """Return the number of indexes of an indexed job: its completions."""
     return job.spec.completions or 0
-
-
-def backoff_limit(job: Job) -> int:
-    """Return how many pods may fail."""
-    limit = job.spec.backoff_limit
-    return _DEFAULT_BACKOFF_LIMIT if limit is None else limit
 
 
 def has_limit_per_index(job: Job) -> bool:
@@ -70,12 +54,6 @@ def replaces_only_failed(job: Job) -> bool:
     """Tell whether a terminating pod is replaced only when it has ended."""
     spec = job.spec
     return spec.pod_replacement_policy == _FAILED or spec.pod_failure_policy is not None
-
-
-def restarts_containers(job: Job) -> bool:
-    """Tell whether failed containers are restarted in their pod (OnFailure)."""
-    spec = msgspec.json.decode(job.spec.template.spec, type=_PodSpec)
-    return spec.restart_policy == "OnFailure"
 
 
 def is_failed(pod: Pod, job: Job) -> bool:

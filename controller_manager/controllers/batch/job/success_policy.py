@@ -1,7 +1,7 @@
-"""Whether enough indexes succeeded by a job's successPolicy (success_policy.go)."""
+"""The rules of a job's successPolicy (success_policy.go)."""
 
 from controller_manager.api.batch.v1 import SuccessPolicy, SuccessPolicyRule
-from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.controllers.batch.job.completion_indexes import IndexSet
 
 
 def satisfied(

@@ -9,28 +9,28 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.client.client import Client
 from controller_manager.controllers.batch.job import (
     apply,
+    decide,
     orphans,
-    plan,
     reconciler,
-    tracking,
+    uncounted_pods,
 )
-from controller_manager.controllers.batch.job.assessment import Assessment
+from controller_manager.controllers.batch.job.completion_indexes import IndexSet
 from controller_manager.controllers.batch.job.decide import JobDecision
-from controller_manager.controllers.batch.job.indexes import IndexSet
-from controller_manager.controllers.batch.job.memory import Memory
 from controller_manager.controllers.batch.job.orphans import OrphanPods
 from controller_manager.controllers.batch.job.spec import parallelism
-from controller_manager.controllers.batch.job.tracking import Tally
+from controller_manager.controllers.batch.job.tracker import JobTracker
+from controller_manager.controllers.batch.job.uncounted_pods import Tally
+from controller_manager.controllers.batch.job.view import JobView
 from tests.simulation.planted import Bug
 
-_tally = tracking.tally
+_tally = uncounted_pods.tally
 _remove_finalizer = apply.remove_finalizer
 
 
 def _count_at_once(*arguments: Any, **named: Any) -> Tally:
     """Count pods in the first status, while they still have their finalizers."""
     found = _tally(*arguments, **named)
-    return replace(found, status=tracking.settle(found.status, frozenset()))
+    return replace(found, status=uncounted_pods.settle(found.status, frozenset()))
 
 
 def _mention_nothing(*_: Any) -> None:
@@ -39,15 +39,15 @@ def _mention_nothing(*_: Any) -> None:
 
 def _sees_work(decision: JobDecision) -> bool:
     """Tell whether pods must be changed; the end of a job is forgotten."""
-    return decision.plan is not None or decision.target is not None
+    return decision.plan is not None or decision.finished is not None
 
 
-def _wanted_without_successes(assessment: Assessment) -> int:
-    return parallelism(assessment.job)
+def _wanted_without_successes(view: JobView) -> int:
+    return parallelism(view.job)
 
 
-def _only_completed(assessment: Assessment) -> IndexSet:
-    return assessment.completed
+def _only_completed(view: JobView) -> IndexSet:
+    return view.completed
 
 
 async def _remove_finalizer_of_whatever_is_there(
@@ -66,15 +66,15 @@ BUGS: Final[Mapping[str, Bug]] = {
         1, reconciler, "tally", _count_at_once
     ),
     "remove finalizers before pods are mentioned": Bug(
-        1, tracking, "_mention_one", _mention_nothing
+        1, uncounted_pods, "_mention_one", _mention_nothing
     ),
     "end a job whose last pod is not seen": Bug(
         0, JobDecision, "writes", property(_sees_work), "last-pod-is-not-seen-yet"
     ),
     "ask for pods that have succeeded": Bug(
-        1, plan, "_wanted", _wanted_without_successes
+        1, decide, "_wanted", _wanted_without_successes
     ),
-    "give an index to a second pod": Bug(3, plan, "_taken_indexes", _only_completed),
+    "give an index to a second pod": Bug(3, decide, "_taken_indexes", _only_completed),
     "let go of a surplus pod that has succeeded": Bug(
         0,
         apply,
@@ -92,6 +92,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, OrphanPods, "_has_no_job", _believe_the_cache, "job-is-not-seen-yet"
     ),
     "count a pod that is gone again": Bug(
-        0, Memory, "add_released", lambda *_: None, "counted-pod-is-gone"
+        0, JobTracker, "add_released", lambda *_: None, "counted-pod-is-gone"
     ),
 }

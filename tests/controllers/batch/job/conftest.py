@@ -1,4 +1,4 @@
-"""What the tests of the job controller share."""
+"""The fixtures of the tests of the job controller."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""Follows jobs and their pods from write to write, and reports what cannot be right.
+"""Follows jobs and their pods from write to write, and reports impossible states.
 
-It knows nothing of the controller: it compares what is stored with what was stored
-before. A pod of a job is counted once, before it loses its finalizer; what has been
-counted stays counted; what has ended stays as it is.
+It knows nothing of the controller: it compares the stored objects with those before
+the write. A pod of a job is counted once, before it loses its finalizer; a counted pod
+stays counted; an ended job does not change.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ _RESULTS: Final = ("succeeded", "failed")
 
 @dataclass
 class _Page:
-    """What has been seen of one job."""
+    """The last state of one job."""
 
     job: JSON
     pods: Mapping[str, JSON] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Ledger:
         two looks."""
 
     def look(self, jobs: Iterable[JSON], pods: Iterable[JSON]) -> Iterator[str]:
-        """Compare with the last look; yield what is wrong."""
+        """Compare with the last look; yield the faults."""
         owned: dict[str, dict[str, JSON]] = {}
         everywhere: dict[str, JSON] = {}
         for pod in pods:
@@ -218,7 +218,7 @@ def _is_ignored(job: JSON, pod: JSON) -> bool:
 
 
 def _changed_after_the_end(before: _Page, page: _Page) -> Iterator[str]:
-    """Yield changes of an ended job, and what is left to do when one ends."""
+    """Yield changes of an ended job, and work that is left when a job ends."""
     if has(before.job, *ENDS):
         if page.status != before.status:
             yield f"its status changed after its end, from {before.status}"

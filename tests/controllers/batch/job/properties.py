@@ -1,4 +1,4 @@
-"""What the job controller promises."""
+"""The properties of the job controller."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from tests.simulation.state import State
 
 @dataclass
 class _Bounds:
-    """How many pods a job wanted at a time, and how many successes in all."""
+    """The wanted numbers of pods at a time, and of successes in all."""
 
     at_once: Wanted = field(default_factory=Wanted)
     in_all: Wanted = field(default_factory=Wanted)
@@ -73,7 +73,7 @@ class JobProperties(Properties):
         self._look()
         found, self._found = self._found, []
         yield from self._writes_for_others(write)
-        # A stopped process cannot call back what a slow webhook holds up.
+        # A stopped process cannot cancel a write that a slow webhook delays.
         if write.verb == "create" and write.target.plural == "pods":
             if write.is_late:
                 return
@@ -128,7 +128,7 @@ class JobProperties(Properties):
                 yield from self._beyond(job, bounds.at_once.ever, bounds.in_all.ever)
 
     def wrong_at_the_end(self, managers: Sequence[Manager]) -> Iterator[str]:
-        """Yield pods that nobody will count, and jobs that have not ended."""
+        """Yield pods that no job will count, and jobs that have not ended."""
         del managers
         running = {
             job["metadata"]["uid"]

@@ -57,10 +57,10 @@ class _Jobs:
         )
 
 
-async def failure_during_a_back_off(environment: Environment) -> None:
+async def failure_during_a_backoff(environment: Environment) -> None:
     """kubernetes#139428: one of several pods fails, and the others run on.
 
-    Upstream reports no active pods during the back-off. The API server refuses such a
+    Upstream reports no active pods during the backoff. The API server refuses such a
     status if other pods are ready, and the failure stays uncounted. Here it is
     counted at once.
     """
@@ -259,7 +259,7 @@ async def last_pod_is_not_seen_yet(environment: Environment) -> None:
 
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
-    failure_during_a_back_off,
+    failure_during_a_backoff,
     success_is_not_seen,
     end_of_a_job_is_not_seen,
     failure_before_all_pods_are_seen,

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
-from controller_manager.controllers.batch.job.plan import Create, Delete, Plan, Wait
-from controller_manager.controllers.batch.job.tracking import Activity, tally
+from controller_manager.controllers.batch.job.uncounted_pods import Activity, tally
 from tests.controllers.batch.job.cases import at, job, pod, running, standing, text
 
 INDEX_1 = {"rules": [{"succeededIndexes": "1"}]}
@@ -23,13 +23,13 @@ def decided(subject: Job, pods: Sequence[Pod] = (), **more: Any) -> JobDecision:
 def test_a_job_that_goes_on_gets_the_pods_that_it_needs() -> None:
     """A job that begins has its start time from then on."""
     decision = decided(job({"startTime": None}, completions=3), running(1))
-    assert (decision.target, decision.plan, decision.is_decided, decision.writes) == (
+    assert (decision.finished, decision.plan, decision.is_decided, decision.writes) == (
         None,
         Create(1),
         True,
         True,
     )
-    assert decision.assessment.job.status.start_time == text(60)
+    assert decision.view.job.status.start_time == text(60)
 
 
 @pytest.mark.parametrize("reason", ["the cache is stale", "the job is deleted"])
@@ -69,7 +69,7 @@ def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
     """Though the cache does not show that yet; it is not counted."""
     subject = job(completions=3, suspend=True, podReplacementPolicy="Failed")
     decision = decided(subject, running(2), condemned={"r0", "r1"}, may_change=False)
-    found = tally(decision.assessment, Activity(), decision.target, at(60))
+    found = tally(decision.view, Activity(), decision.finished, at(60))
     status = found.status
     assert (status.active, status.terminating, found.released) == (0, 2, ())
 
@@ -97,7 +97,7 @@ def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
         ([pod("d", "Failed", created=56, tracked=False, deleting=True)], Create(2)),
     ],
 )
-def test_a_new_process_knows_the_back_off_by_the_pods_that_are_left(
+def test_a_new_process_knows_the_backoff_by_the_pods_that_are_left(
     pods: list[Pod], plan: Plan
 ) -> None:
     """Also by those that another process has counted."""
@@ -138,9 +138,9 @@ def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
 ) -> None:
     """It deleted them because the job ends, and did not get to write that down."""
     decision = decided(subject, [*ended, *DELETED])
-    assert decision.target is not None
-    assert decision.target.reason == reason
-    status = tally(decision.assessment, Activity(), decision.target, at(60)).status
+    assert decision.finished is not None
+    assert decision.finished.reason == reason
+    status = tally(decision.view, Activity(), decision.finished, at(60)).status
     uncounted = status.uncounted_terminated_pods
     assert uncounted is not None
     assert (status.failed_indexes, status.completed_indexes, uncounted.failed) == (
@@ -151,9 +151,9 @@ def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
 def test_pods_that_a_user_deletes_are_a_reason_to_fail() -> None:
     """If nothing else ends the job."""
     decision = decided(job(indexes=6, backoffLimit=1), DELETED)
-    assert decision.target is not None
-    assert decision.target.reason == "BackoffLimitExceeded"
+    assert decision.finished is not None
+    assert decision.finished.reason == "BackoffLimitExceeded"
     decision = decided(job(indexes=6, backoffLimitPerIndex=0), DELETED)
-    assert decision.target is None
-    assert decision.assessment.failed_indexes is not None
-    assert decision.assessment.failed_indexes.format() == "2,3"
+    assert decision.finished is None
+    assert decision.view.failed_indexes is not None
+    assert decision.view.failed_indexes.format() == "2,3"

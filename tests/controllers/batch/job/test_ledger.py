@@ -300,7 +300,7 @@ def test_failures_that_the_policy_ignores_are_not_counted() -> None:
 
 
 def test_every_success_is_asked_for_once() -> None:
-    """Whether it is counted, listed, or only seen."""
+    """It is counted, listed, or only seen."""
     pods = [pod("a"), pod("b", "Succeeded"), pod("c", "Succeeded"), pod("d", "Failed")]
     assert asked_for(job(succeeded=2, **uncounted(succeeded=["b", "x"])), pods) == (
         1,

@@ -95,7 +95,7 @@ async def test_a_suspended_job_has_no_start_time_unless_a_gate_is_disabled(
 async def test_pods_of_a_deleted_job_lose_the_finalizer(
     cluster: Cluster, user: JobUser, policy: PropagationPolicy
 ) -> None:
-    """They run while their job is deleted; nobody counts them any more."""
+    """They run while their job is deleted; no job counts them any more."""
     config = job_config(controllers=("job-controller", "garbage-collector-controller"))
     async with cluster.manager(config):
         await user.run(completions=4, parallelism=2)

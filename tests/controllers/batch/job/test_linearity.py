@@ -19,7 +19,7 @@ TIMES = MANY // FEW
 
 
 async def cost_of(completions: int, parallelism: int) -> Counter[str]:
-    """Run an indexed job to its end; return what was written, and the syncs."""
+    """Run an indexed job to its end; return the numbers of writes and syncs."""
     cluster = Cluster()
     user = JobUser(cluster)
     seconds = {"devcluster/run-seconds": "5"}

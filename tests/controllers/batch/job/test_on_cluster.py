@@ -35,13 +35,13 @@ def config_with_gate(*, on: bool) -> Config:
     return replace(job_config(), features=gates)
 
 
-# Numbers during a back-off.
+# Numbers during a backoff.
 
 
 async def test_a_failure_is_counted_at_once_while_other_pods_are_ready(
     cluster: Cluster, user: JobUser
 ) -> None:
-    """During a back-off upstream reports no active pod, which the server refuses."""
+    """During a backoff upstream reports no active pod, which the server refuses."""
     async with cluster.manager(job_config()) as recording:
         await user.run(completions=2, parallelism=2)
         await settle(5)
@@ -87,14 +87,14 @@ async def test_a_job_that_failed_while_suspended_ends_when_it_is_resumed(
     async with cluster.manager(job_config()) as recording:
         await user.run(suspend=True, backoffLimit=0, **user.selecting(pool="p"))
         await settle()
-        target = ("FailureTarget", "BackoffLimitExceeded")
-        assert await user.ends() == [target]
+        finished = ("FailureTarget", "BackoffLimitExceeded")
+        assert await user.ends() == [finished]
         sent = len(recording.writes)
         await settle(300)
         assert [each.status for each in recording.writes[sent:]] == []
         await user.change(suspend=False)
         await settle(5)
-        assert await user.ends() == [target, ("Failed", "BackoffLimitExceeded")]
+        assert await user.ends() == [finished, ("Failed", "BackoffLimitExceeded")]
         assert [each.status for each in recording.writes if each.status >= 400] == []
 
 
@@ -240,7 +240,7 @@ async def test_no_pods_are_created_for_a_job_that_is_gone(
         assert creations(recording) <= 4
 
 
-# Pods that nobody counts.
+# Pods that no job counts.
 
 
 async def test_pods_that_lost_their_job_before_the_start_lose_the_finalizer(

@@ -1,4 +1,4 @@
-"""What becomes of a job while the API server refuses writes for it."""
+"""A job survives refused writes of the API server."""
 
 from collections.abc import Callable
 

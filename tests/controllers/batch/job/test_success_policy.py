@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.batch.v1 import SuccessPolicy
-from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.controllers.batch.job.completion_indexes import IndexSet
 from controller_manager.controllers.batch.job.success_policy import satisfied
 
 

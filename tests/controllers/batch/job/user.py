@@ -1,4 +1,4 @@
-"""What a user and the kubelets do with jobs on a cluster in memory."""
+"""A user of jobs, and the kubelets, on a cluster in memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -64,7 +64,7 @@ class JobUser(User):
         ]
 
     async def end(self, *pods: Pod, code: int = 0, at: str = LONG_AGO) -> None:
-        """End the only container of pods, a day ago by default: no back-off lasts."""
+        """End the only container of pods, a day ago by default: no backoff lasts."""
         ended = {"exitCode": code, "startedAt": at, "finishedAt": at}
         status = {
             "phase": "Failed" if code else "Succeeded",

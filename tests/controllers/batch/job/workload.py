@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAMESPACE: Final = "default"
 _MANY: Final = 1000
-"""A back-off limit that faults never reach, so that the end does not depend on them."""
+"""A backoff limit that faults never reach, so that the end does not depend on them."""
 
 
 def job_json(
@@ -105,7 +105,7 @@ JOBS: Final[Mapping[str, JSON]] = {
         job_json("too-long", "forever", parallelism=2, activeDeadlineSeconds=90),
     )
 }
-"""Whatever faults there are, these jobs end in the same way."""
+"""These jobs end in the same way under any faults."""
 
 _AT_START: Final = ("counted", "indexed", "one-fails", "fails-at-once")
 _RESIZED: Final = ("counted", "indexed", "replaced", "one-fails")
@@ -154,7 +154,7 @@ class JobUsers(Workload):
             await self.world.until_gone("jobs", NAMESPACE, name)
         self._create(NAMESPACE, name)
         if name == "elastic":
-            # No pod has ended yet, whatever faults there are.
+            # No pod has ended yet, under any faults.
             await asyncio.sleep(5)
             resized = {"completions": size, "parallelism": size}
             self._edit(name, lambda spec: spec.update(resized))
@@ -168,7 +168,7 @@ class JobUsers(Workload):
     async def clean_up(self) -> None:
         """Resume all jobs, and release pods that a stranger took.
 
-        Nobody else removes the finalizer of these, as with upstream.
+        No controller removes the finalizer of these pods, as with upstream.
         """
         for name in JOBS:
             self._edit(name, _resume)

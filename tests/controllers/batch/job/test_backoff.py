@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.batch.job.back_off import (
-    BackOff,
+from controller_manager.controllers.batch.job.backoff import (
+    BackoffRecord,
     delay_after,
+    finished_at,
     may_start,
     remaining_for_index,
 )
-from controller_manager.controllers.batch.job.finish_time import finished_at
 from tests.controllers.batch.job.pods import ended, job_pod, running
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,49 +47,49 @@ def test_the_delay_doubles_up_to_ten_minutes(failures: int, delay: float) -> Non
 @pytest.mark.parametrize(
     ("before", "succeeded", "failed", "after"),
     [
-        (BackOff(), [], [], BackOff()),
-        (BackOff(2, at(1)), [], [], BackOff(2, at(1))),
-        (BackOff(), [], [5], BackOff(1, at(5))),
-        (BackOff(2, at(1)), [], [9, 7, 8], BackOff(5, at(9))),
+        (BackoffRecord(), [], [], BackoffRecord()),
+        (BackoffRecord(2, at(1)), [], [], BackoffRecord(2, at(1))),
+        (BackoffRecord(), [], [5], BackoffRecord(1, at(5))),
+        (BackoffRecord(2, at(1)), [], [9, 7, 8], BackoffRecord(5, at(9))),
         # Pods are counted when they are seen, which may be late.
-        (BackOff(2, at(20)), [], [9], BackOff(3, at(9))),
-        (BackOff(2, at(1)), [5], [], BackOff()),
-        (BackOff(2, at(1)), [3, 5], [4, 6, 9], BackOff(2, at(9))),
-        (BackOff(2, at(1)), [5], [5], BackOff()),
+        (BackoffRecord(2, at(20)), [], [9], BackoffRecord(3, at(9))),
+        (BackoffRecord(2, at(1)), [5], [], BackoffRecord()),
+        (BackoffRecord(2, at(1)), [3, 5], [4, 6, 9], BackoffRecord(2, at(9))),
+        (BackoffRecord(2, at(1)), [5], [5], BackoffRecord()),
     ],
 )
 def test_failures_since_the_last_success_count(
-    before: BackOff, succeeded: list[int], failed: list[int], after: BackOff
+    before: BackoffRecord, succeeded: list[int], failed: list[int], after: BackoffRecord
 ) -> None:
     """Order in the lists means nothing, the end of the containers does."""
     assert before.after([pod(s) for s in succeeded], [pod(f) for f in failed]) == after
 
 
 @pytest.mark.parametrize(
-    ("back_off", "now", "remaining"),
+    ("backoff", "now", "remaining"),
     [
-        (BackOff(), 0, 0),
-        (BackOff(1, at(0)), 0, 10),
-        (BackOff(1, at(0)), 4, 6),
-        (BackOff(1, at(0)), 10, 0),
-        (BackOff(1, at(0)), 99, 0),
-        (BackOff(3, at(5)), 15, 30),
-        (BackOff(0, at(5)), 5, 0),
+        (BackoffRecord(), 0, 0),
+        (BackoffRecord(1, at(0)), 0, 10),
+        (BackoffRecord(1, at(0)), 4, 6),
+        (BackoffRecord(1, at(0)), 10, 0),
+        (BackoffRecord(1, at(0)), 99, 0),
+        (BackoffRecord(3, at(5)), 15, 30),
+        (BackoffRecord(0, at(5)), 5, 0),
     ],
 )
 def test_the_remaining_time_counts_from_the_last_failure(
-    back_off: BackOff, now: float, remaining: float
+    backoff: BackoffRecord, now: float, remaining: float
 ) -> None:
     """It is never negative."""
-    assert back_off.remaining(at(now)) == remaining
+    assert backoff.remaining(at(now)) == remaining
 
 
 @given(st.lists(st.integers(0, 100)), st.lists(st.integers(0, 100)))
 def test_a_success_never_makes_the_delay_longer(
     succeeded: list[int], failed: list[int]
 ) -> None:
-    """And a back-off never forgets failures without one."""
-    before = BackOff(3, at(10))
+    """And a backoff never forgets failures without one."""
+    before = BackoffRecord(3, at(10))
     pods = [pod(each) for each in failed]
     without = before.after([], pods)
     after = before.after([pod(each) for each in succeeded], pods)

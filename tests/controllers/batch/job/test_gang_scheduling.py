@@ -19,7 +19,7 @@ from controller_manager.api.scheduling.v1alpha2 import (
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.errors import Forbidden, TransportError
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.batch.job.gang import workload_name
+from controller_manager.controllers.batch.job.workloads import workload_name
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.batch.job.user import JobUser, job_config
@@ -258,7 +258,7 @@ async def test_without_the_gate_nothing_of_it_is_read(
 async def test_a_server_without_the_gate_drops_the_group_of_pods(
     cluster: Cluster, gang_cluster: Cluster
 ) -> None:
-    """Of new ones, and of the templates of jobs; an update keeps what was there."""
+    """In new pods and in the templates of jobs; an update keeps a stored group."""
     pod_spec = {
         "containers": [{"name": "c", "image": "i"}],
         "restartPolicy": "Never",

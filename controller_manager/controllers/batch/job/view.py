@@ -1,4 +1,4 @@
-"""The assessment of a job: what its pods mean, before anything is written."""
+"""A job and its pods at the beginning of a sync, as an immutable value."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,17 +11,17 @@ from controller_manager.api.batch.v1 import Job, UncountedTerminatedPods
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting, labels_of
 from controller_manager.api.pods import is_active, is_terminal, is_terminating
-from controller_manager.controllers.batch.job.back_off import BackOff
-from controller_manager.controllers.batch.job.failure_policy import counts
-from controller_manager.controllers.batch.job.index_failures import (
+from controller_manager.controllers.batch.job.backoff import (
+    BackoffRecord,
     ends_index,
     pods_to_replace,
 )
-from controller_manager.controllers.batch.job.indexes import (
+from controller_manager.controllers.batch.job.completion_indexes import (
     IndexSet,
     completion_index,
     indexes_of,
 )
+from controller_manager.controllers.batch.job.pod_failure_policy import counts
 from controller_manager.controllers.batch.job.spec import (
     index_count,
     is_failed,
@@ -39,10 +39,10 @@ ReadIndexes = Callable[[str, int], IndexSet]
 
 NO_PODS: Final = UncountedTerminatedPods()
 
-NO_BACK_OFF: Final = BackOff()
+NO_BACKOFF: Final = BackoffRecord()
 
 
-class Assessment(Struct, frozen=True, kw_only=True):
+class JobView(Struct, frozen=True, kw_only=True):
     """A job and its pods at the beginning of a sync; an immutable value.
 
     Upstream: syncJobCtx.
@@ -68,8 +68,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     succeeded: int
     failed: int
-    """How many pods have succeeded and failed, the uncounted ones included. For an
-    indexed job the number of indexes that succeeded."""
+    """The numbers of succeeded and failed pods, with the uncounted ones. For an indexed
+    job, `succeeded` is the number of indexes."""
 
     completed_before: IndexSet = IndexSet()
     """The indexes that succeeded, as the status has them; empty without indexes."""
@@ -84,11 +84,11 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """The last failed pods of the indexes that need a replacement, by index. They
     keep their finalizer until then. Empty without a limit per index."""
 
-    back_off: BackOff = NO_BACK_OFF
-    """The back-off after the pods that have newly ended."""
+    backoff: BackoffRecord = NO_BACKOFF
+    """The backoff after the newly ended pods."""
 
     spares_terminating: bool = False
-    """Whether pods that are being deleted count as failed in no case."""
+    """True if pods that are being deleted never count as failed."""
 
     def fails(self, pod: Pod) -> bool:
         """Tell whether a pod counts as failed."""
@@ -101,7 +101,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def has_ended_pods(self) -> bool:
-        """Whether there are pods that must be counted."""
+        """True if there are pods that must be counted."""
         uncounted = self.uncounted
         return bool(
             self.newly_succeeded
@@ -117,29 +117,29 @@ def has_finalizer(pod: Pod) -> bool:
 
 
 def is_uncounted(job: Job, pod: Pod) -> bool:
-    """Tell whether a pod that the job adopts must be counted: it gets the finalizer.
+    """Tell whether an adopted pod must be counted: then it gets the finalizer.
 
-    A pod with the job's uid as label was made by the job. If such a pod has ended and
-    has no finalizer, it was counted before it lost its owner. Upstream counts it again.
+    A pod with the job's uid as label was made by the job. If this pod has ended and has
+    no finalizer, it was counted before it lost its owner. Upstream counts it again.
     """
     made = any(labels_of(pod).get(key) == job.metadata.uid for key in _CONTROLLER_UIDS)
     return has_finalizer(pod) or not (made and is_terminal(pod))
 
 
-def assess(
+def view_of(
     job: Job,
     pods: Sequence[Pod],
     *,
     released: AbstractSet[str] = frozenset(),
-    back_off: BackOff | None = None,
+    backoff: BackoffRecord | None = None,
     spare_terminating: bool = False,
     read: ReadIndexes = IndexSet.parse,
-) -> Assessment:
-    """Return the assessment of a job that has these pods.
+) -> JobView:
+    """Return the view of a job that has these pods.
 
     `released` are the uids of pods whose finalizer was removed, though the cache may
-    still show it. `back_off` is the back-off after the pods that were counted before;
-    without it, it follows from the pods that are left.
+    still show it. `backoff` is the backoff after the pods that were counted before;
+    without it, the backoff follows from the pods that are left.
     With `spare_terminating` no pod that is being deleted counts as failed. `read`
     returns the indexes of a text in the status.
     """
@@ -157,7 +157,7 @@ def assess(
     )
     all_failed = [pod for pod in valid if _fails(pod, job, spare=spare_terminating)]
     failed = _unmentioned(all_failed, known)
-    common = Assessment(
+    common = JobView(
         job=job,
         pods=tuple(pods),
         active=tuple(pod for pod in pods if is_active(pod)),
@@ -167,10 +167,10 @@ def assess(
         newly_failed=failed,
         succeeded=_total_succeeded(job, succeeded),
         failed=_total_failed(job, failed),
-        back_off=(
-            _back_off_of(pods, failed)
-            if back_off is None
-            else back_off.after(succeeded, failed)
+        backoff=(
+            _backoff_of(pods, failed)
+            if backoff is None
+            else backoff.after(succeeded, failed)
         ),
         spares_terminating=spare_terminating,
     )
@@ -194,17 +194,17 @@ def _total_failed(job: Job, newly: Iterable[Pod]) -> int:
 
 
 def _with_indexes(
-    assessment: Assessment,
+    view: JobView,
     valid: Iterable[Pod],
     failed: Iterable[Pod],
     read: ReadIndexes,
-) -> Assessment:
+) -> JobView:
     """Add the indexes that have succeeded or failed, from tracked pods.
 
     No index does both, because the API server would refuse each status that says so:
-    what the status has is final, and a success has precedence over a failure.
+    the indexes in the status are final, and a success has precedence over a failure.
     """
-    job = assessment.job
+    job = view.job
     count = index_count(job)
     before = read(job.status.completed_indexes, count)
     failed_before = read(job.status.failed_indexes or "", count)
@@ -216,15 +216,15 @@ def _with_indexes(
             and completion_index(pod) not in failed_before
         )
     )
-    assessment = replace(
-        assessment,
+    view = replace(
+        view,
         completed_before=before,
         completed=completed,
         succeeded=len(completed),
     )
     limit = job.spec.backoff_limit_per_index
     if limit is None:
-        return assessment
+        return view
     policy = job.spec.pod_failure_policy
     failed_indexes = failed_before.union(
         indexes_of(
@@ -233,16 +233,16 @@ def _with_indexes(
             if completion_index(pod) not in completed and ends_index(policy, pod, limit)
         )
     )
-    settled = (completed, failed_indexes, indexes_of(assessment.active))
+    settled = (completed, failed_indexes, indexes_of(view.active))
     return replace(
-        assessment,
+        view,
         failed_indexes=failed_indexes,
         to_replace=pods_to_replace(failed, settled),
     )
 
 
-def _back_off_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackOff:
-    """Return the back-off after all pods that are left, counted before or not.
+def _backoff_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackoffRecord:
+    """Return the backoff after all pods that are left, counted before or not.
 
     Pods that are being deleted and were counted before may have been surplus pods,
     which did not fail.
@@ -255,7 +255,7 @@ def _back_off_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackOff:
         if pod.status.phase == "Failed" and not is_deleting(pod)
     }
     succeeded = [pod for pod in pods if pod.status.phase == "Succeeded"]
-    return NO_BACK_OFF.after(succeeded, failed.values())
+    return NO_BACKOFF.after(succeeded, failed.values())
 
 
 def _fails(pod: Pod, job: Job, *, spare: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What a failed pod means by a job's podFailurePolicy (pod_failure_policy.go)."""
+"""Matches failed pods against a job's podFailurePolicy (pod_failure_policy.go)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -21,21 +21,21 @@ COUNT: Final = "Count"
 _ACTIONS: Final = frozenset((FAIL_JOB, FAIL_INDEX, IGNORE, COUNT))
 
 
-class Verdict(Struct, frozen=True):
-    """What the first matching rule says about a failed pod."""
+class MatchedAction(Struct, frozen=True):
+    """The action of the first rule that matches a failed pod."""
 
     action: str
     """FailJob, FailIndex, Ignore or Count."""
 
     message: str = ""
-    """Why the job fails; empty for other actions than FailJob."""
+    """The reason for which the job fails; empty for other actions than FailJob."""
 
 
-def match(policy: PodFailurePolicy | None, pod: Pod) -> Verdict | None:
-    """Return what a policy says about a failed pod; `None` if no rule matches.
+def match(policy: PodFailurePolicy | None, pod: Pod) -> MatchedAction | None:
+    """Return the action of a policy for a failed pod; `None` if no rule matches.
 
     Rules are tried in order. A rule with an action that this version does not know is
-    skipped. The policy of a pod that has no verdict is to count it.
+    skipped. A pod that no rule matches is counted.
     """
     for number, rule in enumerate(policy.rules or () if policy is not None else ()):
         if rule.action not in _ACTIONS:
@@ -44,8 +44,8 @@ def match(policy: PodFailurePolicy | None, pod: Pod) -> Verdict | None:
         if found is None:
             continue
         if rule.action != FAIL_JOB:
-            return Verdict(rule.action)
-        return Verdict(
+            return MatchedAction(rule.action)
+        return MatchedAction(
             FAIL_JOB, f"{found} matching {rule.action} rule at index {number}"
         )
     return None
@@ -53,18 +53,18 @@ def match(policy: PodFailurePolicy | None, pod: Pod) -> Verdict | None:
 
 def counts(policy: PodFailurePolicy | None, pod: Pod) -> bool:
     """Tell whether a failed pod counts towards backoffLimit: not if it is ignored."""
-    verdict = match(policy, pod)
-    return verdict is None or verdict.action != IGNORE
+    matched = match(policy, pod)
+    return matched is None or matched.action != IGNORE
 
 
 def fails_job(policy: PodFailurePolicy | None, pod: Pod) -> bool:
     """Tell whether the job fails because of a failed pod."""
-    verdict = match(policy, pod)
-    return verdict is not None and verdict.action == FAIL_JOB
+    matched = match(policy, pod)
+    return matched is not None and matched.action == FAIL_JOB
 
 
 def _found(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
-    """Return what a rule found, for the message; `None` if it does not match."""
+    """Return the match of a rule, for the message; `None` if it does not match."""
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
         ended = _exited(rule.on_exit_codes, pod)

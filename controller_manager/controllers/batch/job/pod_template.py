@@ -13,15 +13,15 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import raw_json
 from controller_manager.api.owners import controller_reference
 from controller_manager.control.pod_control import pod_from_template
-from controller_manager.controllers.batch.job.assessment import FINALIZER
-from controller_manager.controllers.batch.job.index_failures import (
+from controller_manager.controllers.batch.job.actions import Create
+from controller_manager.controllers.batch.job.backoff import (
     annotations_of_replacement,
 )
-from controller_manager.controllers.batch.job.plan import Create
 from controller_manager.controllers.batch.job.spec import has_limit_per_index
+from controller_manager.controllers.batch.job.view import FINALIZER
 
 _Spec = dict[str, Raw]
-"""A pod spec, field by field; what is not read stays bytes."""
+"""A pod spec, field by field; fields that are not read stay bytes."""
 
 _LONGEST_PREFIX: Final = 58
 """The most characters of a generateName that the API server keeps: 63 less 5."""
@@ -40,7 +40,7 @@ _VARIABLE: Final = {
 def pod_bodies(job: Job, plan: Create, group: str = "") -> Iterator[bytes]:
     """Yield the request bodies of the pods to create.
 
-    The pods of a gang, which have indexes, name their `group`.
+    The pods of a gang have indexes, and name their `group`.
     """
     reference = controller_reference(job, JOBS.api_version, JOBS.kind)
     template = _tracked(job.spec.template)
@@ -112,6 +112,6 @@ def _with_index(
 
 
 def _prefix(job: str, index: int) -> str:
-    """Return the generateName; a long name of the job is cut, not the index."""
+    """Return the generateName; if it is too long, the job's name is cut."""
     end = f"-{index}-"
     return job[: _LONGEST_PREFIX - len(end)] + end

@@ -1,32 +1,32 @@
-"""What the job controller remembers of a job between two syncs."""
+"""The data of jobs that the controller keeps from one sync to the next."""
 
 from collections.abc import Iterable
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
-from controller_manager.controllers.batch.job.assessment import has_finalizer
-from controller_manager.controllers.batch.job.back_off import BackOff
-from controller_manager.controllers.batch.job.index_texts import IndexTexts
+from controller_manager.controllers.batch.job.backoff import BackoffRecord
+from controller_manager.controllers.batch.job.completion_indexes import IndexTexts
+from controller_manager.controllers.batch.job.view import has_finalizer
 from controller_manager.runtime.context import ControllerContext
 
 
-class Memory:
-    """Expectations, back-offs and the like, by the keys of jobs.
+class JobTracker:
+    """Expectations, backoffs, released pods and parsed indexes, by the keys of jobs.
 
-    Nothing is remembered of a job that is finished or gone. A new process begins
-    without a memory, and reads from the API server instead.
+    Nothing is kept of a job that is finished or gone. A new process starts empty, and
+    reads from the API server instead.
     """
 
     def __init__(self, context: ControllerContext, *, reads_own_writes: bool) -> None:
         """Take the context; start empty."""
         self.expectations = Expectations(context.clock)
-        # A job must not run twice, so also a manager without an election looks at the
+        # A job must not run twice. So also a manager without an election reads from the
         # API server before it writes for a job that is older than this process.
         self.takeover = Takeover(context.server_clock, elected=True)
         self.indexes = IndexTexts()
         self._reads_own_writes = reads_own_writes
-        self._back_offs: dict[str, BackOff] = {}
+        self._backoffs: dict[str, BackoffRecord] = {}
         self._released: dict[str, frozenset[str]] = {}
 
     def forget(self, key: str) -> None:
@@ -34,13 +34,13 @@ class Memory:
         self.expectations.forget(key)
         self.takeover.forget(key)
         self.indexes.forget(key)
-        self._back_offs.pop(key, None)
+        self._backoffs.pop(key, None)
         self._released.pop(key, None)
 
-    # Whether the number of pods may be changed.
+    # Expectations.
 
     def expected(self, key: str) -> State:
-        """Return what the expectations allow, when a sync begins."""
+        """Return the state of the expectations when a sync begins."""
         if self._reads_own_writes:
             self.expectations.cache_caught_up(key)
         return self.expectations.state(key)
@@ -49,15 +49,15 @@ class Memory:
         """Tell whether the cache shows all writes."""
         return self.expectations.state(key) is State.FULFILLED
 
-    # What the cache and the API server do not know.
+    # Data that neither the cache nor the API server has.
 
-    def back_off(self, key: str) -> BackOff | None:
-        """Return the back-off after the pods that were counted, `None` if not known."""
-        return self._back_offs.get(key)
+    def backoff(self, key: str) -> BackoffRecord | None:
+        """Return the backoff after the counted pods, `None` if it is not known."""
+        return self._backoffs.get(key)
 
-    def set_back_off(self, key: str, back_off: BackOff) -> None:
-        """Replace the back-off."""
-        self._back_offs[key] = back_off
+    def set_backoff(self, key: str, backoff: BackoffRecord) -> None:
+        """Replace the backoff."""
+        self._backoffs[key] = backoff
 
     def add_released(self, key: str, uids: frozenset[str]) -> None:
         """Note pods whose finalizer was removed; the cache may still show it."""
@@ -67,7 +67,7 @@ class Memory:
     def still_shown(self, key: str, pods: Iterable[Pod]) -> frozenset[str]:
         """Return the released pods that the cache still shows with the finalizer.
 
-        The others are forgotten.
+        The other pods are dropped.
         """
         released = self._released.pop(key, frozenset())
         if released:

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 from controller_manager.api.batch.v1 import Job, JobStatus
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.target import Target
-from controller_manager.controllers.batch.job.tracking import (
+from controller_manager.controllers.batch.job.finished_condition import (
+    FinishedCondition,
+)
+from controller_manager.controllers.batch.job.uncounted_pods import (
     Activity,
     Tally,
     finish,
@@ -22,9 +24,9 @@ from controller_manager.controllers.batch.job.tracking import (
     tally,
 )
 from tests.controllers.batch.job.cases import (
-    assessed,
     at,
     job,
+    make_view,
     names,
     pod,
     running,
@@ -32,8 +34,8 @@ from tests.controllers.batch.job.cases import (
     text,
 )
 
-FAILURE = Target("FailureTarget", "Why", "Because")
-SUCCESS = Target("SuccessCriteriaMet", "Why", "Because")
+FAILURE = FinishedCondition("FailureTarget", "Why", "Because")
+SUCCESS = FinishedCondition("SuccessCriteriaMet", "Why", "Because")
 
 IGNORED = {
     "rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [9]}}]
@@ -53,10 +55,13 @@ def status(**fields: Any) -> JobStatus:
 
 
 def tallied(
-    subject: Job, pods: Sequence[Pod], target: Target | None = None, **did: Any
+    subject: Job,
+    pods: Sequence[Pod],
+    finished: FinishedCondition | None = None,
+    **did: Any,
 ) -> Tally:
-    activity = Activity(decided=target is None, **did)
-    return tally(assessed(subject, pods), activity, target, at(60))
+    activity = Activity(decided=finished is None, **did)
+    return tally(make_view(subject, pods), activity, finished, at(60))
 
 
 @pytest.mark.parametrize(
@@ -70,16 +75,16 @@ def tallied(
             status(uncountedTerminatedPods={"succeeded": ["s"], "failed": ["f"]}),
             ["s", "f"],
         ),
-        # What has no finalizer has been counted.
+        # A pod without finalizer has been counted.
         (job(), [pod("s", "Succeeded", tracked=False)], status(), []),
-        # What is mentioned already is not mentioned again, but released.
+        # A mentioned pod is not mentioned again, but released.
         (
             job({"uncountedTerminatedPods": {"succeeded": ["s"]}}),
             [pod("s", "Succeeded")],
             status(uncountedTerminatedPods={"succeeded": ["s"]}),
             ["s"],
         ),
-        # What was mentioned and has no finalizer any more is counted.
+        # A mentioned pod without finalizer is counted.
         (
             job(
                 {
@@ -177,19 +182,21 @@ def test_pods_that_have_ended_are_mentioned(
 
 
 @pytest.mark.parametrize(
-    ("target", "failed"), [(FAILURE, ["f", "r0", "r1"]), (SUCCESS, ["f"])]
+    ("finished", "failed"), [(FAILURE, ["f", "r0", "r1"]), (SUCCESS, ["f"])]
 )
-def test_a_target_releases_all_pods(target: Target, failed: list[str]) -> None:
+def test_a_finished_condition_releases_all_pods(
+    finished: FinishedCondition, failed: list[str]
+) -> None:
     """Only those that a failure ends count as failed."""
     pods = [*running(2), pod("f", "Failed")]
-    found = tallied(job(), pods, target, deleted=tuple(running(2)))
+    found = tallied(job(), pods, finished, deleted=tuple(running(2)))
     assert sorted(names(found.released)) == ["f", "r0", "r1"]
     assert found.status == status(
         terminating=2,
         uncountedTerminatedPods={"failed": [*failed[1:], "f"]},
         conditions=[
             {
-                "type": target.type,
+                "type": finished.type,
                 "status": "True",
                 "lastProbeTime": text(60),
                 "lastTransitionTime": text(60),
@@ -265,12 +272,12 @@ def test_resuming_starts_the_clock_again() -> None:
 def test_a_sync_that_could_not_decide_says_nothing_about_suspension() -> None:
     """The cache does not show all pods yet."""
     undecided = Activity(decided=False)
-    found = tally(assessed(job(suspend=True), []), undecided, None, at(60))
+    found = tally(make_view(job(suspend=True), []), undecided, None, at(60))
     assert found.status == status()
 
 
 @pytest.mark.parametrize(
-    ("before", "target", "ends"),
+    ("before", "finished", "ends"),
     [
         (status(), None, None),
         (status(), FAILURE, "Failed"),
@@ -283,10 +290,10 @@ def test_a_sync_that_could_not_decide_says_nothing_about_suspension() -> None:
     ],
 )
 def test_a_job_ends_when_all_its_pods_have_ended_and_are_counted(
-    before: JobStatus, target: Target | None, ends: str | None
+    before: JobStatus, finished: FinishedCondition | None, ends: str | None
 ) -> None:
     """Only a complete job has a completion time."""
-    after = finish(job(), before, target, at(60))
+    after = finish(job(), before, finished, at(60))
     if ends is None:
         assert after == before
         return

@@ -1,14 +1,14 @@
-"""Counting ended pods, so that none is counted twice or lost.
+"""Counts ended pods, so that each is counted exactly once.
 
 A pod is counted in three steps, each of which may be the last one before a crash:
 
 1. The status mentions the pod's uid in ``uncountedTerminatedPods``. Of a pod that
    succeeded with an index it has the index in ``completedIndexes``.
-2. The pod's finalizer is removed. Until then nobody can delete the pod.
-3. The status counts the pod, and does not mention its uid any more.
+2. The pod's finalizer is removed. Until then the API server keeps the pod, also after a
+deletion. 3. The status counts the pod, and does not mention its uid any more.
 
-A uid that is mentioned is counted once its pod has no finalizer, whoever removed it
-(trackJobStatusAndRemoveFinalizers, job_controller.go).
+A mentioned uid is counted once its pod has no finalizer; any client may have removed
+it (trackJobStatusAndRemoveFinalizers, job_controller.go).
 """
 
 from collections import Counter
@@ -26,10 +26,8 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_ready
 from controller_manager.api.times import format_time
-from controller_manager.controllers.batch.job.assessment import (
-    NO_PODS,
-    Assessment,
-    has_valid_index,
+from controller_manager.controllers.batch.job.completion_indexes import (
+    completion_index,
 )
 from controller_manager.controllers.batch.job.conditions import (
     COMPLETE,
@@ -38,30 +36,31 @@ from controller_manager.controllers.batch.job.conditions import (
     condition,
     with_condition,
 )
-from controller_manager.controllers.batch.job.failure_policy import (
+from controller_manager.controllers.batch.job.finished_condition import (
+    FinishedCondition,
+)
+from controller_manager.controllers.batch.job.pod_failure_policy import (
     IGNORE,
     fails_job,
     match,
 )
-from controller_manager.controllers.batch.job.indexes import (
-    completion_index,
+from controller_manager.controllers.batch.job.spec import is_indexed, is_suspended
+from controller_manager.controllers.batch.job.view import (
+    NO_PODS,
+    JobView,
+    has_valid_index,
 )
-from controller_manager.controllers.batch.job.spec import (
-    is_indexed,
-    is_suspended,
-)
-from controller_manager.controllers.batch.job.target import Target
 
 MOST_UNCOUNTED: Final = 500
 """The most pods that a status mentions; their uids take about 20 kB."""
 
 
 class Activity(Struct, frozen=True):
-    """What a sync did to the pods of a job.
+    """The writes of a sync to the pods of a job.
 
-    `decided` tells whether the number of pods was checked; it is not while the cache
-    lacks some of this controller's writes. `created` and `deleted` are writes that
-    succeeded. `failure` is the first that did not.
+    `decided` is true if the number of pods was checked; it is not checked while the
+    cache lacks some of this controller's writes. `created` and `deleted` are writes
+    that succeeded. `failure` is the first error.
     """
 
     decided: bool = False
@@ -76,53 +75,55 @@ class Tally(Struct, frozen=True):
     status: JobStatus
     released: tuple[Pod, ...]
     actions: Mapping[str, int]
-    """How many failed pods each action of the failure policy was applied to."""
+    """The number of failed pods for each action of the failure policy."""
 
     is_whole: bool
-    """Whether all ended pods are mentioned; the others wait for the next sync."""
+    """True if all ended pods are mentioned; the others wait for the next sync."""
 
 
-def active_after(assessment: Assessment, activity: Activity) -> int:
+def active_after(view: JobView, activity: Activity) -> int:
     """Return the number of active pods after the writes of a sync."""
-    return len(assessment.active) + activity.created - len(activity.deleted)
+    return len(view.active) + activity.created - len(activity.deleted)
 
 
-def terminating_after(assessment: Assessment, activity: Activity) -> int:
+def terminating_after(view: JobView, activity: Activity) -> int:
     """Return the number of terminating pods after the writes of a sync."""
-    return len(assessment.terminating) + len(activity.deleted)
+    return len(view.terminating) + len(activity.deleted)
 
 
 def tally(
-    assessment: Assessment,
+    view: JobView,
     activity: Activity,
-    target: Target | None,
+    finished: FinishedCondition | None,
     now: datetime,
     *,
     keeps_start: bool = False,
 ) -> Tally:
     """Return the first status of a sync, which mentions all pods that have ended.
 
-    The status has the condition of the target, too. With `keeps_start`, a job that is
+    The status gets the condition `finished`, too. With `keeps_start`, a job that is
     suspended keeps its start time.
     """
-    job = assessment.job
-    tracked = {pod.metadata.uid for pod in assessment.tracked}
+    job = view.job
+    tracked = {pod.metadata.uid for pod in view.tracked}
     status = settle(job.status, tracked)
-    mentions = _mention(assessment, status.uncounted_terminated_pods, target)
-    ready = sum(1 for pod in assessment.active if is_ready(pod))
+    mentions = _mention(view, status.uncounted_terminated_pods, finished)
+    ready = sum(1 for pod in view.active if is_ready(pod))
     status = replace(
         status,
-        active=active_after(assessment, activity),
+        active=active_after(view, activity),
         ready=ready - sum(1 for pod in activity.deleted if is_ready(pod)),
-        terminating=terminating_after(assessment, activity),
+        terminating=terminating_after(view, activity),
         uncounted_terminated_pods=mentions.uncounted,
     )
     if is_indexed(job):
-        status = _with_indexes(status, assessment)
-    if activity.decided and target is None:
+        status = _with_indexes(status, view)
+    if activity.decided and finished is None:
         status = _with_suspension(job, status, now, keeps_start=keeps_start)
-    if target is not None:
-        standing = condition(target.type, "True", target.reason, target.message, now)
+    if finished is not None:
+        standing = condition(
+            finished.type, "True", finished.reason, finished.message, now
+        )
         status = replace(status, conditions=with_condition(status.conditions, standing))
     return Tally(status, tuple(mentions.released), mentions.actions, mentions.is_whole)
 
@@ -146,27 +147,32 @@ def settle(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
 
 
 def finish(
-    job: Job, status: JobStatus, target: Target | None, now: datetime
+    job: Job, status: JobStatus, finished: FinishedCondition | None, now: datetime
 ) -> JobStatus:
     """Return the status with the final condition, if the job can have that now.
 
-    It cannot while pods are not counted, or still terminate. A job that was suspended
-    has no start time, and then the API server refuses the condition until the job is
-    resumed. It also refuses a completion before the start, as by a clock that was put
-    back.
+    The job cannot have it while pods are not counted, or still terminate. A suspended
+    job has no start time, and then the API server refuses the condition until the job
+    is resumed. The API server also refuses a completion before the start, which a clock
+    that was set back would cause.
     """
     uncounted = status.uncounted_terminated_pods or NO_PODS
-    if target is None or uncounted.succeeded or uncounted.failed or status.terminating:
+    if (
+        finished is None
+        or uncounted.succeeded
+        or uncounted.failed
+        or status.terminating
+    ):
         return status
     if status.start_time is None and not _needs_no_start(job):
         return status
-    end = FAILED if target.is_failure else COMPLETE
-    final = condition(end, "True", target.reason, target.message, now)
+    end = FAILED if finished.is_failure else COMPLETE
+    final = condition(end, "True", finished.reason, finished.message, now)
     return replace(
         status,
         conditions=with_condition(status.conditions, final),
         completion_time=status.completion_time
-        if target.is_failure
+        if finished.is_failure
         else max(format_time(now), status.start_time or ""),
     )
 
@@ -202,20 +208,20 @@ class _Mentions:
 
 
 def _mention(
-    assessment: Assessment,
+    view: JobView,
     uncounted: UncountedTerminatedPods | None,
-    target: Target | None,
+    finished: FinishedCondition | None,
 ) -> _Mentions:
     """Mention the pods that have ended, and list the pods to release."""
     known = uncounted or NO_PODS
     mentions = _Mentions(list(known.succeeded or ()), list(known.failed or ()))
     mentioned = frozenset((*mentions.succeeded, *mentions.failed))
-    for pod in assessment.tracked:
-        if not _may_release(assessment, pod, target):
+    for pod in view.tracked:
+        if not _may_release(view, pod, finished):
             continue
         mentions.released.append(pod)
         if pod.metadata.uid not in mentioned:
-            _mention_one(mentions, assessment, pod, target)
+            _mention_one(mentions, view, pod, finished)
         if mentions.is_full:
             mentions.is_whole = False
             break
@@ -223,43 +229,43 @@ def _mention(
 
 
 def _mention_one(
-    mentions: _Mentions, assessment: Assessment, pod: Pod, target: Target | None
+    mentions: _Mentions, view: JobView, pod: Pod, finished: FinishedCondition | None
 ) -> None:
-    job = assessment.job
+    job = view.job
     if pod.status.phase == "Succeeded":
         if not is_indexed(job):
             mentions.succeeded.append(pod.metadata.uid)
-        elif _is_new_index(assessment, pod):
+        elif _is_new_index(view, pod):
             # The index is enough to count the pod once.
             mentions.new_indexes += 1
         return
     # If the job fails, all pods that have not ended are counted as failed.
-    fails = assessment.fails(pod) or (target is not None and target.is_failure)
+    fails = view.fails(pod) or (finished is not None and finished.is_failure)
     if not fails or not has_valid_index(pod, job):
         return
-    verdict = match(job.spec.pod_failure_policy, pod)
-    if verdict is not None:
-        mentions.actions[verdict.action] += 1
-    if verdict is None or verdict.action != IGNORE:
+    matched = match(job.spec.pod_failure_policy, pod)
+    if matched is not None:
+        mentions.actions[matched.action] += 1
+    if matched is None or matched.action != IGNORE:
         mentions.failed.append(pod.metadata.uid)
 
 
-def _is_new_index(assessment: Assessment, pod: Pod) -> bool:
-    valid = has_valid_index(pod, assessment.job)
-    return valid and completion_index(pod) not in assessment.completed_before
+def _is_new_index(view: JobView, pod: Pod) -> bool:
+    valid = has_valid_index(pod, view.job)
+    return valid and completion_index(pod) not in view.completed_before
 
 
-def _may_release(assessment: Assessment, pod: Pod, target: Target | None) -> bool:
+def _may_release(view: JobView, pod: Pod, finished: FinishedCondition | None) -> bool:
     """Tell whether a pod may lose its finalizer (canRemoveFinalizer)."""
-    job = assessment.job
-    if is_deleting(job) or target is not None or pod.status.phase == "Succeeded":
+    job = view.job
+    if is_deleting(job) or finished is not None or pod.status.phase == "Succeeded":
         return True
-    if not assessment.fails(pod) or fails_job(job.spec.pod_failure_policy, pod):
-        # Nothing but the second pod says that the job fails, until the status does.
+    if not view.fails(pod) or fails_job(job.spec.pod_failure_policy, pod):
+        # Until the status has the condition, only this pod shows that the job fails.
         return False
-    if not assessment.to_replace:
+    if not view.to_replace:
         return True
-    waiting = assessment.to_replace.get(_index(pod))
+    waiting = view.to_replace.get(_index(pod))
     return waiting is None or waiting.metadata.uid != pod.metadata.uid
 
 
@@ -268,12 +274,12 @@ def _index(pod: Pod) -> int:
     return -1 if index is None else index
 
 
-def _with_indexes(status: JobStatus, assessment: Assessment) -> JobStatus:
-    failed = assessment.failed_indexes
+def _with_indexes(status: JobStatus, view: JobView) -> JobStatus:
+    failed = view.failed_indexes
     return replace(
         status,
-        succeeded=len(assessment.completed),
-        completed_indexes=assessment.completed.format(),
+        succeeded=len(view.completed),
+        completed_indexes=view.completed.format(),
         failed_indexes=None if failed is None else failed.format(),
     )
 

@@ -6,8 +6,8 @@ import pytest
 from controller_manager.api.batch.v1 import PodFailurePolicy
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.failure_policy import (
-    Verdict,
+from controller_manager.controllers.batch.job.pod_failure_policy import (
+    MatchedAction,
     counts,
     match,
 )
@@ -36,9 +36,9 @@ def on_conditions(action: str, *patterns: JSON) -> JSON:
     return {"action": action, "onPodConditions": list(patterns)}
 
 
-def exits(pod: str, container: str, code: int, rule: int) -> Verdict:
-    """Return the verdict of a rule on exit codes that fails the job."""
-    return Verdict(
+def exits(pod: str, container: str, code: int, rule: int) -> MatchedAction:
+    """Return the match of a rule on exit codes that fails the job."""
+    return MatchedAction(
         "FailJob",
         f"Container {container} for pod default/{pod} failed with exit code {code} "
         f"matching FailJob rule at index {rule}",
@@ -50,23 +50,23 @@ TWO = job_pod("web-1", containers=[ended("main", 0), ended("side", 7)])
 
 
 @pytest.mark.parametrize(
-    ("rules", "pod", "verdict"),
+    ("rules", "pod", "matched"),
     [
         ([], ONE, None),
         ([on_codes("FailJob", 5)], ONE, exits("web-1", "main", 5, 0)),
         ([on_codes("FailJob", 4, 6)], ONE, None),
-        ([on_codes("FailIndex", 5)], ONE, Verdict("FailIndex")),
-        ([on_codes("Ignore", 5)], ONE, Verdict("Ignore")),
-        ([on_codes("Count", 5)], ONE, Verdict("Count")),
-        ([on_codes("Ignore", 4), on_codes("Count", 5)], ONE, Verdict("Count")),
-        ([on_codes("Ignore", 5), on_codes("FailJob", 5)], ONE, Verdict("Ignore")),
+        ([on_codes("FailIndex", 5)], ONE, MatchedAction("FailIndex")),
+        ([on_codes("Ignore", 5)], ONE, MatchedAction("Ignore")),
+        ([on_codes("Count", 5)], ONE, MatchedAction("Count")),
+        ([on_codes("Ignore", 4), on_codes("Count", 5)], ONE, MatchedAction("Count")),
+        ([on_codes("Ignore", 5), on_codes("FailJob", 5)], ONE, MatchedAction("Ignore")),
         (
             [on_codes("Ignore", 4), on_codes("FailJob", 5)],
             ONE,
             exits("web-1", "main", 5, 1),
         ),
         # A rule of a later version is no rule.
-        ([on_codes("Explode", 5), on_codes("Count", 5)], ONE, Verdict("Count")),
+        ([on_codes("Explode", 5), on_codes("Count", 5)], ONE, MatchedAction("Count")),
         ([on_codes("FailJob", 4, operator="NotIn")], ONE, exits("web-1", "main", 5, 0)),
         ([on_codes("FailJob", 5, operator="NotIn")], ONE, None),
         ([on_codes("FailJob", 5, operator="Near")], ONE, None),
@@ -98,16 +98,16 @@ TWO = job_pod("web-1", containers=[ended("main", 0), ended("side", 7)])
     ],
 )
 def test_a_rule_on_exit_codes(
-    rules: list[JSON], pod: Pod, verdict: Verdict | None
+    rules: list[JSON], pod: Pod, matched: MatchedAction | None
 ) -> None:
     """Containers come before init containers, rules in their order."""
-    assert match(policy(*rules), pod) == verdict
+    assert match(policy(*rules), pod) == matched
 
 
 @pytest.mark.parametrize(
-    ("rules", "conditions", "verdict"),
+    ("rules", "conditions", "matched"),
     [
-        ([on_conditions("Ignore", DISRUPTED)], [DISRUPTED], Verdict("Ignore")),
+        ([on_conditions("Ignore", DISRUPTED)], [DISRUPTED], MatchedAction("Ignore")),
         ([on_conditions("Ignore", DISRUPTED)], [], None),
         ([on_conditions("Ignore")], [DISRUPTED], None),
         (
@@ -118,7 +118,7 @@ def test_a_rule_on_exit_codes(
         (
             [on_conditions("FailJob", {"type": "Bad", "status": "Unknown"}, DISRUPTED)],
             [{"type": "Ready", "status": "False"}, DISRUPTED],
-            Verdict(
+            MatchedAction(
                 "FailJob",
                 "Pod default/p has condition DisruptionTarget matching FailJob rule "
                 "at index 0",
@@ -133,10 +133,10 @@ def test_a_rule_on_exit_codes(
     ],
 )
 def test_a_rule_on_conditions(
-    rules: list[JSON], conditions: list[JSON], verdict: Verdict | None
+    rules: list[JSON], conditions: list[JSON], matched: MatchedAction | None
 ) -> None:
     """Type and status must be equal."""
-    assert match(policy(*rules), job_pod(conditions=conditions)) == verdict
+    assert match(policy(*rules), job_pod(conditions=conditions)) == matched
 
 
 @pytest.mark.parametrize(

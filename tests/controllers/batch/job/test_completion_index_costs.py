@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.batch.v1 import JOBS
-from controller_manager.controllers.batch.job.index_texts import IndexTexts
-from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.controllers.batch.job.completion_indexes import (
+    IndexSet,
+    IndexTexts,
+)
 from controller_manager.runtime.spread import finish
 from tests.clusters import Cluster
 from tests.controllers.batch.job.user import JobUser, job_config

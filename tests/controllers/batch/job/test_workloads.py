@@ -1,4 +1,4 @@
-"""Which jobs are gangs, and what is made for them."""
+"""Gangs are found, and get a workload and a group of pods."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import Workload
-from controller_manager.controllers.batch.job.gang import (
+from controller_manager.controllers.batch.job.workloads import (
     is_gang,
     is_new,
     pod_group_body,

@@ -1,4 +1,4 @@
-"""When a job ends, and why."""
+"""A job ends for one reason."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -9,16 +9,16 @@ import pytest
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.target import (
-    Target,
+from controller_manager.controllers.batch.job.finished_condition import (
+    FinishedCondition,
     completed,
-    find_target,
+    find_finished_condition,
     seconds_to_deadline,
 )
 from tests.controllers.batch.job.cases import (
-    assessed,
     at,
     job,
+    make_view,
     pod,
     running,
     standing,
@@ -144,8 +144,8 @@ def test_a_job_fails_for_one_reason(
     subject: Job, pods: Sequence[Pod], why: tuple[str, str] | None
 ) -> None:
     """The reasons and messages are upstream's."""
-    expected = Target("FailureTarget", *why) if why else None
-    assert find_target(assessed(subject, pods), at(60)) == expected
+    expected = FinishedCondition("FailureTarget", *why) if why else None
+    assert find_finished_condition(make_view(subject, pods), at(60)) == expected
 
 
 @pytest.mark.parametrize(
@@ -155,33 +155,37 @@ def test_a_job_fails_for_one_reason(
         ([pod("p", index=1)], None),
         (
             [pod("p", "Succeeded", index=1)],
-            Target("SuccessCriteriaMet", "SuccessPolicy", "Matched rules at index 0"),
+            FinishedCondition(
+                "SuccessCriteriaMet", "SuccessPolicy", "Matched rules at index 0"
+            ),
         ),
         # A failure comes first.
         (
             [pod("p", "Succeeded", index=1), pod("q", "Failed", index=0)],
-            Target("FailureTarget", *LIMIT),
+            FinishedCondition("FailureTarget", *LIMIT),
         ),
     ],
 )
 def test_a_success_policy_ends_a_job(
-    pods: Sequence[Pod], expected: Target | None
+    pods: Sequence[Pod], expected: FinishedCondition | None
 ) -> None:
     """It is not applied to a job that fails."""
     policy = {"rules": [{"succeededIndexes": "1"}]}
     subject = job(indexes=3, successPolicy=policy, backoffLimit=0)
-    assert find_target(assessed(subject, pods), at(60)) == expected
+    assert find_finished_condition(make_view(subject, pods), at(60)) == expected
 
 
 @pytest.mark.parametrize("condition", ["FailureTarget", "SuccessCriteriaMet"])
-def test_a_target_that_stands_is_final(condition: str) -> None:
-    """Whatever the pods say now."""
+def test_a_condition_in_the_status_is_final(condition: str) -> None:
+    """The state of the pods does not change it."""
     subject = job(standing(condition), podFailurePolicy=exits("FailJob", 9))
     pods = [pod("p", "Failed", code=9)]
-    assert find_target(assessed(subject, pods), at(60)) == Target(condition, "R", "M")
+    assert find_finished_condition(
+        make_view(subject, pods), at(60)
+    ) == FinishedCondition(condition, "R", "M")
 
 
-REACHED = Target(
+REACHED = FinishedCondition(
     "SuccessCriteriaMet",
     "CompletionsReached",
     "Reached expected number of succeeded pods",
@@ -207,11 +211,11 @@ REACHED = Target(
     ],
 )
 def test_a_job_is_complete_when_enough_pods_succeeded_and_none_is_active(
-    subject: Job, succeeded: int, active: int, expected: Target | None
+    subject: Job, succeeded: int, active: int, expected: FinishedCondition | None
 ) -> None:
     """Pods count before the status has them."""
     ended = [pod(f"s{each}", "Succeeded", index=each) for each in range(succeeded)]
-    assert completed(assessed(subject, ended), active) == expected
+    assert completed(make_view(subject, ended), active) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How many pods a job needs, and which of them go first."""
+"""A job gets the pods that it needs, and deletes surplus pods in order."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,16 @@ import pytest
 
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.batch.job.back_off import BackOff
-from controller_manager.controllers.batch.job.plan import (
-    Create,
-    Delete,
-    Plan,
-    Wait,
+from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
+from controller_manager.controllers.batch.job.backoff import BackoffRecord
+from controller_manager.controllers.batch.job.decide import (
+    in_order_of_removal,
     plan_pods,
 )
-from controller_manager.controllers.batch.job.ranking import in_order_of_removal
 from tests.controllers.batch.job.cases import (
-    assessed,
     at,
     job,
+    make_view,
     names,
     pod,
     running,
@@ -83,33 +80,33 @@ def test_missing_pods_are_created(
     subject: Job, pods: Sequence[Pod], plan: Plan
 ) -> None:
     """The terminating pod counts as failed at 30 s, and nothing waits before that."""
-    assert plan_pods(assessed(subject, pods), at(0)) == plan
+    assert plan_pods(make_view(subject, pods), at(0)) == plan
 
 
 @pytest.mark.parametrize(
-    ("back_off", "seconds", "plan"),
+    ("backoff", "seconds", "plan"),
     [
-        (BackOff(1, at(0)), 4, Wait(6.0)),
-        (BackOff(1, at(0)), 10, Create(2)),
-        (BackOff(3, at(0)), 10, Wait(30.0)),
+        (BackoffRecord(1, at(0)), 4, Wait(6.0)),
+        (BackoffRecord(1, at(0)), 10, Create(2)),
+        (BackoffRecord(3, at(0)), 10, Wait(30.0)),
     ],
 )
-def test_replacements_wait_for_the_back_off(
-    back_off: BackOff, seconds: float, plan: Plan
+def test_replacements_wait_for_the_backoff(
+    backoff: BackoffRecord, seconds: float, plan: Plan
 ) -> None:
     """The whole job waits, unless its indexes have limits of their own."""
-    assert plan_pods(assessed(job(), back_off=back_off), at(seconds)) == plan
-    limited = assessed(job(indexes=2, backoffLimitPerIndex=1), back_off=back_off)
+    assert plan_pods(make_view(job(), backoff=backoff), at(seconds)) == plan
+    limited = make_view(job(indexes=2, backoffLimitPerIndex=1), backoff=backoff)
     assert plan_pods(limited, at(seconds)) == Create(2, (0, 1))
 
 
-def test_an_index_waits_for_its_own_back_off() -> None:
+def test_an_index_waits_for_its_own_backoff() -> None:
     """The others go on; only the lowest missing indexes are looked at, as upstream."""
     failed = pod("p", "Failed", index=0, created=0)
     subject = job(indexes=3, parallelism=2, backoffLimitPerIndex=3)
-    among_others = assessed(subject, [failed])
+    among_others = make_view(subject, [failed])
     assert plan_pods(among_others, at(4)) == Create(1, (1,), {0: failed})
-    alone = assessed(subject, [failed, pod("q", index=1)])
+    alone = make_view(subject, [failed, pod("q", index=1)])
     assert plan_pods(alone, at(4)) == Wait(6.0)
     assert plan_pods(alone, at(10)) == Create(1, (0,), {0: failed})
 
@@ -117,7 +114,7 @@ def test_an_index_waits_for_its_own_back_off() -> None:
 def test_a_suspended_job_loses_all_its_active_pods() -> None:
     """Those that terminate or have ended are not deleted again."""
     pods = [*running(2), TERMINATING, pod("s", "Succeeded")]
-    plan = plan_pods(assessed(job(suspend=True), pods), at(0))
+    plan = plan_pods(make_view(job(suspend=True), pods), at(0))
     assert deleted(plan) == ["r0", "r1"]
 
 
@@ -130,22 +127,22 @@ def test_surplus_pods_are_deleted_before_any_is_created() -> None:
         pod("beyond", index=3),
         pod("negative", index=-1),
     ]
-    plan = plan_pods(assessed(job(indexes=3, parallelism=3), pods), at(0))
+    plan = plan_pods(make_view(job(indexes=3, parallelism=3), pods), at(0))
     assert deleted(plan) == ["none", "beyond", "negative", "zero-again"]
 
 
 def test_more_pods_than_wanted_are_deleted_in_the_order_of_removal() -> None:
     """Misplaced pods count among them."""
     pods = [pod("zero", index=0, ready=True), pod("one", index=1), pod("none")]
-    plan = plan_pods(assessed(job(indexes=3, parallelism=1), pods), at(0))
+    plan = plan_pods(make_view(job(indexes=3, parallelism=1), pods), at(0))
     assert deleted(plan) == ["none", "one"]
-    fewer = assessed(job(completions=9, parallelism=1), running(3))
+    fewer = make_view(job(completions=9, parallelism=1), running(3))
     assert deleted(plan_pods(fewer, at(0))) == ["r0", "r1"]
 
 
 def test_at_most_500_pods_are_deleted_at_a_time() -> None:
     """The next sync deletes more."""
-    plan = plan_pods(assessed(job(parallelism=0), running(600)), at(0))
+    plan = plan_pods(make_view(job(parallelism=0), running(600)), at(0))
     assert len(deleted(plan)) == 500
 
 

@@ -1,4 +1,4 @@
-"""Which jobs are gangs, and their workloads (job_scheduling_manager.go).
+"""Finds the jobs that are gangs, and makes their workloads (job_scheduling_manager.go).
 
 The pods of a gang are scheduled together or not at all. A workload names the job, and
 has a template; a group of pods is made from the template, and the pods name the group.
@@ -38,9 +38,9 @@ class _PodSpec(APIStruct, frozen=True):
 
 
 def is_gang(job: Job) -> bool:
-    """Tell whether all pods of a job run at a time, so that each needs the others.
+    """Tell whether all pods of a job run at the same time, and need each other.
 
-    A job whose template names a group already is no gang: its group has another owner.
+    A job whose template names a group is not a gang: its group has another owner.
     Upstream: IsGangSchedulingCandidate.
     """
     spec = job.spec
@@ -100,7 +100,7 @@ def _has_same_spec(old: PodGroup, new: PodGroup) -> bool:
 
 
 WORKLOADS_BY_JOB: Final = Index("job", _job_key, _has_same_job)
-"""Workloads by the key of the job that they say they are about."""
+"""Workloads by the key of the job in their controllerRef."""
 
 GROUPS_BY_WORKLOAD: Final = Index("workload", _workload_key, _has_same_spec)
 """Groups by the key of the workload whose template they are made from."""
@@ -168,7 +168,7 @@ def _reference_to(job: Job) -> OwnerReference:
 def workload_name(job: str, uid: str) -> str:
     """Return the name of the workload of a job with this name and uid.
 
-    The text that is hashed is what Go's DeepHashObject makes of a uid.
+    The hash is of the text that Go's DeepHashObject makes of a uid.
     """
     end = safe_encode(fnv1a(f"(types.UID){uid}".encode()))
     return f"{job[: _LONGEST_NAME - len(end) - 1]}-{end}"
@@ -177,8 +177,8 @@ def workload_name(job: str, uid: str) -> str:
 def pod_group_name(workload: str, template: str) -> str:
     """Return the name of the group that is made from a template of a workload.
 
-    If both names together are too long, each gets half of the space, and what the
-    shorter one leaves.
+    If both names together are too long, each gets half of the space. The longer name
+    also gets the space that a short name leaves.
     """
     end = safe_encode(fnv1a(f"{workload}{template}".encode()))
     space = _LONGEST_NAME - len(end) - 2

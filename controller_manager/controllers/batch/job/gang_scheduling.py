@@ -19,7 +19,8 @@ from controller_manager.api.scheduling.v1alpha2 import (
 )
 from controller_manager.client.errors import AlreadyExists
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.batch.job.gang import (
+from controller_manager.controllers.batch.job.options import WORKLOAD_WITH_JOB
+from controller_manager.controllers.batch.job.workloads import (
     GROUPS_BY_WORKLOAD,
     WORKLOADS_BY_JOB,
     is_gang,
@@ -27,7 +28,6 @@ from controller_manager.controllers.batch.job.gang import (
     pod_group_body,
     workload_body,
 )
-from controller_manager.controllers.batch.job.gates import WORKLOAD_WITH_JOB
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
@@ -35,12 +35,12 @@ from controller_manager.runtime.outcome import SyncError
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
-class Gangs:
+class GangScheduling:
     """Finds or makes the group that the pods of a job name.
 
-    Without the gate no job is a gang, and nothing of all this is watched. A workload
-    or a group that the job does not control belongs to somebody else; the pods of the
-    job are then scheduled one by one, and no event says so.
+    Without the gate no job is a gang, and workloads and groups are not watched. If the
+    job does not control the workload or group, its pods are scheduled one by one, and
+    no event is recorded.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -56,11 +56,12 @@ class Gangs:
             self._groups = context.lister(POD_GROUPS, GROUPS_BY_WORKLOAD)
 
     async def group_of(self, job: Job, pods: Sequence[Pod]) -> str:
-        """Return the name of the group for a job's pods, "" if it is no gang.
+        """Return the name of the group for a job's pods, "" if the job is not a gang.
 
-        `job` is the stored job, and `pods` are its pods. A missing group is created; a
-        missing workload only for a job that has never started. Raises the errors of the
-        client: then no pod may be created, because its group cannot be set later.
+        `job` is the stored job, and `pods` are its pods. A missing group is created. A
+        missing workload is created only for a job that has never started. Raises the
+        errors of the client: then no pod may be created, because its group cannot be
+        set later.
         """
         if self._workloads is None or self._groups is None or not is_gang(job):
             return ""
@@ -130,12 +131,13 @@ class Gangs:
         """Return the object that has the name of a new one, if the job controls it.
 
         The cache may not show yet what an earlier sync created; the next sync waits
-        until it does. Raises SyncError if the object belongs to somebody else.
+        until it does. Raises SyncError if the job does not control the object.
         """
         namespace, name = job.metadata.namespace, body["metadata"]["name"]
         stored = await self._client.get(resource, namespace, name)
         if not is_controlled_by(stored, job):
-            msg = f"{resource.kind} {namespace}/{name} exists and is not of the job"
+            full_name = f"{resource.kind} {namespace}/{name}"
+            msg = f"{full_name} exists, and the job does not control it"
             raise SyncError(msg)
         self._consistency.record(key_of(job), resource, stored)
         return stored
@@ -164,9 +166,10 @@ class Gangs:
 
 
 def _is_of_earlier_job(workload: Workload, job: Job) -> bool:
-    """Tell whether a job of the same name, which is gone, controls a workload.
+    """Tell whether a deleted job of the same name controls a workload.
 
-    The garbage collector deletes it soon. Upstream gives up the gang of the new job.
+    The garbage collector will delete the workload. Upstream does not make a gang of the
+    new job then.
     """
     reference = controller_of(workload)
     return reference is not None and (

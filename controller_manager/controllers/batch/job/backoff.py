@@ -1,0 +1,302 @@
+"""The rules of backoff: delays, backoffLimit, and backoffLimitPerIndex.
+
+The first failure delays the next pod by 10 s, each further one by twice as much as
+the one before, at most 10 minutes. The time counts from the end of the containers
+(backoff_utils.go).
+
+The number of failures of an index stands in annotations of its newest pod. So a failed
+pod keeps its finalizer, and stays, until its replacement has taken over the counts
+(getPodsWithDelayedDeletionPerIndex and getNewIndexFailureCounts, indexed_job_utils.go).
+"""
+
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.batch.v1 import Job, PodFailurePolicy
+from controller_manager.api.core.v1 import (
+    JOB_INDEX_FAILURE_COUNT,
+    JOB_INDEX_IGNORED_FAILURE_COUNT,
+    ContainerStatus,
+    Pod,
+)
+from controller_manager.api.meta import APIStruct
+from controller_manager.api.numbers import parse_int
+from controller_manager.api.pods import ready_condition
+from controller_manager.api.times import parse_time, seconds_after
+from controller_manager.controllers.batch.job.completion_indexes import completion_index
+from controller_manager.controllers.batch.job.pod_failure_policy import (
+    FAIL_INDEX,
+    IGNORE,
+    match,
+)
+
+FIRST_DELAY: Final = 10.0
+"""Seconds that the replacement of the first failed pod waits."""
+
+LONGEST_DELAY: Final = 600.0
+"""The most seconds that a replacement waits."""
+
+_ENOUGH_DOUBLINGS: Final = 6
+"""10 s doubled six times are 640 s, more than the longest delay."""
+
+_DEFAULT_BACKOFF_LIMIT: Final = 6
+_RUNNING: Final = ("Running", "Pending")
+_EPOCH: Final = "1970-01-01T00:00:00Z"
+
+
+class BackoffRecord(Struct, frozen=True):
+    """The failures of a job since its last success."""
+
+    failures: int = 0
+    last_failure: datetime | None = None
+    """The time at which the containers of the last failed pod ended."""
+
+    def after(
+        self, succeeded: Collection[Pod], failed: Collection[Pod]
+    ) -> "BackoffRecord":
+        """Return the record with pods that have ended since.
+
+        A success ends the backoff: then only failures after it count.
+        """
+        ends = [finished_at(pod) for pod in failed]
+        if succeeded:
+            success = max(finished_at(pod) for pod in succeeded)
+            ends = [end for end in ends if end > success]
+            return BackoffRecord(len(ends), max(ends, default=None))
+        if not ends:
+            return self
+        return BackoffRecord(self.failures + len(ends), max(ends))
+
+    def remaining(self, now: datetime) -> float:
+        """Return the seconds until the next pod may be created, 0 for at once."""
+        return _remaining(self.failures, self.last_failure, now)
+
+
+def delay_after(failures: int) -> float:
+    """Return the seconds to wait after this many failures: 0, 10, 20, 40 … 600."""
+    if failures <= 0:
+        return 0.0
+    return min(FIRST_DELAY * (1 << min(failures - 1, _ENOUGH_DOUBLINGS)), LONGEST_DELAY)
+
+
+def _remaining(failures: int, since: datetime | None, now: datetime) -> float:
+    if since is None:
+        return 0.0
+    return max(0.0, delay_after(failures) - (now - since).total_seconds())
+
+
+def remaining_for_index(replaced: Pod | None, now: datetime) -> float:
+    """Return the seconds until the replacement of an index's last pod may be created.
+
+    Failures that the failure policy ignores count here. An index without a failed pod
+    does not wait.
+    """
+    if replaced is None:
+        return 0.0
+    return _remaining(all_failures_of(replaced) + 1, finished_at(replaced), now)
+
+
+def may_start(
+    indexes: Iterable[int], replaced: Mapping[int, Pod], now: datetime
+) -> tuple[list[int], float]:
+    """Return the indexes that may get a pod now, and the seconds to wait.
+
+    The seconds are 0, unless no index may get a pod now.
+    `replaced` has the last failed pod of each index that has one.
+    """
+    waits = {index: remaining_for_index(replaced.get(index), now) for index in indexes}
+    ready = [index for index, wait in waits.items() if wait <= 0]
+    return ready, 0.0 if ready else min(waits.values(), default=0.0)
+
+
+class _PodSpec(APIStruct, frozen=True):
+    """The only field that is read of the template's pod spec."""
+
+    restart_policy: str = ""
+
+
+def backoff_limit(job: Job) -> int:
+    """Return how many pods may fail."""
+    limit = job.spec.backoff_limit
+    return _DEFAULT_BACKOFF_LIMIT if limit is None else limit
+
+
+def exceeds_backoff_limit(job: Job, pods: Iterable[Pod], failed: int) -> bool:
+    """Tell whether the job fails because of its backoffLimit.
+
+    `failed` of its pods have failed. Restarts of containers in pods that run count as
+    failures, too, if failed containers are restarted in their pod. Upstream compares
+    restarts by "at least", and failed pods by "more than" (pastBackoffLimitOnFailure).
+    """
+    limit = backoff_limit(job)
+    if failed > limit:
+        return True
+    restarts = sum(
+        status.restart_count
+        for pod in pods
+        if pod.status.phase in _RUNNING
+        for status in (
+            *(pod.status.init_container_statuses or ()),
+            *(pod.status.container_statuses or ()),
+        )
+    )
+    return restarts >= max(limit, 1) and _restarts_containers(job)
+
+
+def _restarts_containers(job: Job) -> bool:
+    """Tell whether failed containers are restarted in their pod (OnFailure)."""
+    spec = msgspec.json.decode(job.spec.template.spec, type=_PodSpec)
+    return spec.restart_policy == "OnFailure"
+
+
+def finished_at(pod: Pod) -> datetime:
+    """Return the time at which a pod ended (getFinishedTime, backoff_utils.go).
+
+    It is the end of its last container, if all have ended; else the time at which the
+    kubelet set Ready to False; else the time at which podgc deleted the pod; else its
+    creation.
+    """
+    return (
+        _containers_ended_at(pod)
+        or _not_ready_since(pod)
+        or _deletion_began_at(pod)
+        or parse_time(pod.metadata.creation_timestamp or _EPOCH)
+    )
+
+
+def _containers_ended_at(pod: Pod) -> datetime | None:
+    """Return the time at which the last container or sidecar ended.
+
+    As upstream's: if only one of the containers has not ended, the sidecars count
+    alone.
+    """
+    sidecars = {
+        container.name
+        for container in pod.spec.init_containers or ()
+        if container.restart_policy == "Always"
+    }
+    ends = _ends(pod.status.container_statuses or ())
+    of_sidecars = _ends(
+        [
+            status
+            for status in pod.status.init_container_statuses or ()
+            if status.name in sidecars
+        ]
+    )
+    if of_sidecars is None:
+        return None
+    return max((*(ends or ()), *of_sidecars), default=None)
+
+
+def _ends(statuses: Sequence[ContainerStatus]) -> list[datetime] | None:
+    """Return the times at which the containers ended; `None` if one has not ended."""
+    ends = []
+    for status in statuses:
+        ended = status.state.terminated
+        if ended is None or not ended.finished_at:
+            return None
+        ends.append(parse_time(ended.finished_at))
+    return ends
+
+
+def _not_ready_since(pod: Pod) -> datetime | None:
+    condition = ready_condition(pod)
+    if condition is None or condition.status != "False":
+        return None
+    since = condition.last_transition_time
+    return parse_time(since) if since else None
+
+
+def _deletion_began_at(pod: Pod) -> datetime | None:
+    """Return the time of the deletion, a grace period before its deletionTimestamp."""
+    if not pod.metadata.deletion_timestamp:
+        return None
+    grace = pod.metadata.deletion_grace_period_seconds or 0
+    return seconds_after(parse_time(pod.metadata.deletion_timestamp), -grace)
+
+
+def failures_of(pod: Pod) -> int:
+    """Return the number of failures of the pod's index before the pod was created.
+
+    Failures that the failure policy ignores are not counted. An annotation that is
+    absent or has no valid count is 0: users may have changed it.
+    """
+    annotations = pod.metadata.annotations
+    return _count(annotations.index_failures if annotations is not None else None)
+
+
+def all_failures_of(pod: Pod) -> int:
+    """Return the number of failures, with those that the failure policy ignores."""
+    annotations = pod.metadata.annotations
+    if annotations is None:
+        return 0
+    return failures_of(pod) + _count(annotations.index_ignored_failures)
+
+
+def annotations_of_replacement(
+    policy: PodFailurePolicy | None, replaced: Pod | None
+) -> dict[str, str]:
+    """Return the annotations with the counts of the pod that replaces a failed one.
+
+    The first pod of an index replaces none. The count of ignored failures is there
+    only if it is not 0.
+    """
+    failures = ignored = 0
+    if replaced is not None:
+        failures = failures_of(replaced)
+        ignored = all_failures_of(replaced) - failures
+        matched = match(policy, replaced)
+        if matched is not None and matched.action == IGNORE:
+            ignored += 1
+        else:
+            failures += 1
+    annotations = {JOB_INDEX_FAILURE_COUNT: str(failures)}
+    if ignored:
+        annotations[JOB_INDEX_IGNORED_FAILURE_COUNT] = str(ignored)
+    return annotations
+
+
+def ends_index(policy: PodFailurePolicy | None, pod: Pod, limit: int) -> bool:
+    """Tell whether a failed pod makes its index fail for good.
+
+    It does if the failure policy says so, or if the failure counts and the index had
+    failed `limit` times before (backoffLimitPerIndex).
+    """
+    matched = match(policy, pod)
+    if matched is not None and matched.action in (FAIL_INDEX, IGNORE):
+        return matched.action == FAIL_INDEX
+    return failures_of(pod) >= limit
+
+
+def pods_to_replace(
+    failed: Iterable[Pod], settled: Sequence[Container[int]]
+) -> dict[int, Pod]:
+    """Return the last failed pod of each index that still needs a replacement.
+
+    These pods keep their finalizer. `failed` are the failed pods that have it.
+    `settled` are sets of the indexes that need no replacement: they succeeded, failed
+    for good, or have an active pod, which has taken over the counts. Pods without a
+    valid index are left out; the caller leaves out indexes beyond spec.completions.
+    """
+    last: dict[int, Pod] = {}
+    for pod in failed:
+        index = completion_index(pod)
+        if index is None or any(index in each for each in settled):
+            continue
+        if index not in last or _order(pod) >= _order(last[index]):
+            last[index] = pod
+    return last
+
+
+def _order(pod: Pod) -> tuple[int, datetime]:
+    """Return a key that sorts by failures first: a wrong clock cannot lower counts."""
+    return all_failures_of(pod), finished_at(pod)
+
+
+def _count(text: str | None) -> int:
+    count = parse_int(text, 32) if text is not None else None
+    return count if count is not None and count >= 0 else 0
