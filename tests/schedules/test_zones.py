@@ -45,7 +45,7 @@ def test_a_zone_has_a_name(name: str, zone: object) -> None:
     ],
 )
 def test_a_zone_that_does_not_exist_is_refused(name: str, message: str) -> None:
-    """Whatever the name is, the error is the same kind, with Go's message."""
+    """The error is always of the same kind, with Go's message."""
     with pytest.raises(ZoneError) as refused:
         load_zone(name)
     assert str(refused.value) == message

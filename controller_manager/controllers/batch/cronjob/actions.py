@@ -19,7 +19,7 @@ class CronJobEvent(Struct, frozen=True):
 
 
 def normal(reason: str, message: str) -> CronJobEvent:
-    """Return an event about what was seen or done."""
+    """Return an event about an observation or a write."""
     return CronJobEvent(NORMAL, reason, message)
 
 
@@ -29,7 +29,7 @@ def warning(reason: str, message: str) -> CronJobEvent:
 
 
 class _AwaitsNothing(Struct, frozen=True):
-    """An action that no sync waits for."""
+    """An action whose result no other sync waits for."""
 
     @property
     def awaits(self) -> Reason | None:
@@ -38,7 +38,7 @@ class _AwaitsNothing(Struct, frozen=True):
 
 
 class RecordEvent(_AwaitsNothing, frozen=True):
-    """Record an event that belongs to no write."""
+    """Record an event without a write."""
 
     event: CronJobEvent
 

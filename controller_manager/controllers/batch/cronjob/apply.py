@@ -1,6 +1,6 @@
 """Carries out the actions of the cron job controller."""
 
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -33,6 +33,7 @@ from controller_manager.controllers.batch.cronjob.actions import (
 )
 from controller_manager.controllers.batch.cronjob.jobs import job_body, job_name
 from controller_manager.controllers.batch.cronjob.metrics import CronJobMetrics
+from controller_manager.controllers.batch.cronjob.tracker import CronJobTracker
 from controller_manager.controllers.batch.cronjob.view import (
     Created,
     CreationFailed,
@@ -40,19 +41,6 @@ from controller_manager.controllers.batch.cronjob.view import (
     NameTaken,
     View,
 )
-
-
-class Memory(Protocol):
-    """What the controller remembers of its writes and reads."""
-
-    def note_deletion(self, cron_job: CronJob, name: str, uid: str) -> None:
-        """Note that a job is about to be deleted; the cache shows it for a while."""
-
-    def note_failure(self, cron_job: CronJob, uid: str) -> None:
-        """Note that a job was not deleted, as far as is known."""
-
-    def note_search(self, cron_job: CronJob) -> None:
-        """Note that the jobs of a former leader were looked for."""
 
 
 class CronJobApplier:
@@ -63,19 +51,19 @@ class CronJobApplier:
         client: Client,
         recorder: EventRecorder,
         metrics: CronJobMetrics,
-        memory: Memory,
+        tracker: CronJobTracker,
     ) -> None:
-        """Take the client, the recorder, the metrics and the memory."""
+        """Take the client, the recorder, the metrics and the tracker."""
         self._client = client
         self._recorder = recorder
         self._metrics = metrics
-        self._memory = memory
+        self._tracker = tracker
 
     async def apply(self, view: View, action: Action) -> View:
         """Carry out one action; return the view with the result of the action.
 
-        Raises what the client raises; errors of creations and deletions are in the
-        view instead.
+        Raises the errors of the client, except those of creations and deletions: these
+        are in the view.
         """
         match action:
             case RecordEvent(event):
@@ -98,8 +86,8 @@ class CronJobApplier:
     async def report(self, view: View, status: CronJobStatus) -> None:
         """Write the status, unless the cron job has it already.
 
-        If somebody else has changed the cron job but not its status, the status is
-        written once more: otherwise a job would be forgotten that was just created.
+        If another client has changed the cron job but not its status, the status is
+        written once more: otherwise the status would lack a job that was just created.
         """
         known = view.cron_job
         if _as_stored(status) == _as_stored(known.status):
@@ -154,23 +142,23 @@ class CronJobApplier:
             for job in found
             if job is not None and is_controlled_by(job, view.cron_job)
         )
-        self._memory.note_search(view.cron_job)
+        self._tracker.note_search(view.cron_job)
         return replace(view, jobs=(*view.jobs, *jobs), searched=True)
 
     async def _delete(self, view: View, action: DeleteJob) -> View:
-        """Delete the job with this uid; one that is gone is no failure."""
+        """Delete the job with this uid; a job that is gone is not a failure."""
         options = DeleteOptions(
             propagation_policy=PropagationPolicy.BACKGROUND, uid=action.uid
         )
         namespace = view.cron_job.metadata.namespace
         # The watch may be faster than the answer.
-        self._memory.note_deletion(view.cron_job, action.name, action.uid)
+        self._tracker.note_deletion(view.cron_job, action.name, action.uid)
         try:
             await self._client.delete(JOBS, namespace, action.name, options)
         except (APIError, TransportError) as error:
             if _is_gone(error, action.name):
                 return view.with_deletion(action.uid, None)
-            self._memory.note_failure(view.cron_job, action.uid)
+            self._tracker.note_failure(view.cron_job, action.uid)
             self._record(view, warning("FailedDelete", f"Deleted job: {error}"))
             return view.with_deletion(action.uid, error)
         self._record(view, normal("SuccessfulDelete", f"Deleted job {action.name}"))
@@ -200,7 +188,7 @@ class CronJobApplier:
 
 
 def _is_own(found: Job, uid: str, cron_job: CronJob) -> bool:
-    """Tell whether this is the job with that uid, and still the cron job's.
+    """Tell whether the found job has this uid, and the cron job still owns it.
 
     While a cron job is deleted, the garbage collector may have released its jobs.
     """
@@ -209,10 +197,10 @@ def _is_own(found: Job, uid: str, cron_job: CronJob) -> bool:
 
 
 def _is_gone(error: Exception, name: str) -> bool:
-    """Tell whether a deletion failed since the job is gone.
+    """Tell whether a deletion failed because the job is gone.
 
-    A conflict does not say so. It may mean that another job has the name now, but a
-    webhook may answer with it, too: the next sync looks at the cache again.
+    A conflict does not prove that. It may mean that another job has the name now, but
+    a webhook may also answer with a conflict: the next sync reads the cache again.
     """
     return isinstance(error, NotFound) and is_about(error, name)
 

@@ -1,4 +1,4 @@
-"""Which finished jobs are deleted, so that few are kept (cleanupFinishedJobs)."""
+"""The finished jobs to delete, beyond the history limits (cleanupFinishedJobs)."""
 
 from collections.abc import Iterator
 

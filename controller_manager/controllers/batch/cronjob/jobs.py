@@ -1,15 +1,23 @@
-"""The jobs of a cron job: their names, what they are made of, and how they end."""
+"""The jobs of a cron job: their names, bodies and ends, and the list of active jobs."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, Job
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.meta import annotations_of
+from controller_manager.api.meta import annotations_of, is_deleting
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.times import parse_time
+from controller_manager.controllers.batch.cronjob.actions import (
+    CronJobEvent,
+    normal,
+    warning,
+)
+from controller_manager.controllers.batch.cronjob.view import View
 from controller_manager.schedules.zones import load_zone
 
 SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -18,9 +26,9 @@ FAILED: Final = "Failed"
 
 
 def job_name(cron_job: CronJob, scheduled: datetime) -> str:
-    """Return the name of the job for a run: it has the run's minute since 1970.
+    """Return the name of the job for a run, with the run's minute since 1970.
 
-    The name is a lock: no two jobs of one run can exist (getJobName).
+    Because of the name, no two jobs of one run can exist (getJobName).
     """
     return f"{cron_job.metadata.name}-{int(scheduled.timestamp()) // 60}"
 
@@ -69,7 +77,7 @@ def reference_to_job(job: Job) -> ObjectReference:
 
 
 def end_of(job: Job) -> str | None:
-    """Return how a job ended, `Complete` or `Failed`; `None` if it has not."""
+    """Return the end of a job, `Complete` or `Failed`; `None` if it has not ended."""
     for condition in job.status.conditions or ():
         if condition.type in (COMPLETE, FAILED) and condition.status == "True":
             return condition.type
@@ -89,3 +97,80 @@ def by_start(job: Job) -> tuple[bool, datetime | None, str]:
     started = job.status.start_time
     time = parse_time(started) if started else None
     return time is None, time, job.metadata.name
+
+
+class ActiveJobs(Struct, frozen=True):
+    """The new list of active jobs, the last success, and events."""
+
+    active: tuple[ObjectReference, ...]
+    last_successful_time: str | None
+    events: tuple[CronJobEvent, ...]
+
+
+def unlisted(view: View) -> Iterator[Job]:
+    """Yield the running jobs that the list of active jobs does not have."""
+    listed = {each.uid for each in view.cron_job.status.active or ()}
+    for job in view.jobs:
+        uid = job.metadata.uid
+        is_running = end_of(job) is None and not is_deleting(job)
+        if is_running and uid not in listed and not view.is_deleted(uid):
+            yield job
+
+
+def unseen(view: View) -> Iterator[ObjectReference]:
+    """Yield the active jobs that the cache does not show."""
+    cached = {job.metadata.uid for job in view.jobs}
+    return (each for each in view.active() if each.uid not in cached)
+
+
+def doubtful(view: View) -> Iterator[ObjectReference]:
+    """Yield the active jobs that only the list or only the cache has.
+
+    The API server must be asked whether they exist.
+    """
+    yield from unseen(view)
+    yield from (reference_to_job(job) for job in unlisted(view) if is_of_a_run(job))
+
+
+def active_jobs(view: View) -> ActiveJobs:
+    """Return the active jobs, with events about changes (syncCronJob).
+
+    A controller that ended between two writes may have created a job and not listed it.
+    That job is listed now. Upstream only warns about it, and so can start another run
+    of a Forbid cron job beside it. A job that a user made by hand is never listed.
+    """
+    events: list[CronJobEvent] = []
+    active = {each.uid: each for each in view.active()}
+    for job in view.jobs:
+        if (end := end_of(job)) and active.pop(job.metadata.uid, None):
+            name = job.metadata.name
+            message = f"Saw completed job: {name}, condition: {end}"
+            events.append(normal("SawCompletedJob", message))
+    for job in unlisted(view):
+        if not view.still_there.get(job.metadata.uid, True):
+            continue  # the cache will show its deletion
+        message = (
+            "Saw a job that the controller did not create or forgot: "
+            f"{job.metadata.name}"
+        )
+        events.append(warning("UnexpectedJob", message))
+        if is_of_a_run(job):
+            active[job.metadata.uid] = reference_to_job(job)
+    for each in unseen(view):
+        if not view.still_there.get(each.uid, True):
+            del active[each.uid]
+            message = f"Active job went missing: {each.name}"
+            events.append(normal("MissingJob", message))
+    return ActiveJobs(tuple(active.values()), _last_success(view), tuple(events))
+
+
+def _last_success(view: View) -> str | None:
+    """Return the latest known time at which a job was complete."""
+    latest = view.cron_job.status.last_successful_time
+    for job in view.jobs:
+        time = job.status.completion_time
+        if end_of(job) != COMPLETE or time is None:
+            continue
+        if latest is None or parse_time(time) > parse_time(latest):
+            latest = time
+    return latest

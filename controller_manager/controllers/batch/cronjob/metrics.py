@@ -8,7 +8,7 @@ _SKEW_SECONDS: Final = tuple(2**power for power in range(10))
 
 
 class CronJobMetrics:
-    """How late jobs are created."""
+    """The delay with which jobs are created."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
@@ -21,5 +21,5 @@ class CronJobMetrics:
         )
 
     def created(self, late: float) -> None:
-        """Observe a created job; `late` has the seconds since it was due."""
+        """Observe a created job; `late` is the seconds since it was due."""
         self._skew.observe(late)

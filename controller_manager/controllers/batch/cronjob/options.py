@@ -5,7 +5,7 @@ from controller_manager.options.flag import concurrency
 
 
 class CronJobOptions(ControllerOptions):
-    """How many cron jobs are synced at a time."""
+    """The number of cron jobs that are synced at a time."""
 
     concurrent_syncs: int = option(
         concurrency(

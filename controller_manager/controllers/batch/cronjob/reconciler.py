@@ -13,13 +13,13 @@ from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.batch.cronjob.apply import CronJobApplier
 from controller_manager.controllers.batch.cronjob.decide import decide
-from controller_manager.controllers.batch.cronjob.deletions import Deletions
 from controller_manager.controllers.batch.cronjob.metrics import CronJobMetrics
 from controller_manager.controllers.batch.cronjob.options import CronJobOptions
-from controller_manager.controllers.batch.cronjob.timing import (
+from controller_manager.controllers.batch.cronjob.schedule import (
     seconds_until_next,
     zone_problem,
 )
+from controller_manager.controllers.batch.cronjob.tracker import CronJobTracker
 from controller_manager.controllers.batch.cronjob.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Outcome
@@ -39,22 +39,24 @@ class CronJobReconciler(Reconciler[CronJob]):
         super().__init__(context)
         self.workers = context.config.of(CronJobOptions).concurrent_syncs
         self._local = local_zone(os.environ)
-        self._jobs = self.lister(JOBS)
-        self._deletions = Deletions()
-        self._takeover = Takeover(
+        takeover = Takeover(
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
         )
+        self._tracker = CronJobTracker(self.lister(JOBS), takeover)
         self._applier = CronJobApplier(
-            context.client, context.recorder, context.metrics.of(CronJobMetrics), self
+            context.client,
+            context.recorder,
+            context.metrics.of(CronJobMetrics),
+            self._tracker,
         )
 
     def _update_delay(self, old: CronJob, new: CronJob) -> float:
         """Return the seconds until the next run if the schedule has changed.
 
-        A changed schedule starts nothing at once, also if it makes a run of the past
-        look missed (updateCronJob). With a time zone that does not exist nothing can
-        start, so the sync that says so need not wait for a run.
+        A changed schedule starts no run at once, even if a run of the past now looks
+        missed (updateCronJob). With a time zone that does not exist no run can start,
+        and the sync that reports it does not wait.
         """
         if (old.spec.schedule, old.spec.time_zone) == (
             new.spec.schedule,
@@ -74,51 +76,28 @@ class CronJobReconciler(Reconciler[CronJob]):
 
     async def reconcile(self, cron_job: CronJob) -> Outcome:
         """Start the run that is due, and keep status and history up to date."""
-        key = key_of(cron_job)
-        jobs = (
-            job
-            for job in self._jobs.controlled_by(cron_job)
-            if not self._deletions.has(key, job.metadata.uid)
-        )
         view = View(
             cron_job,
-            tuple(sorted(jobs, key=key_of)),
+            tuple(self._tracker.shown_jobs(cron_job)),
             local=self._local,
-            may_be_behind=self._takeover.must_recheck(cron_job),
+            may_be_behind=self._tracker.takeover.must_recheck(cron_job),
         )
         return await decide_and_apply(
             view, decide, self._applier, self.clock, self.logger
         )
 
     def starting(self) -> None:
-        """Note that this process begins to lead."""
-        self._takeover.start_leading()
+        """Note that this process starts to lead."""
+        self._tracker.takeover.start_leading()
 
     def dependent_gone(self, key: str, obj: Job) -> None:
-        """Note that a job is gone, or going."""
-        self._deletions.seen(key, obj.metadata.uid)
+        """Note that the cache shows the deletion of a job."""
+        self._tracker.note_gone(key, obj.metadata.uid)
 
     def deleted(self, obj: CronJob) -> None:
-        """Drop the state of a cron job, so that a new one of its name starts afresh."""
+        """Drop the state of a cron job, so that a new one of its name starts anew."""
         self.forget(key_of(obj))
 
     def forget(self, key: str) -> None:
         """Drop the state of a cron job that is gone."""
-        self._deletions.forget(key)
-        self._takeover.forget(key)
-
-    # The `Memory` of the applier.
-
-    def note_deletion(self, cron_job: CronJob, name: str, uid: str) -> None:
-        """Leave a deleted job out as long as the cache still shows it."""
-        cached = self._jobs.get(cron_job.metadata.namespace, name)
-        if cached is not None and cached.metadata.uid == uid:
-            self._deletions.note(key_of(cron_job), uid)
-
-    def note_failure(self, cron_job: CronJob, uid: str) -> None:
-        """Take a job that was not deleted into account again."""
-        self._deletions.seen(key_of(cron_job), uid)
-
-    def note_search(self, cron_job: CronJob) -> None:
-        """Do not look again for the jobs of a former leader."""
-        self._takeover.rechecked(key_of(cron_job))
+        self._tracker.forget(key)

@@ -38,15 +38,15 @@ Creation = Created | NameTaken | CreationFailed | NamespaceTerminating
 
 
 class View(Struct, frozen=True):
-    """A cron job, its jobs, and what this sync has read and done.
+    """A cron job, its jobs, and the results of this sync's reads and writes.
 
-    `jobs` are those that the cron job controls, by its uid. `is_fresh` says that the
-    cron job was read from the API server in this sync, `is_gone` that it was not
-    there. `may_be_behind` says that a former leader may have created jobs that the
-    caches do not show yet; `searched` says that they were looked for.
-    `still_there` tells of active jobs that the cache does not show whether the API
-    server has them. `deletions` has the error of each deletion, by the job's uid,
-    `None` if it is deleted.
+    `jobs` are the jobs that the cron job controls, by its uid. `is_fresh` is true if
+    the cron job was read from the API server in this sync, `is_gone` if the server did
+    not have it. `may_be_behind` is true if a former leader may have created jobs that
+    the caches do not show yet; `searched` if this sync has looked for them.
+    `still_there` has the answers of the API server about active jobs that the cache
+    does not show. `deletions` has the error of each deletion, by the job's uid, `None`
+    for a deleted job.
     """
 
     cron_job: CronJob

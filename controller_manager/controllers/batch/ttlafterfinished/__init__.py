@@ -1,4 +1,7 @@
-"""ttl-after-finished-controller: deletes jobs some time after they have finished."""
+"""ttl-after-finished-controller: deletes jobs some time after they have finished.
+
+``reconciler`` deletes them; ``options`` has the flag, ``metrics`` the metric.
+"""
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.controllers.batch.ttlafterfinished.options import (

@@ -5,7 +5,7 @@ from controller_manager.options.flag import concurrency
 
 
 class TTLAfterFinishedOptions(ControllerOptions):
-    """How many finished objects are synced at a time."""
+    """The number of finished objects that are synced at a time."""
 
     concurrent_syncs: int = option(
         concurrency(

@@ -23,7 +23,7 @@ _ENDS: Final = frozenset(("Complete", "Failed"))
 
 
 def expires_at(job: Job) -> datetime | None:
-    """Return when a job expires; `None` if it has no TTL, or has not finished.
+    """Return the time at which a job expires; `None` without a TTL, or before its end.
 
     Raises SyncError for a finished job without a finish time.
     """

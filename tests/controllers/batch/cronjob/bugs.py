@@ -7,11 +7,10 @@ from typing import Final
 from controller_manager.api.batch.v1 import CronJob
 from controller_manager.api.times import parse_time
 from controller_manager.controllers.batch.cronjob import (
-    active,
     decide,
     history,
-    starting,
-    timing,
+    jobs,
+    schedule,
 )
 from tests.simulation.planted import Bug
 
@@ -22,11 +21,11 @@ def _since_it_was_created(cron_job: CronJob) -> datetime:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "start a run beside an active job": Bug(1, starting, "_FORBID", "Never"),
+    "start a run beside an active job": Bug(1, decide, "_FORBID", "Never"),
     "forget jobs that are not listed": Bug(
-        0, active, "is_of_a_run", lambda _: False, "run-beside-a-forgotten-one"
+        0, jobs, "is_of_a_run", lambda _: False, "run-beside-a-forgotten-one"
     ),
-    "start a run again": Bug(1, timing, "_last_run", _since_it_was_created),
+    "start a run again": Bug(1, schedule, "_last_run", _since_it_was_created),
     "delete jobs that run": Bug(1, history, "end_of", lambda _: "Complete"),
     "keep all finished jobs": Bug(1, decide, "surplus", lambda _: ()),
 }

@@ -1,4 +1,4 @@
-"""What the cron job controller promises."""
+"""The properties of the cron job controller."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class CronJobProperties(Properties):
         """Return the cron jobs; how many runs there were depends on the faults.
 
         A manager whose watch lags may start a run after the users have suspended the
-        cron job. Nobody ends that job, so what is active depends on the faults, too.
+        cron job. No user ends that job, so the active jobs depend on the faults, too.
         """
         return {
             path_of(each): {"spec": each["spec"]}

@@ -65,7 +65,7 @@ def _create(environment: Environment, **spec: Any) -> str:
 
 
 def _create_job(environment: Environment, name: str, owner: str = "") -> None:
-    """Create the job of a run, of the cron job with that uid or of nobody."""
+    """Create the job of a run; `owner` is the uid of its cron job, if any."""
     reference = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",

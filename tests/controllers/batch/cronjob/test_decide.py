@@ -1,4 +1,4 @@
-"""What is done about a cron job, as a table of views and decisions."""
+"""The decisions about a cron job, as a table of views and decisions."""
 
 from datetime import timedelta
 
@@ -82,7 +82,7 @@ def unsupported(schedule: str) -> RecordEvent:
 
 
 CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
-    # Which run is due.
+    # The run that is due.
     "the latest missed run is started": (
         view(cron_job()),
         Step((CreateJob(DUE),)),

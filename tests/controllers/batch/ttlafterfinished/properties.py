@@ -1,4 +1,4 @@
-"""What the TTL-after-finished controller promises."""
+"""The properties of the TTL-after-finished controller."""
 
 from tests.simulation.properties import AllowedWrite, Properties
 

@@ -1,4 +1,4 @@
-"""Which run of a cron job is due, and when the next one is."""
+"""The run of a cron job that is due, and the time of the next run."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
@@ -19,7 +19,7 @@ from controller_manager.schedules.runs import all_runs, next_run, runs_between
 from controller_manager.schedules.zones import load_zone
 
 _DELTA: Final = timedelta(milliseconds=100)
-"""How long after a run's time its cron job is synced, so that no clock is early."""
+"""The delay of a sync after the time of a run, so that no clock is early."""
 
 _LAG: Final = timedelta(minutes=15)
 """The longest time by which the caches of a new leader are behind."""
@@ -32,7 +32,7 @@ _ZONE_IN_SCHEDULE: Final = (
 
 
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""No run was missed before this, whatever a status says."""
+"""The earliest run that can be missed, also if a status has an earlier time."""
 
 
 class Plan(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Plan(Struct, frozen=True):
 
     `due` is the latest run that has not started, `None` for none. `requeue_after` has
     the seconds until the next run, `None` if there is none. Without a usable schedule
-    both are `None`, and `events` say why.
+    both are `None`, and `events` have the reason.
     """
 
     due: datetime | None = None
@@ -90,7 +90,7 @@ def seconds_until_next(cron_job: CronJob, local: tzinfo, now: datetime) -> float
     """Return the seconds until the next run; `None` if there is none.
 
     A time zone that does not exist is left out, as upstream's formatSchedule does: the
-    sync says what is wrong with it. Raises ScheduleError if the schedule cannot be
+    sync records an event about it. Raises ScheduleError if the schedule cannot be
     parsed.
     """
     try:
