@@ -1,8 +1,39 @@
 """Talking to an API server.
 
-This package has the transport protocol with its HTTP and in-memory implementations,
-typed verbs over it, errors by reason, the client-side rate limit, credentials,
-discovery, the event recorder, leader election (also one that the API server decides)
-and the fence, which checks before each write that this process owns the key. Nothing
-here caches objects or decides what to write.
+Nothing here caches objects or decides which objects to write.
+
+- ``attempts``: one attempt to send a request over aiohttp
+- ``builder``: makes the clients of the manager and of its controllers
+- ``client``: typed verbs over a transport
+- ``coordinated_election``: leader election in which the API server chooses the leader
+- ``correlator``: merges similar events and drops too frequent ones
+- ``counts``: counts of plugin calls and reloads, for metrics
+- ``credentials``: the address of the API server, and the identity to present
+- ``discovery``: the resources that an API server serves
+- ``errors``: exceptions by reason
+- ``events``: the event recorder
+- ``exec_plugin``: programs that print credentials
+- ``fencing``: the fence: sends a write only if this process owns its key
+- ``files``: a reserve of file descriptors
+- ``http``: the HTTP transport
+- ``inmemory``: the transport to a server in the same process
+- ``kubeconfig``: reads kubeconfig files
+- ``leader_election``: leader election with a lease
+- ``lease_candidate``: the LeaseCandidate of this process
+- ``ownership``: the keys that this process may write for
+- ``paths``: the URL paths of requests
+- ``ratelimit``: the client-side rate limit
+- ``resolver``: look-ups of the API server's name
+- ``resource_mapper``: finds the resource of a kind
+- ``server_clock``: the clock of the API server
+- ``service_accounts``: requests as a service account
+- ``sessions``: the HTTP sessions of a transport
+- ``slots``: the slots for requests in flight
+- ``sync_key``: the key of the sync in progress
+- ``tls``: TLS settings, renewed when files change
+- ``tokens``: token sources
+- ``transport``: the transport protocol
+- ``trust``: the verify flags of TLS
+- ``warning_headers``: logs the warnings of an API server
+- ``watch``: the events of a watch stream
 """

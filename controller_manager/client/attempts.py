@@ -1,14 +1,14 @@
-"""One attempt to send a request over aiohttp: once, and only if its sender still may.
+"""One attempt to send a request over aiohttp, at most once and only if allowed.
 
 aiohttp sends PUT, DELETE and GET a second time when a connection that was in use before
-breaks without an answer, and tells nothing of it. The first write may have been
-applied, so only the caller can decide what comes next. client-go does the same: Go's
-net/http repeats only reads, and requests of which no byte was written (Go 1.24,
-transport.go, shouldRetryRequest).
+breaks without an answer, and does not report it. The first write may have been applied,
+so only the caller can decide what comes next. client-go does the same: Go's net/http
+repeats only reads, and requests of which no byte was written (Go 1.24, transport.go,
+shouldRetryRequest).
 
 Between the decision to write and the first byte of the write lie the look-up of the
 name, the connection, the TLS handshake, and a turn of the event loop for the body.
-`Request.before_write` is asked after each of them.
+`Request.before_write` is called after each of them.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Attempt:
         self._has_begun = False
         self._transport: asyncio.Transport | None = None
         self.refusal: NotSent | None = None
-        """Why the request was not sent, if its `before_write` said so."""
+        """The reason why the request was not sent, if its `before_write` refused it."""
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -57,7 +57,7 @@ class Attempt:
             _ATTEMPT.reset(token)
 
     def body(self) -> BytesPayload | None:
-        """Return the body, which asks for permission before it is written."""
+        """Return the body, which calls `before_write` before it is written."""
         content = self._request.body
         return None if content is None else _Body(content, self)
 
@@ -69,7 +69,7 @@ class Attempt:
         self._has_begun = True
 
     def check(self) -> None:
-        """Ask for permission; raises NotSent if there is none."""
+        """Call `before_write`; raises NotSent if it refuses the request."""
         try:
             self._request.before_write()
         except NotSent as refusal:

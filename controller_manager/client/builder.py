@@ -34,7 +34,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.options.config import ClientConfig, RateLimit
 
 IN_FLIGHT: Final = 32
-"""How many requests of one client are in flight at a time.
+"""The most requests of one client that are in flight at a time.
 
 A higher limit makes nothing faster: each new connection costs a TLS handshake and
 buffers. Compared with a limit of 256, scaling 1,000 pods down took 0.6 of the time,
@@ -52,7 +52,7 @@ class Connections:
     - `manager` presents the manager's identity.
     - `anonymous` connects to the same server without an identity, for tokens of
       service accounts; without it all controllers use the manager's identity.
-    - `authentication` and `authorization` are for the reviews of those who send
+    - `authentication` and `authorization` are for the reviews of the users who send
       requests to this process (``/metrics`` and so on).
     - `root_ca` has the authorities that the manager trusts, as PEM; empty: the
       system's.
@@ -77,7 +77,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class _OwnershipOf:
-    """The ownership of one controller: it may be known later than its clients."""
+    """The ownership of one controller, which may be set after its clients are made."""
 
     builder: "ClientBuilder"
     controller: str

@@ -71,7 +71,7 @@ long, the watch is opened anew a little too often.
 """
 
 _MAX_RETRIES: Final = 10
-"""How many retries a server may ask for with Retry-After (client-go's number)."""
+"""The most retries that a server may ask for with Retry-After (client-go's number)."""
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
 _APPLY: Final = {**_JSON, "content-type": "application/apply-patch+yaml"}
@@ -95,7 +95,7 @@ class PatchType(StrEnum):
 
 
 class PropagationPolicy(StrEnum):
-    """What the garbage collector does with the dependents of a deleted object."""
+    """The propagation policy: how the garbage collector treats dependents."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -103,7 +103,7 @@ class PropagationPolicy(StrEnum):
 
 
 class DeleteOptions(Struct, frozen=True):
-    """How to delete; `uid` and `resource_version` are preconditions."""
+    """The options of a delete; `uid` and `resource_version` are preconditions."""
 
     grace_period_seconds: int | None = None
     propagation_policy: PropagationPolicy | None = None
@@ -127,7 +127,7 @@ class DeleteOptions(Struct, frozen=True):
 
 
 class ListOptions(Struct, frozen=True):
-    """Which objects to list, from which version, and how many per page."""
+    """The options of a list: its selectors, its version, and the size of a page."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -150,7 +150,7 @@ class ListOptions(Struct, frozen=True):
 
 
 class WatchOptions(Struct, frozen=True):
-    """Which objects to watch, from which version, and for how long (seconds).
+    """The options of a watch: its selectors, its version, and its duration in seconds.
 
     A stream that sends nothing for `idle_timeout` counts as broken. A server sends
     a bookmark about once a minute, so 75 seconds without data mean that the connection
@@ -658,7 +658,7 @@ class Client:
         return await self._call(request)
 
     async def _call(self, request: Request) -> Response:
-        """Send within the rate limit; retry where that is safe; check the answer."""
+        """Send a request within the rate limit, with safe retries; check the answer."""
         for attempt in range(_MAX_RETRIES + 1):
             last = attempt == _MAX_RETRIES
             try:

@@ -16,7 +16,7 @@ class CoordinatedElector(LeaderElector):
     """A candidate that leads only while the API server names it in the lease.
 
     It neither creates the lease nor takes one that has expired. If the API server
-    prefers another holder, this process stops to lead, and gives up the lease. If the
+    prefers another holder, this process stops leading, and gives up the lease. If the
     lease is deleted, it stops as well: the API server may elect another candidate at
     once.
     """

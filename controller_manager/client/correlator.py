@@ -16,10 +16,10 @@ from controller_manager.workqueue.ratelimiters import TokenBucket
 ValueT = TypeVar("ValueT")
 
 CACHE_SIZE: Final = 4096
-"""How many keys each cache holds; the least recently used one is dropped first."""
+"""The most keys of each cache; the least recently used key is dropped first."""
 
 AGGREGATE_AFTER: Final = 10
-"""How many distinct messages similar events have before they share one event."""
+"""The number of distinct messages from which on similar events share one event."""
 
 AGGREGATE_INTERVAL: Final = 600.0
 """Seconds without a similar event after which the count starts again."""
@@ -61,7 +61,7 @@ class _Observed(Struct, frozen=True):
 
 
 class Correlated(Struct, frozen=True):
-    """What to write: `event` if `patch` is `None`, else a patch of it."""
+    """The write of an event: it is created if `patch` is `None`, else patched."""
 
     event: Event
     patch: dict[str, Any] | None
@@ -99,7 +99,7 @@ class Correlator:
         self._buckets: _LRU[TokenBucket] = _LRU()
 
     def correlate(self, event: Event) -> Correlated | None:
-        """Return what to write for `event`, `None` to drop it."""
+        """Return the write for `event`, `None` to drop it."""
         event, key = self._aggregate(event)
         correlated = self._count(event, key)
         return correlated if self._allowed(event) else None

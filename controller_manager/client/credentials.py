@@ -106,7 +106,7 @@ class Credentials:
         return self._plugin.expires_at if self._plugin is not None else None
 
     def counts(self) -> ConnectionCounts:
-        """Return what was counted so far: calls of the plugin, reloads of files."""
+        """Return the counts so far: calls of the plugin, reloads of files."""
         calls = self._plugin.calls if self._plugin is not None else Counter[Label]()
         return ConnectionCounts(calls, self._tls.reloads)
 

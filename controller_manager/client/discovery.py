@@ -1,4 +1,4 @@
-"""Which resources an API server serves.
+"""Discovery: the resources that an API server serves.
 
 Two requests read all of them (aggregated discovery, v2). If the server does not
 support that, each group version is read by a request of its own. Upstream:

@@ -71,7 +71,7 @@ class Conflict(APIError):  # noqa: N818
 
 
 class Gone(APIError):  # noqa: N818
-    """410: what the request asks for does not exist any more."""
+    """410: the requested resource or version does not exist any more."""
 
     reason = "Gone"
 
@@ -146,7 +146,7 @@ class UntrustedServer(NotSent):
 
 
 class ProtocolError(Exception):
-    """An answer that is not what the API defines, such as garbage on a watch."""
+    """An answer that does not follow the API, such as garbage on a watch."""
 
 
 _GATEWAY_GOT_NO_ANSWER: Final = (HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT)
@@ -201,7 +201,7 @@ def error_from_status(status: Status, retry_after: float | None = None) -> APIEr
 
 
 def is_success(code: int) -> bool:
-    """Tell whether an HTTP answer has what was asked for (client-go: 200 to 206)."""
+    """Tell whether an HTTP status code means success (client-go: 200 to 206)."""
     return HTTPStatus.OK <= code <= HTTPStatus.PARTIAL_CONTENT
 
 

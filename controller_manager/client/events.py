@@ -35,7 +35,7 @@ _RETRY_DELAY: Final = 10.0
 
 
 class EventRecorder(Protocol):
-    """Records events, by which a controller informs users of what it did."""
+    """Records events, by which a controller informs users of its actions."""
 
     def event(
         self,
@@ -180,7 +180,7 @@ class EventBroadcaster:
                     self._queue.task_done()
 
     def _merged(self, events: list[Event]) -> Iterable[Correlated]:
-        """Return what to write for events that were queued together.
+        """Return the writes for events that were queued together.
 
         If such events only increase the count of one event, it is written once, with
         the last count. This saves a third of all requests when many pods are created.

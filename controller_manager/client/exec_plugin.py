@@ -301,7 +301,7 @@ def _command(section: ExecSection, directory: Path | None, where: str) -> str:
 def _exec_info(
     section: ExecSection, cluster: ClusterSection, authorities: bytes
 ) -> str:
-    """Return the document that tells a plugin what it needs to know.
+    """Return the ExecCredential for the plugin's $KUBERNETES_EXEC_INFO, as JSON.
 
     The fields of the cluster have the names that they have in a kubeconfig.
     """

@@ -169,7 +169,7 @@ class HTTPTransport:
     def _failed(
         self, request: Request, session: Session, error: BaseException
     ) -> TransportError:
-        """Return the error to raise, and draw the conclusion from it.
+        """Return the error to raise; drop connections and addresses that may be stale.
 
         A server that cannot be connected to may have another address now. A server
         that does not answer may be dead, and the idle connections with it.

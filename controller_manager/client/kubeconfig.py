@@ -30,7 +30,7 @@ _PATHS: Final = (
 
 
 class ConfigError(Exception):
-    """A configuration cannot be used; the message says what is wrong and the remedy."""
+    """A configuration cannot be used; the message has the problem and the remedy."""
 
 
 class Extension(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Extension(Struct, frozen=True):
 
 
 class ClusterSection(Struct, frozen=True, kw_only=True, rename="kebab"):
-    """How to reach an API server."""
+    """The address of an API server, and its certificate authorities."""
 
     server: str | None = ""
     tls_server_name: str | None = None

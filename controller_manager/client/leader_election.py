@@ -90,12 +90,11 @@ class ElectionMetrics(Protocol):
 class LeaderElector:
     """One candidate for one lease.
 
-    The lease of another candidate is valid for its duration, counted from the moment
-    at which this process *observed* its last change. This process leads until the
-    renew deadline, counted from the moment at which it *sent* the last successful
-    renewal. The renew deadline is shorter than the lease, so nobody else can lead
-    before it. Both are measured on the monotonic clock, because wall clocks may
-    differ.
+    The lease of another candidate is valid for its duration, counted from the moment at
+    which this process *observed* its last change. This process leads until the renew
+    deadline, counted from the moment at which it *sent* the last successful renewal.
+    The renew deadline is shorter than the lease, so no other process can lead before
+    it. Both are measured on the monotonic clock, because wall clocks may differ.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that it reports to
@@ -130,7 +129,7 @@ class LeaderElector:
         self._observed_at = float("-inf")
         self._leading = False
         self._may_hold = False
-        """Whether the lease may name this process although it does not lead.
+        """True if the lease may name this process although it does not lead.
 
         Then a write of this process got no answer, or one of a server that failed, or
         this process gave up the lease, or was elected and has not led yet.
@@ -141,7 +140,7 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process leads now."""
+        """True while this process leads."""
         return self.seconds_left() > 0
 
     @property
@@ -151,7 +150,7 @@ class LeaderElector:
 
     @property
     def knows_leader(self) -> bool:
-        """Whether some process holds the lease, as observed."""
+        """True if some process holds the lease, as observed."""
         now = self._clock.monotonic()
         return bool(self.holder) and now < self._lease_expires_at()
 
@@ -321,7 +320,8 @@ class LeaderElector:
         else:
             why = f"the lease {self._key} is held by {self.holder or 'nobody'}"
         self._stop_leading()
-        # The process ends at once: there is no time to release what may be its lease.
+        # The process ends at once: there is no time to release a lease that it may
+        # hold.
         self._may_hold = False
         raise LeadershipLost(why)
 

@@ -45,7 +45,7 @@ _ATTEMPT: Final = 5.0
 """Seconds that one renewal may take. An election waits five for the candidates."""
 
 _ELECTION: Final = 30.0
-"""Seconds after which an API server that elects has surely elected a candidate."""
+"""Seconds after which an API server that holds elections has elected a candidate."""
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -195,10 +195,10 @@ class Candidacy:
                             self._take(event)
             except (APIError, TransportError, ProtocolError) as error:
                 self._logger.v(4).info("Lease candidate not watched", err=str(error))
-            except Exception as error:  # noqa: BLE001 - the next watch may go on
+            except Exception as error:  # noqa: BLE001 - the next watch may work
                 self._defects.report("lease", error, "candidate-watch")
             if self._clock.monotonic() - began >= _LAST_RETRY:
-                pause = _FIRST_RETRY  # it was no watch that ends too early
+                pause = _FIRST_RETRY  # the watch did not end too early
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LAST_RETRY)
 
@@ -213,7 +213,7 @@ class Candidacy:
                 pass  # the object has not changed
 
     async def _warn_without_election(self) -> None:
-        """Say it once if the API server elects no candidate."""
+        """Log once that the API server elects no candidate."""
         await self._made.wait()
         await asyncio.sleep(_ELECTION)
         if not self._knows_leader():

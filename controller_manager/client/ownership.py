@@ -12,7 +12,7 @@ from controller_manager.client.leader_election import LeaderElector
 
 
 class Ownership(Protocol):
-    """Says which keys this process may write for.
+    """Knows the keys that this process may write for.
 
     Two processes must never own one key at the same time. Therefore the answer is a
     time: it ends before another process can own the key, even if this process has

@@ -1,8 +1,8 @@
 """The paths of requests: an object, the objects of a namespace, or a whole collection.
 
 An empty name would turn the path of an object into that of its collection: ``delete``
-would delete all objects of the namespace. So every function says what it addresses, and
-raises `InvalidName` before anything is sent.
+would delete all objects of the namespace. So each function here makes the path of one
+kind of request, and raises `InvalidName` for a missing name before anything is sent.
 
 Upstream: client-go rest/request.go (`Name` and `requestPreflightCheck`).
 """

@@ -8,7 +8,7 @@ from controller_manager.clock import Clock
 from controller_manager.workqueue.ratelimiters import TokenBucket
 
 _LEAST_WAIT: Final = 0.001
-"""Seconds until the next look for a token, at least: clocks round differently."""
+"""The shortest wait for the next token in seconds: clocks round differently."""
 
 
 class RequestLimiter:
@@ -16,8 +16,8 @@ class RequestLimiter:
 
     Requests are sent in the order in which they arrived. A request that was cancelled
     while it waited takes no token, and one that never reached the server gives its
-    token back: so after an outage no request waits for attempts that were refused.
-    client-go charges these. A `qps` of 0 or less means no limit.
+    token back: so after an outage no request waits for attempts that were refused. In
+    client-go such attempts use up tokens. A `qps` of 0 or less means no limit.
     """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class RequestLimiter:
             self._admit(self._bucket)
 
     def _admit(self, bucket: TokenBucket) -> None:
-        """Give tokens to those who have waited longest, and look again in time."""
+        """Give the free tokens to the callers that have waited longest."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -18,8 +18,8 @@ def ignore_look_up(host: str, seconds: float) -> None:
 class MeasuringResolver(AbstractResolver):
     """Resolves names as aiohttp does, and tells how long each look-up takes.
 
-    A failed look-up counts, too; an address needs none. Upstream: client-go
-    rest/request.go, newDNSMetricsTrace. There each connection needs a look-up.
+    A failed look-up counts, too; an address needs no look-up. Upstream: client-go
+    rest/request.go, newDNSMetricsTrace. Upstream looks the name up for each connection.
     """
 
     def __init__(self, observe: ObserveLookUp) -> None:

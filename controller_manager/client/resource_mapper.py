@@ -1,7 +1,8 @@
 """Finds the resource that serves a kind, from a cache of discovery.
 
-Upstream: client-go's DeferredDiscoveryRESTMapper, which the manager resets every
-thirty seconds. This one keeps what it knows, and discovers again on a miss.
+Upstream: client-go's DeferredDiscoveryRESTMapper, which the manager resets every thirty
+seconds. This mapper keeps the known resources, and discovers again when a kind is
+unknown.
 """
 
 import asyncio
@@ -39,8 +40,8 @@ class ResourceMapper:
 
     A kind that is known costs no request. An unknown kind causes a discovery, at most
     one in `RETRY_INTERVAL` seconds; callers that ask at the same time share it. So a
-    kind whose definition is created later is found by a retry. What a discovery could
-    not read stays as it was known before.
+    kind whose definition is created later is found by a retry. Group versions that a
+    discovery could not read keep their earlier resources.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -156,6 +157,6 @@ class ResourceMapper:
 
 
 def _with_unread(new: Discovery, old: Discovery) -> Discovery:
-    """Return `new` with what `old` has of the group versions that failed."""
+    """Return `new` with the resources of `old` in the group versions that failed."""
     unread = [each for each in old.resources if each.api_version in new.failures]
     return Discovery((*new.resources, *unread), new.failures)

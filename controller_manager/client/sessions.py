@@ -19,7 +19,7 @@ class Session:
 
     http: aiohttp.ClientSession
     users: int = 0
-    """How many requests and streams use it."""
+    """The number of requests and streams that use the session."""
 
     def forget_addresses(self) -> None:
         """Look the name of the server up again for the next connection."""

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 SHARE: Final = 8
-"""How many slots a key may have while another key waits.
+"""The most slots of a key while another key waits.
 
 With 32 slots, three busy keys leave eight slots free for a fourth one.
 """

@@ -45,7 +45,7 @@ class TLSSettings(Struct):
     contents: tuple[bytes | None, ...] = ()
     checked_at: float = field(default=float("-inf"))
     reloads: Labelled = field(default_factory=Counter)
-    """How often the file of the authorities was read again, by result and reason."""
+    """The number of reloads of the authorities' file, by result and reason."""
 
     def authority(self) -> bytes:
         """Return the configured authorities as PEM, empty for the system's."""

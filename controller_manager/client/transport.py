@@ -80,14 +80,14 @@ class Transport(Protocol):
         """``host:port`` of the server, for metrics and messages."""
 
     async def request(self, request: Request) -> Response:
-        """Send; return the answer, whatever its status is.
+        """Send the request; return the answer, with any status.
 
         Raises TransportError if there is no answer: the server may have carried out
         the request or not. Raises NotSent if it certainly has not.
         """
 
     async def stream(self, request: Request) -> Stream:
-        """Send; return as soon as the status and the headers have arrived."""
+        """Send the request; return once the status and the headers have arrived."""
 
     async def close(self) -> None:
         """Close all connections."""

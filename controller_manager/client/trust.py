@@ -1,4 +1,4 @@
-"""Verify flags of TLS: every Python version trusts the same certificate chains.
+"""The verify flags of TLS, which are the same on every version of Python.
 
 Python 3.13 turned on VERIFY_X509_STRICT and VERIFY_X509_PARTIAL_CHAIN in
 `ssl.create_default_context`; before, both were off. Here the flags follow Go's

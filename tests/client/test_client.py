@@ -526,7 +526,7 @@ async def test_a_request_with_an_empty_name_is_not_sent(
 
 
 async def test_every_verb_of_the_client_refuses_empty_names() -> None:
-    """A new verb has to say what it addresses."""
+    """A new verb must be added to the verbs of one of these tests."""
     client, _ = scripted()
     tested = {**on_an_object(client, "", ""), **in_a_namespace(client, "", "")}
     for attempt in tested.values():

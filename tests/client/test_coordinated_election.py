@@ -149,7 +149,7 @@ async def test_a_leader_gives_up_the_lease_for_the_preferred_holder(
         held = await lease_of(cluster)
         assert held is not None
         assert (held.holder_identity, held.preferred_holder) == ("a", "b")
-        # What the leader has begun ends first; then the lease is free.
+        # The work of the leader ends first; then the lease is free.
         await candidate.elector.release()
         now = now_of(cluster)
         assert await lease_of(cluster) == LeaseSpec(

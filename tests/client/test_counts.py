@@ -55,7 +55,7 @@ async def test_calls_of_a_plugin_are_counted_by_their_exit_code(
 async def test_reloads_of_the_authorities_are_counted_by_their_result(
     tmp_path: Path,
 ) -> None:
-    """The first reading is no reload; a failing one keeps what was read before."""
+    """The first reading is no reload; a failing one keeps the earlier content."""
     file = tmp_path / "ca.crt"
     file.write_bytes(self_signed("a", ["x"]).certificate)
     cluster = {"server": "https://h", "certificate-authority": "ca.crt"}

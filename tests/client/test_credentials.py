@@ -581,7 +581,7 @@ async def test_a_token_file_that_is_being_written_leaves_the_last_in_use(
 def test_a_user_of_wrong_types_is_one_line(
     tmp_path: Path, user: dict[str, Any], problem: str
 ) -> None:
-    """No traceback, whatever is written."""
+    """No traceback, for any content of the file."""
     path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
     with pytest.raises(ConfigError) as caught:
         load_credentials(path, "", CLOCK)

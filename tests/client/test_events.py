@@ -241,7 +241,7 @@ async def test_a_refused_event_is_not_tried_again(
 
 
 async def test_a_flood_is_dropped_rather_than_kept() -> None:
-    """The queue holds 1,000; nobody writes here."""
+    """The queue holds 1,000 events; no task writes them here."""
     broadcaster = EventBroadcaster(
         Cluster().client,
         "x",
@@ -337,7 +337,7 @@ async def test_an_event_that_cannot_be_handled_is_dropped_alone(
 async def test_recording_an_event_never_fails(
     cluster: Cluster, recorder: EventBroadcaster
 ) -> None:
-    """Whatever the object is; later events are written."""
+    """For any object; later events are written."""
     recorder.event(PODS, None, NORMAL, "Done", "no object")  # type: ignore[arg-type]
     recorder.event(PODS, POD, NORMAL, "Done", "kept")
     async with asyncio.timeout(1):

@@ -36,7 +36,7 @@ class Owned:
 
 @dataclass
 class Slow(Faulty):
-    """Answers after some seconds, and remembers what it was asked."""
+    """Answers after some seconds, and records the requests."""
 
     seconds: float = 0.0
     seen: list[Request] = field(default_factory=list)

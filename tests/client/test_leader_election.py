@@ -80,7 +80,7 @@ async def events_of(cluster: Cluster) -> list[str]:
 
 
 async def test_a_leader_that_stops_says_so(cluster: Cluster) -> None:
-    """Whether it releases its lease or cannot renew it."""
+    """If it releases its lease, and if it cannot renew it."""
     async with Candidate(cluster, "a").running() as first:
         await first.elector.acquire()
         await first.elector.release()
@@ -103,7 +103,7 @@ async def hang_leases(request: Request) -> Response | None:
     return None
 
 
-async def test_a_leader_renews_and_keeps_what_it_has(cluster: Cluster) -> None:
+async def test_a_leader_renews_and_keeps_the_other_fields(cluster: Cluster) -> None:
     """Every two seconds; acquireTime and other fields stay."""
     async with Candidate(cluster, "a").running() as candidate:
         await candidate.elector.acquire()

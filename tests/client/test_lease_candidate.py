@@ -65,7 +65,7 @@ async def spec_of(cluster: Cluster) -> LeaseCandidateSpec:
     return candidate.spec
 
 
-async def test_a_candidate_says_what_it_emulates(cluster: Cluster) -> None:
+async def test_a_candidate_has_its_emulated_version(cluster: Cluster) -> None:
     """As upstream's manager does: its name is the identity of the process."""
     started = now_of(cluster)
     async with Standing(cluster).running() as standing:
@@ -205,7 +205,7 @@ async def test_a_server_without_candidates_is_named_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("leader", [True, False])
-async def test_a_server_that_elects_nobody_is_named_in_one_line(
+async def test_a_server_that_elects_no_candidate_is_named_in_one_line(
     cluster: Cluster, *, leader: bool
 ) -> None:
     """It serves candidates, but its own gate is off."""

@@ -137,7 +137,7 @@ async def test_a_resource_in_doubt_is_discovered_again(
 async def test_a_failed_discovery_fails_misses_only(
     mapper: ResourceMapper, transport: _Watched
 ) -> None:
-    """Who waits for it gets its error, and so does who asks soon after it."""
+    """The callers that wait for it get its error, and so do callers soon after it."""
     transport.broken = True
     asked = [mapper.resource_of("apps", "Deployment") for _ in range(3)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -161,7 +161,7 @@ async def test_a_failed_discovery_fails_misses_only(
 async def test_a_discovery_that_began_too_early_is_followed_by_another(
     mapper: ResourceMapper, transport: _Watched
 ) -> None:
-    """It may lack what has been served since it began."""
+    """It may lack resources that have been served since it began."""
     early = asyncio.create_task(mapper.discovery(30))
     await asyncio.sleep(0.15)
     await mapper.discovery(0.1)
@@ -172,7 +172,7 @@ async def test_a_discovery_that_began_too_early_is_followed_by_another(
 async def test_after_a_failure_discovery_is_read_again(
     mapper: ResourceMapper, transport: _Watched
 ) -> None:
-    """What was known before is not taken for the answer."""
+    """The earlier resources are not returned."""
     transport.broken = True
     for _ in range(2):
         with pytest.raises(TransportError):

@@ -1,4 +1,4 @@
-"""Which chains of certificates are trusted, by every Python on the machine."""
+"""Every Python on the machine trusts the same chains of certificates."""
 
 import json
 import os

@@ -70,7 +70,7 @@ def on_uvloop(test: Test) -> None:
 async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
     """Wait for a condition, half a minute at most."""
     async with asyncio.timeout(30):
-        while not await condition():  # noqa: ASYNC110 - what it asks is a server
+        while not await condition():  # noqa: ASYNC110 - it polls a server
             await asyncio.sleep(0.02)
 
 
