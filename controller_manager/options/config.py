@@ -32,7 +32,7 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """How to connect to the API server, and the rate limits.
+    """The connection to the API server, and the rate limits.
 
     `controllers` has the limits of controllers for which flags set one. Without
     `multiplies_rate` and `multiplies_burst`, the factors of other controllers do not
@@ -66,7 +66,7 @@ class ClientConfig:
 
 @dataclass(frozen=True, slots=True)
 class LeaderElectionConfig:
-    """Whether and how managers elect a leader."""
+    """The options of the leader election."""
 
     leader_elect: bool = True
     lease_duration: float = 15.0
@@ -97,7 +97,7 @@ class GenericConfig:
 
 @dataclass(frozen=True, slots=True)
 class LoggingConfig:
-    """How to log; `vmodule` has verbosities by pattern of a module's name."""
+    """The options of logs; `vmodule` has verbosities by pattern of a module's name."""
 
     format: Literal["text", "json"] = "text"
     verbosity: int = 0
@@ -116,7 +116,7 @@ class CertificateFiles:
 
 @dataclass(frozen=True, slots=True)
 class ServingConfig:
-    """Where and how to serve; port 0 serves nothing."""
+    """The options of the HTTPS server; port 0 serves nothing."""
 
     port: int = DEFAULT_SECURE_PORT
     bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default
@@ -132,7 +132,7 @@ class ServingConfig:
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaderConfig:
-    """Which clients may name a user in headers, and which headers."""
+    """The clients that may name a user in headers, and these headers."""
 
     client_ca_file: str = ""
     allowed_names: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class RequestHeaderConfig:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationConfig:
-    """How to find out the user of a request."""
+    """The authentication: the ways to find out the user of a request."""
 
     kubeconfig: str = ""
     skip_lookup: bool = False
@@ -156,7 +156,7 @@ class AuthenticationConfig:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationConfig:
-    """How to find out whether the user of a request is allowed to make it."""
+    """The authorization: the ways to decide whether a user may make a request."""
 
     kubeconfig: str = ""
     always_allow_paths: tuple[str, ...] = ("/healthz", "/readyz", "/livez")
@@ -166,7 +166,7 @@ class AuthorizationConfig:
 
 @dataclass(frozen=True, slots=True)
 class PodRangesConfig:
-    """Whether nodes get ranges of addresses for their pods, and out of which ranges.
+    """The allocation of pod CIDRs to nodes: whether it is on, and the ranges.
 
     `cluster` is a range, or one for each address family with a comma between them.
     """

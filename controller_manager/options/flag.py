@@ -55,7 +55,7 @@ class Flag(Struct, frozen=True):
 
     @property
     def is_list(self) -> bool:
-        """Whether a repeated flag adds values instead of replacing them."""
+        """True if a repeated flag adds values instead of replacing them."""
         return self.type in _LISTS
 
 

@@ -54,7 +54,7 @@ after them."""
 _LAST: Final = ("Metrics", "Logs", "Misc")
 
 
-class DuplicateFlag(ValueError):  # noqa: N818 - named after what it is
+class DuplicateFlag(ValueError):  # noqa: N818 - an obvious name
     """Two controllers declare a flag of the same name."""
 
 

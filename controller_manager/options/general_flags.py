@@ -59,7 +59,7 @@ _LEADER_MIGRATION: Final = section(
         "enable-leader-migration",
         "bool",
         "false",
-        "Whether to migrate controllers' leadership between managers.",
+        "Migrate controllers' leadership between managers.",
         "Generic.LeaderMigrationEnabled",
     ),
     Flag(
@@ -79,7 +79,7 @@ _GENERIC: Final = section(
         "allocate-node-cidrs",
         "bool",
         "false",
-        "Whether to allocate pod CIDRs to nodes.",
+        "Allocate pod CIDRs to nodes.",
         "KubeCloudShared.AllocateNodeCIDRs",
         used_by=("node-ipam-controller",),
     ),
@@ -137,7 +137,7 @@ _GENERIC: Final = section(
         "configure-cloud-routes",
         "bool",
         "true",
-        "Whether to configure routes at the cloud provider.",
+        "Configure routes at the cloud provider.",
         "KubeCloudShared.ConfigureCloudRoutes",
         inert=_CLOUD,
     ),
@@ -161,7 +161,7 @@ _GENERIC: Final = section(
         "controller-shutdown-timeout",
         "duration",
         "10s",
-        "How long syncs in progress may continue after a signal to stop.",
+        "Time that syncs in progress may take after a signal to stop.",
     ),
     Flag(
         "controller-start-interval",
@@ -232,7 +232,7 @@ _GENERIC: Final = section(
         "kube-api-write-timeout",
         "duration",
         "1m10s",
-        "How long a write may wait for its response. The default is longer than the "
+        "Time that a write may wait for its response. The default is longer than the "
         "API server's own limit of a minute. Not one of upstream's flags.",
     ),
     Flag(
@@ -247,7 +247,7 @@ _GENERIC: Final = section(
         "leader-elect-lease-duration",
         "duration",
         "15s",
-        "How long other managers wait after the last renewal that they have seen, "
+        "Time that other managers wait after the last renewal that they have seen, "
         "before they acquire the lease.",
         "Generic.LeaderElection.leaseDuration",
     ),
@@ -255,7 +255,7 @@ _GENERIC: Final = section(
         "leader-elect-renew-deadline",
         "duration",
         "10s",
-        "How long after its last renewal a leader stops leading, if it cannot "
+        "Time after its last renewal at which a leader stops leading, if it cannot "
         "renew. Must be less than the lease duration.",
         "Generic.LeaderElection.renewDeadline",
     ),
@@ -284,7 +284,7 @@ _GENERIC: Final = section(
         "leader-elect-retry-period",
         "duration",
         "2s",
-        "How long to wait between attempts to acquire or renew the lease.",
+        "Time between attempts to acquire or renew the lease.",
         "Generic.LeaderElection.retryPeriod",
     ),
     Flag(
@@ -305,7 +305,7 @@ _GENERIC: Final = section(
         "node-monitor-period",
         "duration",
         "5s",
-        "How often to check the status of nodes.",
+        "Period of the checks of the status of nodes.",
         "KubeCloudShared.NodeMonitorPeriod",
         used_by=("node-lifecycle-controller",),
     ),
@@ -313,7 +313,7 @@ _GENERIC: Final = section(
         "route-reconciliation-period",
         "duration",
         "10s",
-        "How often to reconcile the routes of nodes.",
+        "Period of the syncs of the routes of nodes.",
         "KubeCloudShared.RouteReconciliationPeriod",
         inert=_CLOUD,
     ),
@@ -328,7 +328,7 @@ _GENERIC: Final = section(
         "wait-for-apiserver-timeout",
         "duration",
         "0s",
-        "How long to wait for the API server to be healthy at start-up; 0 waits "
+        "Time to wait for the API server to be healthy at start-up; 0 waits "
         "for ever. Not one of upstream's flags.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The configuration of leader migration: which manager runs which controller.
+"""The configuration of leader migration, which assigns controllers to managers.
 
 Upstream: k8s.io/controller-manager, pkg/leadermigration/config. It is a file of its
 own, of the kind LeaderMigrationConfiguration.
@@ -25,7 +25,7 @@ _FIELDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LeaderMigrationConfig:
-    """Which component runs a controller under the lease of the migration.
+    """The component that runs each controller under the lease of the migration.
 
     `leader_name` is the name of that lease. `components` has the component of each
     controller that takes part, by the name or alias that the file has; ``*`` is any.

@@ -109,8 +109,8 @@ _AUTHENTICATION: Final = section(
         "string",
         None,
         "A kubeconfig for creating tokenreviews and for reading the client "
-        "authorities of the cluster. Without it, and outside a pod, bearer tokens "
-        "identify nobody.",
+        "authorities of the cluster. Without it, and outside a pod, no bearer "
+        "token identifies a user.",
     ),
     Flag(
         "authentication-skip-lookup",
@@ -122,14 +122,14 @@ _AUTHENTICATION: Final = section(
         "authentication-token-webhook-cache-ttl",
         "duration",
         "10s",
-        "How long to cache the user of a token.",
+        "Time for which the user of a token is cached.",
     ),
     Flag(
         "authentication-tolerate-lookup-failure",
         "bool",
         "false",
         "Continue if settings of authentication cannot be read from the cluster; "
-        "client certificates then identify nobody.",
+        "then no client certificate identifies a user.",
     ),
     Flag(
         "client-ca-file",
@@ -200,13 +200,13 @@ _AUTHORIZATION: Final = section(
         "authorization-webhook-cache-authorized-ttl",
         "duration",
         "10s",
-        "How long to cache that a request is allowed.",
+        "Time for which it is cached that a request is allowed.",
     ),
     Flag(
         "authorization-webhook-cache-unauthorized-ttl",
         "duration",
         "10s",
-        "How long to cache that a request is not allowed.",
+        "Time for which it is cached that a request is not allowed.",
     ),
 )
 

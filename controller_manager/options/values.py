@@ -51,7 +51,7 @@ def parse_bool(text: str) -> bool:
 def parse_flag(flag: Flag, texts: Sequence[str]) -> Any:  # noqa: ANN401 - by type
     """Return the value of a flag as written one or more times.
 
-    What comes back can be written as JSON and YAML. Raises ValueError.
+    The result can be written as JSON and YAML. Raises ValueError.
     """
     if not flag.is_list:
         return _parse_one(flag.type, texts[-1])

@@ -66,7 +66,7 @@ def test_flags_stand_in_the_section_of_their_controller() -> None:
 def test_a_default_must_be_a_value_of_the_flags_type(
     type_: FlagType, default: str | None
 ) -> None:
-    """Whoever writes the controller is told which flag is wrong."""
+    """The error names the flag to the author of the controller."""
     flag = Flag("sample-bad", type_, default, "Bad.")
     with pytest.raises(
         ValueError, match=r"^--sample-bad: .* is no default of the type"
@@ -97,7 +97,7 @@ def test_a_field_of_the_configuration_file_belongs_to_one_flag(
 
 
 def test_a_flag_of_upstreams_keeps_its_place_in_the_configuration_file() -> None:
-    """Whatever the controller that declares it is called."""
+    """Under any name of the controller that declares it."""
     name = "concurrent-service-syncs"
     flag = Flag(name, "int32", "1", "Some.", "My.Syncs", "My")
     found = FlagSet((flag,))[name]

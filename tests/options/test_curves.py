@@ -1,4 +1,4 @@
-"""The curves of the server's TLS: what is not known here does not end the start."""
+"""The curves of the server's TLS: an unknown curve does not end the start."""
 
 import pytest
 

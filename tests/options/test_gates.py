@@ -222,7 +222,7 @@ def test_the_defaults_of_all_gates_are_those_of_1_36() -> None:
 
 @pytest.mark.parametrize("gate", registry().gates, ids=lambda gate: gate.name)
 def test_each_declared_gate_is_as_upstream_has_it(gate: Gate) -> None:
-    """A gate may leave out those dependencies that nobody can disable."""
+    """A gate may leave out the dependencies that cannot be disabled."""
     spec = known_gates(THIS_MINOR)[gate.name]
     assert (gate.default, gate.locked) == (spec.default, spec.locked)
     assert gate.locked or gate.stage == spec.stage
@@ -281,7 +281,7 @@ def test_a_gate_cannot_be_set_in_a_version_before_it() -> None:
 
 
 def test_an_alpha_gate_of_an_emulated_version_is_a_warning() -> None:
-    """Nobody tests that."""
+    """Upstream does not test that."""
     config = config_of(
         {"emulated-version": ["1.35"], "feature-gates": ["HPAScaleToZero=true"]}
     )

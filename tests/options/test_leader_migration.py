@@ -151,7 +151,7 @@ def test_a_file_that_is_missing_is_one_problem() -> None:
     )
 
 
-def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
+def test_flags_and_fields_without_effect_are_named(tmp_path: Path) -> None:
     """Fields and controllers that do not exist, and flags without the others."""
     file = tmp_path / "migration.yaml"
     content = GOOD.replace("leaderName", "leaderNames: x\nleaderName").replace(
