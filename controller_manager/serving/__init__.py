@@ -2,4 +2,28 @@
 
 The server reads the state of the manager through functions that it is given, and
 changes nothing.
+
+- ``answers``: objects as JSON, and Status objects
+- ``authentication``: finds out the user of a request
+- ``authorities``: the authorities of client certificates
+- ``authorization``: decides whether a user may make a request
+- ``cache``: a cache whose entries expire
+- ``certificates``: the serving certificates
+- ``connection``: one connection, with its timeouts
+- ``debug``: the pages below /debug/pprof/
+- ``debug_flags``: the page that sets the verbosity
+- ``handshakes``: the rate of TLS handshakes
+- ``health``: the answers of health checks
+- ``limits``: the limits of the server
+- ``listener``: accepts connections
+- ``negotiation``: chooses text or an object
+- ``pprof``: pprof's format of a CPU profile
+- ``reviews``: the rate limit of reviews
+- ``sampling``: samples of the threads' stacks
+- ``server``: the server and its routes
+- ``streaming``: answers that are sent piece by piece
+- ``tls``: TLS of one connection
+- ``tls_settings``: settings of TLS
+- ``users``: the user of a request
+- ``zpages``: the pages /flagz and /statusz
 """

@@ -96,7 +96,7 @@ class Authenticator:
 
     @property
     def wants_certificates(self) -> bool:
-        """Whether client certificates can authenticate a request."""
+        """True if client certificates can authenticate a request."""
         return bool(self.authorities.bundle()) or self._needs_cluster_settings
 
     @property

@@ -30,7 +30,7 @@ class ReviewError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a request is allowed, and the reason."""
+    """The decision about a request: allowed or not, and the reason."""
 
     allowed: bool
     reason: str = ""

@@ -150,7 +150,7 @@ class _Source:
     context: SSL.Context | None = None
     made_of: tuple[bytes, ...] = ()
     wants_names: bool = False
-    """Whether the names in the certificate count."""
+    """True if the names in the certificate count."""
 
     own_names: tuple[str, ...] = ()
     """The names in the certificate, if they count."""

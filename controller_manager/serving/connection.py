@@ -107,7 +107,7 @@ class Connection(web.RequestHandler):
 
     @property
     def is_made(self) -> bool:
-        """Whether the handshake is over."""
+        """True once the handshake is over."""
         return self._link is not None
 
     # Callbacks of asyncio and aiohttp.

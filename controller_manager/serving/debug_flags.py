@@ -65,7 +65,7 @@ async def put_verbosity(
 
 
 def _problem(given: str) -> str:
-    """Return Go's word for what is wrong with a number, empty for nothing."""
+    """Return Go's words for the fault of a number, empty for none."""
     if not _NUMBER.fullmatch(given):
         return "invalid syntax"
     # Python refuses to convert thousands of digits; Go calls them out of range.

@@ -24,9 +24,9 @@ class TooManyHandshakes(Exception):  # noqa: N818 - an answer, not an error
 class HandshakeLimiter:
     """Says when the handshake of a new connection may begin.
 
-    A peer has its own rate, so one that asks for too many delays only itself: it may
-    take no more of the common rate than its own. Peers are forgotten once they may do
-    as many handshakes at once as a new one.
+    Each peer has its own rate. A peer that begins too many handshakes delays only
+    itself: it may take no more of the common rate than its own rate. Peers are
+    forgotten once they may do as many handshakes at once as a new one.
     """
 
     def __init__(self, limits: ConnectionLimits, clock: Clock) -> None:
@@ -88,7 +88,7 @@ class HandshakeLimiter:
 
 
 def _peer(address: str) -> str:
-    """Return what one machine is recognised by: its IPv4 address or IPv6 network."""
+    """Return the address of one machine: its IPv4 address, or its IPv6 network."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         return str(found)

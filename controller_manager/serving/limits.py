@@ -34,7 +34,7 @@ class ConnectionLimits:
     """Handshakes that one peer may do at once; all peers together twice as many."""
 
     handshake_wait: float = 1.0
-    """How long a connection may wait for its handshake before it is refused."""
+    """The longest wait of a connection for its handshake; after it, it is refused."""
 
     header: float = 32.0
     """From the first byte of a request (or the handshake) to the end of its header."""

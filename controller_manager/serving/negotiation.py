@@ -1,4 +1,4 @@
-"""Which form of /flagz or /statusz a client accepts: text, or an object.
+"""Chooses the form of /flagz or /statusz that a client accepts: text, or an object.
 
 Upstream: apiserver pkg/endpoints/handlers/negotiation and
 pkg/server/{flagz,statusz}/negotiate of 1.36.
@@ -38,7 +38,7 @@ class _Clause:
         return self.media_type in wanted
 
     def rank(self) -> tuple[float, bool, bool]:
-        """Return what it is sorted by: quality first, wildcards last."""
+        """Return the key that sorts clauses: quality first, wildcards last."""
         try:
             quality = float(self.parameters.get("q", "1"))
         except ValueError:
@@ -50,8 +50,8 @@ class _Clause:
 def accepted_form(accept: str, kind: str) -> Form:
     """Return the form of `kind` (``Flagz``) that an Accept header asks for.
 
-    Without the header it is text. An object is returned only if ``g``, ``v`` and
-    ``as`` name it. Raises NotAcceptable, whose message lists what is offered.
+    Without the header it is text. An object is returned only if ``g``, ``v`` and ``as``
+    name it. Raises NotAcceptable, whose message lists the offered forms.
     """
     if not accept.strip():
         return Form(TEXT)

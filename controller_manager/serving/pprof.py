@@ -26,7 +26,7 @@ def encode(samples: Samples) -> bytes:
 
 
 class _Encoder:
-    """Gives each string, function and line its number, in the order of their coming."""
+    """Numbers strings, functions and lines, in the order of their first use."""
 
     def __init__(self) -> None:
         self._strings: dict[str, int] = {"": 0}

@@ -12,7 +12,7 @@ from controller_manager.clock import Clock
 _QPS: Final = 200.0
 _BURST: Final = 400
 _MAX_WAITING: Final = 200
-"""How many reviews may wait: the last of them waits one second."""
+"""The most reviews that may wait: the last of them waits one second."""
 
 
 class TooManyReviews(Exception):  # noqa: N818 - an answer, not an error

@@ -1,4 +1,4 @@
-"""Samples of what the threads of this process do with their CPU time.
+"""Samples of the stacks on which the threads of this process spend CPU time.
 
 A thread looks at the stacks of all others a hundred times a second, as Go's profile
 does. A tracing profiler sees every call, and made all handlers four times slower.
@@ -21,7 +21,7 @@ _DEPTH: Final = 128
 """Frames of a stack that are kept, from the innermost on."""
 
 _SWITCH_SECONDS: Final = 0.0001
-"""How long the sampling thread waits for the interpreter before it asks for it.
+"""Seconds that the sampling thread waits before it requests the interpreter's lock.
 
 With Python's 5 ms, most samples would be taken where the event loop waits or writes, as
 only there it lets other threads run before it is asked to.

@@ -303,7 +303,7 @@ class Server:
         return web.Response(status=500, text=text)
 
     async def _check(self, request: web.Request) -> web.Response:
-        """Answer for one check; who may ask may see why it fails."""
+        """Answer for one check; its caller may see why the check fails."""
         is_ready = request.match_info["probe"] == "readyz"
         checks = self._pages.readyz() if is_ready else self._pages.healthz()
         check = installed(checks).get(request.match_info["check"])

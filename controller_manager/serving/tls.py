@@ -29,10 +29,10 @@ class HandshakeError(OSError):
 
 @dataclass(slots=True)
 class ClientCertificate:
-    """What a client has sent to prove who it is."""
+    """The certificate that a client has sent, and the result of its verification."""
 
     is_foreign: bool = False
-    """Whether it sent a certificate that does not verify."""
+    """True if it sent a certificate that does not verify."""
 
     chain: list[bytes] = field(default_factory=list)
     """The verified chain as DER, from the client to the authority; may be empty."""
@@ -160,10 +160,10 @@ class TLSProtocol(asyncio.Protocol):
             self.handshaken.set_exception(HandshakeError(why))
         self._close_tcp()
 
-    # What the transport calls.
+    # Methods that the transport calls.
 
     def read(self) -> None:
-        """Pass on what can be decrypted, unless the application has paused."""
+        """Pass on the data that can be decrypted, unless the application has paused."""
         try:
             while self._tcp is not None and not self.is_paused:
                 data = self._tls.recv(_RECORD)
@@ -197,7 +197,7 @@ class TLSProtocol(asyncio.Protocol):
             self.abort()
 
     def close(self) -> None:
-        """Send what is left, then end the connection, with TLS closure."""
+        """Send the remaining data, then end the connection, with TLS closure."""
         if self.is_closing or self._tcp is None:
             return
         self.is_closing = True
@@ -264,7 +264,7 @@ class TLSTransport(asyncio.Transport):
         return self._tls.is_closing or self._tcp.is_closing()
 
     def close(self) -> None:
-        """Send what is left, then close."""
+        """Send the remaining data, then close the connection."""
         self._tls.close()
 
     def abort(self) -> None:
@@ -289,7 +289,7 @@ class TLSTransport(asyncio.Transport):
         self._tcp.pause_reading()
 
     def resume_reading(self) -> None:
-        """Pass on what has arrived, and what will."""
+        """Pass on the data that has arrived, and all later data."""
         self._tls.is_paused = False
         self._tcp.resume_reading()
         asyncio.get_running_loop().call_soon(self._tls.read)

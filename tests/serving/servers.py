@@ -109,7 +109,7 @@ def trusting(
     context = ssl.create_default_context(
         cadata=authority.decode() if authority else None
     )
-    set_verify_flags(context)  # as Go's clients do, whatever Python this is
+    set_verify_flags(context)  # as Go's clients do, on any Python
     if authority is None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -114,7 +114,7 @@ def test_a_client_authority_must_be_readable_at_the_start(tmp_path: Path) -> Non
 def test_malformed_names_of_front_proxies_allow_no_front_proxy(
     tmp_path: Path, names: str
 ) -> None:
-    """Nor do they withdraw what was valid before."""
+    """The settings that were valid before stay in use."""
     proxies = Authority(tmp_path, "proxies")
     given = {"requestheader-client-ca-file": proxies.pem.decode(), **_HEADERS}
     malformed = {**given, "requestheader-allowed-names": names}

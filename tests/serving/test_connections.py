@@ -178,7 +178,7 @@ async def test_a_client_that_reads_nothing_is_cut_off_after_30_seconds(
     assert (deaf.closed_after, slow.closed_after) == (30.0, None)
 
 
-async def test_a_body_that_nobody_reads_is_waited_for_ten_seconds(
+async def test_a_body_that_no_handler_reads_is_awaited_for_ten_seconds(
     handlers: Handlers,
 ) -> None:
     """After the answer, so that the client can read it."""

@@ -58,7 +58,7 @@ async def samples(url: str) -> list[str]:
 
 @pytest.mark.parametrize("endpoint", ["healthz", "livez", "readyz"])
 async def test_each_check_has_a_path(endpoint: str) -> None:
-    """Who may read it sees why the check fails; a check that is not there is 404."""
+    """A user who may read it sees why the check fails; an unknown check is 404."""
     async with serving(checks=ILL) as url:
         answers = [await get(f"{url}/{endpoint}/{check}") for check in ("a", "b", "c")]
     async with serving(checks={}) as url:
@@ -284,7 +284,7 @@ WHOLE = "v=v1beta1;g=config.k8s.io;as=Statusz"
 async def test_the_form_of_a_page_is_negotiated(
     accept: str, media_type: str | None
 ) -> None:
-    """By quality, then by precision; 406 says what is offered."""
+    """By quality, then by precision; 406 lists the offered forms."""
     async with serving() as url:
         status, found, _, text = await ask("GET", f"{url}/statusz", accept=accept)
     if media_type is not None:
@@ -312,7 +312,7 @@ async def test_the_form_of_a_page_is_negotiated(
 
 
 async def test_statusz_lists_flagz_if_it_is_served() -> None:
-    """Upstream lists neither /statusz nor what is below /debug."""
+    """Upstream lists neither /statusz nor the paths below /debug."""
     config = config_of(features=FeatureGates({"ComponentFlagz": False}))
     async with serving(config) as url:
         _, text = await get(f"{url}/statusz")

@@ -70,7 +70,7 @@ async def test_a_peer_that_asks_for_too_many_delays_no_other(
 async def test_all_peers_together_have_two_hundred_a_second(
     limiter: HandshakeLimiter,
 ) -> None:
-    """Whatever their addresses."""
+    """With any addresses."""
     waits = []
     for number in range(240):
         assert limiter.admit(f"192.0.2.{number}") == 0

@@ -43,7 +43,7 @@ async def test_no_more_than_200_reviews_wait(cluster: Cluster) -> None:
     assert await when(limiter) < float("inf")
 
 
-async def test_reviews_that_are_given_up_delay_nobody(cluster: Cluster) -> None:
+async def test_cancelled_reviews_delay_no_other(cluster: Cluster) -> None:
     """Ten thousand cancelled reviews take no token."""
     limiter = ReviewLimiter(cluster.clock)
     await asyncio.gather(*(when(limiter) for _ in range(400)))

@@ -477,7 +477,7 @@ async def asked_of(session: aiohttp.ClientSession, url: str) -> int:
 
 
 async def test_the_connection_that_waits_longest_is_closed_for_a_new_one() -> None:
-    """Whether it is half open or idle; the others stay."""
+    """A half-open connection, or an idle one; the others stay."""
     async with (
         serving(limits=ConnectionLimits(connections=2)) as url,
         aiohttp.ClientSession() as first,
@@ -653,7 +653,7 @@ async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> Non
             )
         ]
         statuses.append((await get(f"{url}/metrics", headers=headers))[0])
-    # The user's certificate is a user; nobody's is refused.
+    # The certificate of a user is a user; one of no user is refused.
     assert statuses == [200, 401, 403, 403]
 
 

@@ -53,7 +53,7 @@ class Wire(asyncio.Transport):
 
 
 class Application(asyncio.Protocol):
-    """Notes what it is told."""
+    """Records the calls."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -128,7 +128,7 @@ async def test_data_goes_both_ways() -> None:
 
 
 async def test_a_handshake_ends_after_its_time() -> None:
-    """Whether the peer is silent or sends a byte now and then."""
+    """If the peer is silent, and if it sends a byte now and then."""
     peer = Peer()
     began = now()
     peer.server.data_received(b"\x16")
