@@ -1,8 +1,17 @@
 """Caches of the API server's objects, kept up to date by watches.
 
-This package has the reflector (list and watch as a state machine), the indexed store,
-the listers that read it, the shared informer (one watch, many handlers), the modules
-that make cached objects small (``reads``, ``trimming``, ``transforms``), and the
-factory that starts one informer for each resource. Nothing here writes to the API
-server or depends on a controller.
+Nothing here writes to the API server or depends on a controller.
+
+- ``controller_informers``: the informers that one controller has requested
+- ``declared``: an informer that shows only the declared fields
+- ``factory``: starts one informer for each resource
+- ``indexes``: indexes, which find objects without a walk over all
+- ``informer``: the shared informer: one watch, many handlers
+- ``lister``: reads a cache by name, namespace, owner or selector
+- ``reads``: declarations of the fields that controllers read
+- ``reflector``: list and watch, as a state machine
+- ``store``: the indexed store
+- ``transforms``: functions that make cached objects small
+- ``trimming``: drops the fields that no controller reads
+- ``views``: objects with only the fields that a controller declares
 """

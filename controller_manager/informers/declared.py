@@ -114,7 +114,7 @@ class DeclaredInformer(Generic[ObjectT]):
 
     @property
     def epoch(self) -> int:
-        """How often the server's resource versions have gone back."""
+        """The number of times that the server's resource versions have gone back."""
         return self._informer.epoch
 
     @property
@@ -124,7 +124,7 @@ class DeclaredInformer(Generic[ObjectT]):
 
     @property
     def is_synced(self) -> bool:
-        """Whether the first complete list is in the store."""
+        """True once the first complete list is in the store."""
         return self._informer.is_synced
 
     def has_reached(self, resource_version: str) -> bool:

@@ -71,7 +71,7 @@ class InformerFactory:
         self._informers: dict[str, SharedInformer[Any]] = {}
         self._monitors: dict[str, SharedInformer[Any]] = {}
         self._users: dict[str, int] = {}
-        """How many controllers use a monitor."""
+        """The number of controllers that use each monitor."""
         self._types: dict[str, Resource[Any]] = {}
         """The resources whose monitors have more than metadata."""
         self._held: set[SharedInformer[Any]] = set()
@@ -88,8 +88,8 @@ class InformerFactory:
         Its cache keeps the union of the fields that its callers read. A caller that
         declares nothing of this resource in `reads` reads whole objects.
 
-        Raises RuntimeError if a new informer is requested while the factory runs:
-        nobody would wait for its cache. Raises ClashError if another caller needs
+        Raises RuntimeError if a new informer is requested while the factory runs: no
+        controller would wait for its cache. Raises ClashError if another caller needs
         the objects as another type.
         """
         key = _key(resource)
@@ -112,12 +112,13 @@ class InformerFactory:
     def hold(
         self, resource: Resource[ObjectT], reads: Iterable[Reads] = ()
     ) -> SharedInformer[ObjectT]:
-        """Return the informer of `resource`, which runs once somebody needs it.
+        """Return the informer of `resource`, which runs once it is needed.
 
         As `informer`, but it is started only by `start`, or because `informer` or
         `monitor` returns it, too. Its caller waits for a resource that the API server
-        lacks. What the caller reads is kept from the start, so that no cache that
-        others fill lacks it later. Raises RuntimeError if the factory runs.
+        lacks. The cache keeps the caller's fields from the start, so that it has them
+        if another caller starts the informer earlier. Raises RuntimeError if the
+        factory runs.
         """
         key = _key(resource)
         if self._group is not None:
@@ -152,8 +153,8 @@ class InformerFactory:
     ) -> ObjectT | None:
         """Return an object as it is in etcd, `None` if there is none.
 
-        It is a list of one object with the identity that fills the caches: that one may
-        list every resource, and get few. Raises InvalidName for an empty name or
+        It is a list of one object with the identity that fills the caches: it may list
+        every resource, but get only few. Raises InvalidName for an empty name or
         namespace: such a list would have other objects.
         """
         object_path(resource, namespace, name)

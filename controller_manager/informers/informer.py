@@ -38,7 +38,7 @@ _UNHEALTHY_AFTER: Final = 300.0
 
 
 _OBJECTS_PER_TURN: Final = 100
-"""How many objects are processed before other tasks get their turn."""
+"""The number of objects that are processed before other tasks get their turn."""
 
 
 def _ignore(*_: object) -> None:
@@ -83,7 +83,7 @@ class Registration(Generic[ObjectT]):
 
     @property
     def is_synced(self) -> bool:
-        """Whether the handler has been called for the first complete list."""
+        """True once the handler has been called for the first complete list."""
         return self._informer_synced.is_set() and self._replayed.is_set()
 
     async def wait_for_sync(self) -> None:
@@ -120,10 +120,10 @@ class SharedInformer(Generic[ObjectT]):
     has been called for its objects.
 
     A function that fails for one object fails for that object only; the exception is
-    logged and counted. An object that breaks the transform is stored as it came. For
-    an object that breaks an index the store keeps the former version, or none, and no
-    handler is called: it looks as if the watch were late, and controllers must expect
-    that, see `lacks_any`. Its next change is handled like any other.
+    logged and counted. An object that breaks the transform is stored as it came. For an
+    object that breaks an index the store keeps the former version, or none, and no
+    handler is called: to controllers the watch seems late, and they must expect that,
+    see `lacks_any`. Its next change is handled like any other.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class SharedInformer(Generic[ObjectT]):
         self._synced = asyncio.Event()
         self._resource_version = ""
         self.epoch = 0
-        """How often the server's resource versions have gone back."""
+        """The number of times that the server's resource versions have gone back."""
         self._unshown: set[str] = set()
         self._reflector = Reflector(
             client,
@@ -192,7 +192,7 @@ class SharedInformer(Generic[ObjectT]):
 
     @property
     def is_synced(self) -> bool:
-        """Whether the first complete list is in the store."""
+        """True once the first complete list is in the store."""
         return self._synced.is_set()
 
     @property
@@ -208,8 +208,8 @@ class SharedInformer(Generic[ObjectT]):
     def lacks_any(self, keys: AbstractSet[str]) -> bool:
         """Tell whether the newest version of one of these objects broke an index.
 
-        The store then lacks that version, whatever its own version is: a controller
-        that knows of the object must not take it for one that is gone.
+        The store then lacks that version, also if the store's own version is newer: a
+        controller that knows the object must not conclude that it is gone.
         """
         return not self._unshown.isdisjoint(keys)
 

@@ -52,7 +52,7 @@ _WRITTEN_OFTEN: Final = (NODES.group_resource, LEASES.group_resource)
 """Resources whose watches are rarely silent as long as the connection works."""
 
 _EVENTS_PER_TURN: Final = 100
-"""How many events are processed before other tasks get their turn."""
+"""The number of events that are processed before other tasks get their turn."""
 
 _SHORT_WATCH: Final = 1.0
 """A watch that was open for fewer seconds is resumed only after a backoff."""
@@ -411,8 +411,8 @@ class Reflector(Generic[ObjectT]):
     def _make_smaller(self, obj: ObjectT) -> None:
         """Transform an object; one that breaks the transform stays as far as it got.
 
-        Each step of a transform drops an unused field or shares an equal part. An
-        object that were left out instead would be taken for one that does not exist.
+        Each step of a transform drops an unused field or shares an equal part. If the
+        object were left out instead, controllers would conclude that it does not exist.
         """
         try:
             self.transform(obj)

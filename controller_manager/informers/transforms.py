@@ -36,7 +36,7 @@ from controller_manager.informers.trimming import Trim, kept_of, trim_for
 _ENCODER: Final = Encoder()
 
 _MAX_REMEMBERED: Final = 4096
-"""How many label sets, or owners, are remembered before all are forgotten."""
+"""The number of label sets, or owners, that are remembered before all are forgotten."""
 
 
 class OwnerTransform:
@@ -180,9 +180,9 @@ def _reduce_spec(spec: PodSpec) -> None:
         and spec.affinity is not None
         and not crosses_namespaces(spec.affinity)
     ):
-        # Nobody reads where a pod may run once it has a node. 100,000 daemon pods,
-        # each with an affinity to the name of its node, would need 50 MB more. Quotas
-        # count the pods that look at pods of other namespaces.
+        # No controller reads the node affinity of a pod that has a node. 100,000 daemon
+        # pods, each with an affinity to the name of its node, would need 50 MB more.
+        # Quotas count the pods that look at pods of other namespaces.
         force_setattr(spec, "affinity", None)
     if spec.volumes:
         force_setattr(spec, "volumes", _with_source(spec.volumes))
@@ -244,7 +244,7 @@ def _has_pending_resize(pod: Pod) -> bool:
     """Tell whether a kubelet puts off, or refuses, to resize a pod.
 
     After a refusal only the status counts (`control.quota.pod_resources`), so it must
-    say what each container has, even if that is what the spec says.
+    have the resources of each container, even if they equal those of the spec.
     """
     return any(each.type == RESIZE_PENDING for each in pod.status.conditions or ())
 

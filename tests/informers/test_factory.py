@@ -74,7 +74,7 @@ async def cached_pods(subject: InformerFactory, *readers: list[Reads]) -> list[P
     return list(pods.store)
 
 
-async def test_a_cache_keeps_what_is_declared(cluster: Cluster) -> None:
+async def test_a_cache_keeps_the_declared_fields(cluster: Cluster) -> None:
     """The union of all declarations, and always the identity of an object."""
     stored = await create_pod(cluster)
     phase, ready = (
@@ -148,14 +148,14 @@ async def test_a_monitor_runs_until_its_last_user_stops_it(cluster: Cluster) -> 
     assert subject.all() == [monitor]
     subject.stop_monitor(METADATA)
     assert subject.all() == []
-    subject.stop_monitor(METADATA)  # nobody uses it
+    subject.stop_monitor(METADATA)  # no controller uses it
     assert subject.monitor(METADATA) is not monitor
 
 
 async def test_a_monitor_keeps_more_than_metadata_if_a_controller_reads_it(
     cluster: Cluster,
 ) -> None:
-    """Whoever asks first, and for whatever."""
+    """In any order of the callers, and with any declarations."""
     subject = factory(cluster)
     subject.read_monitored(PODS)
     monitor = subject.monitor(METADATA)

@@ -163,7 +163,7 @@ async def test_an_index_added_meanwhile_is_filled(cluster: Cluster) -> None:
         subject.store.add_index(BY_CONTROLLER)
         await subject.replaced(many("a"), "1000")
         work = asyncio.create_task(subject.replaced(many("b"), "2000"))
-        # The first turns find what is different, the next ones fill a new store.
+        # The first turns find the differences, the next ones fill a new store.
         for _ in range(9):
             await asyncio.sleep(0)
         assert subject.store.get(key_of(pod("a-000"))) is not None

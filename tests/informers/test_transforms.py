@@ -1,4 +1,4 @@
-"""Cached objects are small: they share what they have in common."""
+"""Cached objects are small: they share their equal parts."""
 
 import asyncio
 from typing import Any
@@ -85,7 +85,7 @@ def test_parts_that_differ_stay_as_they_are() -> None:
     assert (one, two) == (decoded("a"), decoded("b", owner="u2", ready="False"))
 
 
-def test_pods_keep_what_is_declared_and_share_it() -> None:
+def test_pods_keep_the_declared_fields_and_share_them() -> None:
     """Of conditions, those that controllers read."""
     transform = transform_for(
         PODS, [Reads(PODS, "status.conditions[Ready]"), Reads(PODS, "spec.nodeName")]
@@ -277,7 +277,7 @@ def test_resources_of_a_status_are_kept_while_a_resize_is_pending(reason: str) -
 def test_of_a_pod_with_a_node_only_an_affinity_to_other_namespaces_is_kept(
     namespaces: list[str], is_kept: bool
 ) -> None:
-    """Quotas count such pods; nobody else reads the affinity of a running pod."""
+    """Quotas count such pods; no other controller reads a running pod's affinity."""
     terms = [{"namespaces": namespaces}]
     affinity = {
         "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}

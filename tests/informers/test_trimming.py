@@ -115,7 +115,7 @@ def entries(value: list[Any], at: str, paths: frozenset[str]) -> list[Any]:
 
 
 @given(pod=POD, paths=st.lists(st.sampled_from(PATHS), min_size=1), cut=st.integers(0))
-def test_the_union_of_what_is_declared_is_kept_and_nothing_else(
+def test_the_union_of_the_declared_fields_is_kept_and_nothing_else(
     pod: dict[str, Any], paths: list[str], cut: int
 ) -> None:
     """For random objects and random declarations."""
