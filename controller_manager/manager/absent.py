@@ -1,7 +1,8 @@
 """Controllers that kube-controller-manager runs by default, and this manager does not.
 
-Each controller's descriptor says what it needs to start. The start-up leaves out what
-lacks something, and this module names the same controllers: there is no second list.
+Each controller's descriptor has the conditions of its start. The start-up leaves out
+what lacks something, and this module names the same controllers: there is no second
+list.
 """
 
 from collections.abc import Iterator
@@ -97,15 +98,15 @@ def _reasons(
 def warn_of_absent_controllers(
     former: str, absent: list[Absent], logger: Logger
 ) -> None:
-    """Warn after a takeover from upstream's manager, in one line, of what is absent.
+    """Warn of absent controllers after a takeover from upstream's manager, in one line.
 
     `former` is the identity of the former leader, empty if there was none.
     """
     if not former or is_of_this_program(former) or not absent:
         return
     logger.warning(
-        "Took the lease over from a manager of another kind; nobody runs these "
-        "controllers of kube-controller-manager now",
+        "Took the lease over from kube-controller-manager; no manager runs these "
+        "controllers of it now",
         former=former,
         controllers=", ".join(map(str, absent)),
     )

@@ -36,7 +36,7 @@ class Member:
 
     @property
     def can_start(self) -> bool:
-        """Whether its resources and its lease are there, and its caches are synced."""
+        """True if its resources and its lease are there, and its caches are synced."""
         is_there = self.available.is_set() and self.owned.is_set()
         return is_there and not self.informers.unsynced()
 
@@ -47,7 +47,7 @@ class Member:
         await self.informers.wait_for_sync()
 
     def problem(self) -> str | None:
-        """Return what is wrong with the controller, `None` if it is healthy.
+        """Return the problem of the controller, `None` if it is healthy.
 
         A controller that waits for a cache is healthy: a restart would not help, and
         would stop the others.
@@ -130,7 +130,7 @@ class ControllerGroup(Runnable):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being processed; delayed keys do not count."""
+        """True if no key waits or is being processed; delayed keys do not count."""
         return all(member.controller.is_idle for member in self)
 
     def debug_pages(self) -> Mapping[str, Mapping[str, DebugPage]]:

@@ -93,7 +93,7 @@ class Elections:
         )
 
     def _candidacy(self, elector: LeaderElector) -> Candidacy:
-        """Return what makes this process a candidate of a coordinated election."""
+        """Return the candidacy of this process in a coordinated election."""
         return Candidacy(
             self._clients.manager(),
             self._settings,

@@ -249,7 +249,7 @@ class ControllerManager:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being processed; delayed keys do not count."""
+        """True if no key waits or is being processed; delayed keys do not count."""
         return self._controllers.is_idle
 
     @property

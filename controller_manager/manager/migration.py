@@ -19,8 +19,8 @@ from controller_manager.runtime.descriptor import Descriptor
 def component_of(descriptor: Descriptor, config: GenericConfig) -> str | None:
     """Return the component that runs a controller under the migration's lease.
 
-    `None` if the controller takes no part. The controller that runs first never does:
-    the others need what it makes.
+    `None` if the controller takes no part. The controller that runs first never takes
+    part: the others need its tokens.
     """
     migration = config.leader_migration
     if migration is None or descriptor.runs_first:

@@ -140,7 +140,7 @@ class OwnershipGroup(Runnable):
         return {"leaderElection": self._elector.health_problem}
 
     def ready(self) -> Checks:
-        """Return a check: whether this process is a candidate, if it must be one."""
+        """Return a check: whether this process is a candidate, if it needs to be."""
         if self._candidacy is None:
             return {}
         return {"leaseCandidate": self._candidacy.problem}

@@ -1,9 +1,9 @@
 """The permissions that the manager itself needs, derived from its controllers.
 
 The manager reads for all of them: the caches are its own. With
-``--use-service-account-credentials`` each controller writes as its own service
-account, whose permissions are in its descriptor. The roles in ``config/`` are compared
-with what is derived here, and the doctor asks the API server for it.
+``--use-service-account-credentials`` each controller writes as its own service account,
+whose permissions are in its descriptor. A test compares the roles in ``config/`` with
+these permissions, and the doctor asks the API server whether the manager has them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,7 +75,7 @@ def permissions_by_purpose(
     is_coordinated: bool = False,
     migration_lease: str = "",
 ) -> Mapping[str, tuple[Permission, ...]]:
-    """Return the permissions that the manager itself needs, by what it needs them for.
+    """Return the permissions that the manager itself needs, by their purpose.
 
     It runs with ``--use-service-account-credentials``. It holds the lease that
     `election` names, and the lease `migration_lease` of leader migration if that is

@@ -32,7 +32,7 @@ from controller_manager.runtime.initializing import make_controller
 
 _POLL: Final = 1.0
 _DISCOVERIES: Final = 10
-"""How often groups are looked up before the controllers of the others start."""
+"""The number of look-ups of all groups before the start goes on without some."""
 
 
 class StartError(Exception):

@@ -34,7 +34,7 @@ class Way:
     cluster: Cluster
     hangs: bool = False
     is_gone: bool = False
-    """Whether its process has been killed, so that nothing is sent any more."""
+    """True if its process has been killed, so that nothing is sent any more."""
 
     writes: list[tuple[float, str]] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)

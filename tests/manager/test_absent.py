@@ -162,7 +162,9 @@ async def warnings_after(cluster: Cluster, former: str, config: Config) -> list[
     await manager.started.wait()
     stop.set()
     await running
-    return [line for line in log.getvalue().splitlines() if "another kind" in line]
+    return [
+        line for line in log.getvalue().splitlines() if "Took the lease over" in line
+    ]
 
 
 EVERYTHING = make_config(controllers=("*",), leader_election=LeaderElectionConfig())
@@ -176,8 +178,8 @@ async def test_a_takeover_names_the_controllers_that_start_nothing(
     (line,) = await warnings_after(cluster, FORMER, EVERYTHING)
     assert line.startswith("W")
     assert line.endswith(
-        '"Took the lease over from a manager of another kind; nobody runs these '
-        'controllers of kube-controller-manager now" '
+        '"Took the lease over from kube-controller-manager; no manager runs these '
+        'controllers of it now" '
         f'former="{FORMER}" controllers="{SIGNER} (give --cluster-signing-cert-file '
         "and --cluster-signing-key-file), node-ipam-controller (give "
         f"--allocate-node-cidrs), {TOKENS} (give "

@@ -54,7 +54,7 @@ async def test_a_slow_webhook_of_one_namespace_delays_no_pod_of_another(
         assert len(found) == 1
 
 
-async def test_stopping_finishes_what_is_in_progress(cluster: Cluster) -> None:
+async def test_stopping_finishes_the_syncs_in_progress(cluster: Cluster) -> None:
     """No sync is cancelled, and recorded events are written."""
     handle = cluster.server.handle
 

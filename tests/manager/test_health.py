@@ -23,7 +23,7 @@ pytestmark = pytest.mark.looptime
 async def test_a_daemon_that_starts_first_waits_for_its_server(
     cluster: Cluster,
 ) -> None:
-    """Without a limit; it is healthy but not ready, and says what it waits for."""
+    """Without a limit; it is healthy but not ready, and names the cause of the wait."""
     handle = cluster.server.handle
 
     async def absent(request: Request) -> Any:

@@ -52,7 +52,7 @@ def not_here(name: str) -> bool:
 
 
 def exposed_by(registry: CollectorRegistry) -> Exposed:
-    """Return what a scrape shows, and what it would show with more series."""
+    """Return the metrics of a scrape, and the metrics that have no series yet."""
     types: dict[str, str] = {}
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for line in expose(registry).decode().splitlines():

@@ -165,13 +165,13 @@ async def test_a_manager_whose_controllers_all_run_elsewhere_runs_none(
 
 
 async def test_the_controller_of_tokens_takes_no_part() -> None:
-    """The others need what it makes."""
+    """The other controllers need its tokens."""
     config = migrating(**{"serviceaccount-token": "*", "replicaset": "*"})
     everything = replace(config.generic, controllers=("*",))
     assert migrated_controllers(registry(), everything) == {"replicaset-controller"}
 
 
-async def test_what_another_manager_runs_is_not_absent() -> None:
+async def test_a_controller_that_another_manager_runs_is_not_absent() -> None:
     """The warning after a takeover does not name it."""
     config = migrating(job="cloud-controller-manager")
     everything = replace(config, generic=replace(config.generic, controllers=("*",)))

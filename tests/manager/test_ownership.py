@@ -52,7 +52,7 @@ async def test_after_a_clean_stop_the_standby_leads_immediately(
         await first.stopped()
         await second.manager.started.wait()
         assert now() - stopped_at < 0.1
-        await settle(10)  # what is made from now on is sure to be its own
+        await settle(10)  # later objects are surely its own
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle(1)
         assert len(await User(cluster).pods()) == 3
@@ -168,7 +168,9 @@ async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longe
     await manager.started.wait()
     stop.set()
     await running
-    lines = [line for line in log.getvalue().splitlines() if "another kind" in line]
+    lines = [
+        line for line in log.getvalue().splitlines() if "Took the lease over" in line
+    ]
     assert len(lines) == warned
     for line in lines:
         assert f'former="{former}"' in line
