@@ -1,9 +1,21 @@
 """The runtime of all controllers.
 
-``descriptor`` and ``permissions`` describe a controller. ``reconciler`` and
-``watches`` are the form that most controllers have; ``handlers`` turn changes of
-objects into keys. ``worker`` is the one loop that takes keys, calls a reconcile and
-maps its ``outcome`` to the queue. ``consistency`` knows which keys have to wait until
-the caches show their last writes. ``context`` is what a controller receives. Nothing
-here may know a particular controller.
+Nothing here may know a particular controller.
+
+- ``consistency``: knows the keys that wait until the caches show their last writes
+- ``context``: the parts that a controller receives
+- ``controller``: a running controller
+- ``descriptor``: the facts of a controller
+- ``handlers``: turn changes of objects into keys
+- ``initializing``: makes a controller from its descriptor
+- ``outcome``: the outcome of a reconcile
+- ``permissions``: the rules of a controller's role
+- ``reconciler``: the class that most controllers extend
+- ``restarting``: repeats work after an unexpected exception
+- ``roles``: manifests of roles
+- ``spread``: work that is spread over turns of the event loop
+- ``stopping``: waits for work or for a stop
+- ``turns``: the time of workers in one turn of the event loop
+- ``watches``: declarations of watched resources
+- ``worker``: the loop that takes keys and calls the reconcile
 """

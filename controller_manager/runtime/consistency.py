@@ -56,8 +56,7 @@ class ConsistencyStore:
         """Take the informers that the controller reads; start empty."""
         self._informers = informers
         self.records_writes = False
-        """Whether `record_write` records anything. A `Reconciler`, which waits for
-        the caches, switches it on."""
+        """True if `record_write` records versions; a waiting `Reconciler` sets it."""
         self._written: dict[str, dict[SharedInformer[Any], _Written]] = {}
         self._next_sweep = _FIRST_SWEEP
 

@@ -30,12 +30,12 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
-    """Everything that a controller may use, made for one controller by name.
+    """The parts that a controller may use, made for one controller by name.
 
-    `root_ca` has the certificates, as PEM, by which clients trust the API server;
-    it is empty if none were configured. `resources` finds the resource of a kind; all
+    `root_ca` has the certificates, as PEM, by which clients trust the API server; it is
+    empty if none were configured. `resources` finds the resource of a kind; all
     controllers share it. `reader` reads as the manager itself, as informers do: it is
-    for what is needed so rarely that a cache would be waste.
+    for objects that are needed so rarely that a cache would be a waste.
     """
 
     name: str
@@ -74,7 +74,7 @@ class ControllerContext:
     def one_by_one(
         self, objects: Iterable[ObjectT], work: Callable[[ObjectT], object]
     ) -> Iterator[None]:
-        """Do something for each object, one in each step, as `on_start` of `workers`.
+        """Call a function for each object, one a step; for `on_start` of `workers`.
 
         An exception is logged and counted, and concerns that object only.
         """
@@ -116,7 +116,7 @@ class ControllerContext:
         )
 
 
-class InvalidConfiguration(Exception):  # noqa: N818 - what is wrong, not a malfunction
+class InvalidConfiguration(Exception):  # noqa: N818 - bad input, not a malfunction
     """The flags of a controller contradict each other.
 
     The text names the flag and the remedy. The daemon does not start.

@@ -23,11 +23,11 @@ class Controller(Protocol):
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all its workers are running."""
+        """True if all its workers are running."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being processed; delayed keys do not count."""
+        """True if no key waits or is being processed; delayed keys do not count."""
 
     def report_running(self) -> None:
         """Update the metrics of work in progress."""
@@ -55,12 +55,12 @@ class WorkerGroup:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the workers of all pools are running."""
+        """True if the workers of all pools are running."""
         return all(pool.is_healthy for pool in self._pools)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no pool has a key to process; delayed keys do not count."""
+        """True if no pool has a key to process; delayed keys do not count."""
         return all(pool.is_idle for pool in self._pools)
 
     def report_running(self) -> None:

@@ -46,8 +46,8 @@ class Descriptor:
     - `component`: the source of its events, its name by default.
     - `service_account`: its service account in kube-system with
       ``--use-service-account-credentials``, its name by default.
-    - `runs_first`: it starts before the others, which may need what it makes,
-      and always sends its requests with the manager's own identity (upstream:
+    - `runs_first`: it starts before the others, which may need its tokens, and always
+      sends its requests with the manager's own identity (upstream:
       requiresSpecialHandling).
     - `qps_factor`, `burst_factor`: its client's rate limit is the general one times
       these.

@@ -11,9 +11,9 @@ from controller_manager.runtime.reconciler import Reconciler
 def make_controller(descriptor: Descriptor, context: ControllerContext) -> Controller:
     """Return the workers of a controller, not yet running.
 
-    The descriptor names a `Reconciler` class or an init function. It is imported
-    and called with the context. Whether it lacks flags (`Descriptor.lacks`) is the
-    caller's question. Raises TypeError if the init function returns `None`.
+    The descriptor names a `Reconciler` class or an init function. It is imported and
+    called with the context. The caller checks before whether flags are missing
+    (`Descriptor.lacks`). Raises TypeError if the init function returns `None`.
     """
     loaded: Any = descriptor.resolve()
     if isinstance(loaded, type) and issubclass(loaded, Reconciler):
@@ -21,6 +21,6 @@ def make_controller(descriptor: Descriptor, context: ControllerContext) -> Contr
     init: InitFunction = loaded
     made: Controller | None = init(context)
     if made is None:
-        msg = "its init function returned None; say what is missing in `lacks`"
+        msg = "its init function returned None; name missing flags in `lacks`"
         raise TypeError(msg)
     return made

@@ -1,4 +1,4 @@
-"""A controller as a class: what it watches, and how it reconciles one object."""
+"""A controller as a class: its watches, and the reconcile of one object."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -34,9 +34,9 @@ WatchedT = TypeVar("WatchedT", bound=KubeObject)
 class Reconciler(ABC, Generic[ObjectT]):
     """Brings one object at a time closer to what its spec says.
 
-    A subclass declares what it `watches` and implements `reconcile`. This class
-    makes the rest: the informers and their indexes, the handlers, the queue and its
-    metrics, the workers. Every subclass can rely on this:
+    A subclass declares its `watches` and implements `reconcile`. This class makes the
+    rest: the informers and their indexes, the handlers, the queue and its metrics, the
+    workers. Every subclass can rely on this:
 
     - `reconcile` never runs twice at the same time for one key.
     - It sees its own writes: a key is not reconciled before the caches show the
@@ -56,10 +56,10 @@ class Reconciler(ABC, Generic[ObjectT]):
     """The queue's name in ``workqueue_*`` metrics; the controller's by default."""
 
     workers: int = 1
-    """How many objects are reconciled at a time; `__init__` may set it."""
+    """The number of objects that are reconciled at a time; `__init__` may set it."""
 
     reads_own_writes: bool = True
-    """Whether an object waits until the caches show what its last sync has written.
+    """True if an object waits until the caches show the writes of its last sync.
 
     A controller that reads from the API server before it acts needs no waiting.
     """

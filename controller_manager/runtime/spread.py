@@ -23,14 +23,14 @@ change meanwhile.
 """
 
 PART: Final = 250
-"""How many objects one part has if no other number is given.
+"""The default number of objects of one part.
 
 At 4 µs for an object a part takes a millisecond. The budget of a turn is five, and
 is checked after each part, so a turn stays below ten even if an object takes 20 µs.
 """
 
 _SORTED: Final = 1000
-"""How many objects are sorted or merged in one part: about a millisecond."""
+"""The number of objects that are sorted or merged in one part: about a millisecond."""
 
 
 async def spread(work: Spread[ResultT], turns: Turns) -> ResultT:

@@ -115,12 +115,12 @@ class Workers:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all workers are running, or have not started yet."""
+        """True if all workers are running, or have not started yet."""
         return not self._started or self._alive == self._count
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits or is being processed; delayed keys do not count."""
+        """True if no key waits or is being processed; delayed keys do not count."""
         return self._queue.is_idle
 
     def report_running(self) -> None:

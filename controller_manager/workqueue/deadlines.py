@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 _FEW: Final = 64
-"""As many entries of dropped deadlines may always stay."""
+"""The number of entries of dropped deadlines that may always stay."""
 
 _MOVED: Final = 4
-"""So many entries of an old heap are looked at with each change of a deadline."""
+"""The number of entries of an old heap that each change of a deadline looks at."""
 
 _Entry = tuple[float, int, str]
 """A deadline, a number that keeps the order of equal deadlines, and a key."""

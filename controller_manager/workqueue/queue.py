@@ -86,12 +86,12 @@ class WorkQueue:
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for a deadline, a backoff or the rate limit of retries."""
+        """The number of keys that wait for a deadline, a backoff or a retry token."""
         return len(self._delayed) + len(self._backing_off) + len(self._retries)
 
     @property
     def is_idle(self) -> bool:
-        """Whether no key waits to be taken and no key is in progress."""
+        """True if no key waits to be taken and no key is in progress."""
         return self._idle.is_set()
 
     def add(self, key: str) -> None:

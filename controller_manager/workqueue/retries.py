@@ -66,7 +66,7 @@ class Retries:
 
     @property
     def is_ready(self) -> bool:
-        """Whether `next` returns a key now."""
+        """True if `next` returns a key now."""
         return bool(self._due) and self._bucket.has_token()
 
     def _least_failed(self) -> str:

@@ -110,7 +110,7 @@ async def test_a_new_dependent_need_not_cause_a_sync(cluster: Cluster) -> None:
 
 
 async def test_an_update_may_have_a_delay_of_its_own(cluster: Cluster) -> None:
-    """It depends on what has changed; additions and deletions do not wait."""
+    """It depends on the changed fields; additions and deletions do not wait."""
     queue = WorkQueue(cluster.clock)
 
     def delay(reconciler: object, old: ReplicaSet, new: ReplicaSet) -> float:
@@ -134,7 +134,7 @@ async def test_an_update_may_have_a_delay_of_its_own(cluster: Cluster) -> None:
 async def test_an_update_that_the_predicate_rejects_is_left_out(
     cluster: Cluster,
 ) -> None:
-    """Whatever its delay."""
+    """With any delay."""
     queue = WorkQueue(cluster.clock)
 
     def no_delay(reconciler: object, old: ReplicaSet, new: ReplicaSet) -> float:

@@ -1,4 +1,4 @@
-"""What every reconciler may rely on, while watches say nothing."""
+"""The promises of every reconciler hold while watches are silent."""
 
 import asyncio
 from typing import ClassVar
@@ -51,7 +51,7 @@ async def test_a_key_waits_until_the_caches_show_its_last_writes(
         assert len(await user.pods()) == 2
 
 
-async def test_a_new_object_does_not_wait_for_what_was_written_for_its_namesake(
+async def test_a_new_object_does_not_wait_for_the_writes_of_its_namesake(
     cluster: Cluster,
 ) -> None:
     """The former one is forgotten at once, though a cache is stale."""
@@ -134,10 +134,10 @@ class Judging(Reconciler[Node]):
         return DONE
 
 
-async def test_an_object_that_a_predicate_cannot_judge_keeps_no_other_waiting(
+async def test_an_object_for_which_a_predicate_fails_keeps_no_other_waiting(
     cluster: Cluster,
 ) -> None:
-    """At the start, all objects are judged one after the other."""
+    """At the start, the predicate is called for all objects, one after the other."""
     Judging.seen.clear()
     for name in ("1", "2", "odd", "3"):
         cluster.add("Node", name)
@@ -172,7 +172,7 @@ class Yearly(Reconciler[Node]):
     """Looks at each node again in a year."""
 
     delayed: ClassVar[list[int]] = []
-    """How many keys have a deadline at the end of each sync."""
+    """The number of keys with a deadline at the end of each sync."""
 
     watches = (For(NODES),)
 

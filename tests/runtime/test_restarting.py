@@ -104,7 +104,7 @@ def pool(script: Script, on_start: Iterator[None], ready: Failing) -> Pool:
 
 
 async def test_workers_whose_start_fails_start_later() -> None:
-    """The first steps, and what they wait for."""
+    """A failure of the first steps, and one of the wait before them."""
 
     def steps() -> Iterator[None]:
         yield

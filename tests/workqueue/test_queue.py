@@ -402,7 +402,7 @@ async def test_a_key_that_succeeds_is_not_tried_again(queue: WorkQueue) -> None:
 async def test_retries_are_dropped_when_the_queue_is_shut_down(
     queue: WorkQueue,
 ) -> None:
-    """Whatever they wait for."""
+    """Also keys that wait for a backoff, and keys that wait for a token."""
     for number in range(500):
         queue.add_rate_limited(str(number))
     await asyncio.sleep(1)
@@ -436,7 +436,7 @@ async def test_keys_that_were_cancelled_cost_no_memory(queue: WorkQueue) -> None
     assert (queue.delayed, queue._delayed.entries() < 300) == (10, True)
 
 
-async def test_keys_come_in_order_whatever_was_cancelled(
+async def test_keys_come_in_order_after_any_cancellations(
     queue: WorkQueue, clock: LoopClock
 ) -> None:
     """Many are cancelled, and some of these are added again, earlier or later."""
