@@ -1,13 +1,17 @@
 """The doctor: says before a swap what would not work, and why. It writes nothing.
 
-``finding`` is the form of what a check says; ``running`` runs the checks, each with a
-timeout of its own; ``report`` prints. ``examination`` has what checks examine, and
-``reviews`` asks the API server what an identity may do.
+The descriptors of the controllers have their needs: no module here knows a particular
+controller. The checks are ``accounts`` (the service accounts of the controllers),
+``controllers`` (the controllers that do not start), ``endpoints`` (the authentication
+and authorization of callers), ``keys`` (the files that flags name), ``leases`` (the
+leader), ``pods`` (the controllers that make this pod), ``resources`` (the resources
+that the server lacks), ``rights`` (the permissions of the manager itself) and
+``server`` (its health and version). The other modules:
 
-The checks: ``server`` (does it answer, is its version served), ``controllers`` (what
-does not start), ``resources`` (what the server lacks), ``rights`` (of the manager
-itself), ``accounts`` (of the controllers), ``endpoints`` (who may read them),
-``keys`` (files), ``leases`` (who leads), ``pods`` (who makes this pod), and
-``checks`` lists them. What controllers need is in their descriptors: nothing here
-knows a particular controller.
+- ``checks``: all checks, in the order of the report
+- ``examination``: the input of the checks
+- ``finding``: the finding of a check
+- ``report``: prints the findings
+- ``reviews``: asks the API server for the permissions of an identity
+- ``running``: runs the checks, each with a timeout of its own
 """

@@ -1,4 +1,4 @@
-"""Whether each controller's service account can be used, and what it may do."""
+"""Checks that the service accounts of the controllers exist and have their roles."""
 
 import asyncio
 from typing import Final
@@ -22,7 +22,7 @@ _THIS: Final = int(KUBERNETES_VERSION.split(".")[1])
 async def check_accounts(examined: Examination) -> list[Finding]:
     """Check each account of the controllers with a review for each right of its role.
 
-    A role of an older API server may lack rights for what that server does not have.
+    A role of an older API server may lack rights for resources that this server lacks.
     """
     needed = _needed(examined)
     if not needed:
@@ -71,7 +71,7 @@ async def _is_missing(examined: Examination, account: str) -> bool:
 
 
 async def _missing(examined: Examination, accounts: list[str]) -> list[Finding]:
-    """Return what is wrong with missing accounts: the manager makes them if it may."""
+    """Return the findings about missing accounts, which the manager makes if it may."""
     if not accounts:
         return []
     create = manager_rights(examined)[NEW_ACCOUNTS]
@@ -85,7 +85,7 @@ async def _missing(examined: Examination, accounts: list[str]) -> list[Finding]:
 def _lacking(
     account: str, lacking: list[Permission], needed: list[Permission]
 ) -> tuple[str, str]:
-    """Return message and mend for an account that lacks rights."""
+    """Return the message and the mend for an account that lacks rights."""
     role = controller_role_name(account)
     if sum(len(each.verbs) for each in lacking) == sum(
         len(each.verbs) for each in dict.fromkeys(needed)

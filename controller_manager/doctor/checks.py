@@ -42,7 +42,7 @@ def local_checks(config: Config, clock: Clock) -> Iterator[Check]:
 
 
 async def examine(examined: Examination, timeout: float) -> list[Result]:  # noqa: ASYNC109 - it bounds each check
-    """Return what all checks find, each within `timeout` seconds.
+    """Return the findings of all checks, each within `timeout` seconds.
 
     If the API server does not answer this identity, the checks that need it are left
     out: each would say the same.

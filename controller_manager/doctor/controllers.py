@@ -1,4 +1,4 @@
-"""What does not start with this config, and the flags that have no effect."""
+"""Checks the controllers that do not start with this config, and useless flags."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -12,7 +12,7 @@ _LEASE: Final = ("kube-system", "kube-controller-manager")
 
 
 async def check_controllers(examined: Examination) -> list[Finding]:
-    """Check that the config starts all that the former manager runs by default.
+    """Check that the config starts all controllers that upstream runs by default.
 
     With another lease than upstream's, the other controllers run elsewhere. There a
     manager without any controller stands by. With upstream's lease it would keep

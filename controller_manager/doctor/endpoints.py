@@ -1,4 +1,4 @@
-"""Whether callers of the daemon's endpoints can be authenticated and authorized."""
+"""Checks that the daemon can authenticate and authorize callers of its endpoints."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ _DELEGATOR: Final = (
 
 
 async def check_endpoints(examined: Examination) -> list[Finding]:
-    """Check what ``/metrics`` and its like need of the API server."""
+    """Check the permissions that ``/metrics`` and the other endpoints need."""
     config = examined.config
     if config.serving.port == 0:
         return [ok("nothing is served")]

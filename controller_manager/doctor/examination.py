@@ -1,4 +1,4 @@
-"""What checks examine: a config, and a cluster seen with the daemon's identity."""
+"""The input of the checks: a config, and a cluster as the daemon's identity sees it."""
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
 
 _IN_FLIGHT = 16
-"""How many requests are sent at a time; reviews are many, and cheap for the server."""
+"""The most requests at a time; reviews are many, and cheap for the server."""
 
 
 class OwnPod(Struct, frozen=True):
@@ -24,7 +24,7 @@ class OwnPod(Struct, frozen=True):
 
 
 class Examination:
-    """The config, the clients of the daemon's identities, and what follows."""
+    """The config, the clients of the daemon's identities, and derived values."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Examination:
 
     @property
     def uses_accounts(self) -> bool:
-        """Whether each controller acts as its own service account."""
+        """True if each controller acts as its own service account."""
         return self.config.generic.use_service_account_credentials
 
     def _reviewer(self, transport: Transport | None) -> Client | None:

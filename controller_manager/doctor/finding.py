@@ -1,4 +1,4 @@
-"""What a check says: one line, with the mend."""
+"""The finding of a check: one line, with the mend."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Level(StrEnum):
-    """How bad a finding is: only an error fails the whole examination."""
+    """The severity of a finding: only an error fails the whole examination."""
 
     OK = "ok"
     WARNING = "warning"

@@ -37,7 +37,7 @@ class _File(Struct, frozen=True):
 
 
 async def check_keys(config: Config, now: datetime) -> list[Finding]:
-    """Read every file that a flag names, as this user, and check what is in it.
+    """Read every file that a flag names, as this user, and check its content.
 
     Certificates must not have expired, and must belong to their keys. Kubeconfigs are
     read when the connections are made.
@@ -91,7 +91,7 @@ def _of_certificates(file: _File, now: datetime) -> Iterator[Finding]:
     if not certificates:
         yield error(f"{file}: no certificate that can be read is in it")
     for each in certificates:
-        # The name is what its maker chose: it may have any character.
+        # Its maker chose the name, which may have any character.
         whose = ascii(each.subject.rfc4514_string())
         ends = each.not_valid_after_utc
         if ends < now:

@@ -1,4 +1,4 @@
-"""Who leads now, and whether two managers would run the same controllers."""
+"""Checks the holder of the lease, and that no two managers run the same controllers."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -46,7 +46,7 @@ async def check_lease(examined: Examination) -> list[Finding]:
 async def check_overlap(examined: Examination) -> list[Finding]:
     """Check that no other manager runs the same controllers under another lease.
 
-    What kube-controller-manager runs is read from the flags of its static pods.
+    The flags of its static pods show the controllers that kube-controller-manager runs.
     """
     election = examined.config.generic.leader_election
     ours = (election.resource_namespace, election.resource_name)
@@ -128,7 +128,7 @@ def _entries(words: Sequence[str]) -> Iterator[str]:
 def _both(
     build: Registry, ours: Sequence[Descriptor], entries: Sequence[str]
 ) -> list[Descriptor]:
-    """Return which of our controllers a selection has, too."""
+    """Return our controllers that another manager's selection has, too."""
     known = [each for each in entries if not build.check_selection([each])[0]]
     theirs = {each.name for each in build.select(known)}
     return [each for each in ours if each.name in theirs]

@@ -1,4 +1,4 @@
-"""Whether this process runs in a pod that only its own controllers can make again."""
+"""Checks that the pod of this process does not depend on this process's controllers."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from controller_manager.doctor.examination import Examination, OwnPod
 from controller_manager.doctor.finding import Finding, error, ok, warning
 
 _DEPTH: Final = 5
-"""How many owners are followed: a pod has three at most (cron job, job, pod)."""
+"""The most owners that are followed: a pod has three at most (cron job, job, pod)."""
 
 
 async def check_own_pod(examined: Examination) -> list[Finding]:

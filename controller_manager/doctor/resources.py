@@ -1,4 +1,4 @@
-"""Whether the API server serves what the controllers need."""
+"""Checks that the API server serves the resources that the controllers need."""
 
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding, error, ok, warning
@@ -6,7 +6,7 @@ from controller_manager.manager.missing import missing_resources
 
 
 async def check_resources(examined: Examination) -> list[Finding]:
-    """Look every resource up without which a controller that starts cannot work.
+    """Look up all resources that the starting controllers require.
 
     The daemon looks again every 30 seconds, and runs the others meanwhile.
     """

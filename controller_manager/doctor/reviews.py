@@ -24,7 +24,7 @@ Ask = Callable[[ResourceAttributes], Awaitable[bool]]
 
 
 def as_self(client: Client) -> Ask:
-    """Return what asks for the identity of the client itself."""
+    """Return the function that reviews the identity of the client itself."""
 
     async def ask(attributes: ResourceAttributes) -> bool:
         spec = SelfSubjectAccessReviewSpec(resource_attributes=attributes)
@@ -36,7 +36,7 @@ def as_self(client: Client) -> Ask:
 
 
 def as_account(client: Client, account: str) -> Ask:
-    """Return what asks for a service account of the controllers.
+    """Return the function that reviews a service account of the controllers.
 
     The client's identity must be allowed to create subjectaccessreviews.
     """

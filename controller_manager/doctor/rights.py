@@ -1,4 +1,4 @@
-"""Whether the manager itself has its rights, which ``manager.permissions`` derives."""
+"""Checks that the manager has its rights, which ``manager.permissions`` derives."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _WITHOUT_ACCOUNTS: Final = (CACHES, LEASES_OF_LEADERS, EVENTS_OF_LEADERS, CANDID
 
 
 def manager_rights(examined: Examination) -> Mapping[str, Sequence[Permission]]:
-    """Return what the manager's own identity must be allowed, by what it is for.
+    """Return the permissions that the manager's own identity needs, by purpose.
 
     Without ``--use-service-account-credentials`` it needs no tokens.
     """

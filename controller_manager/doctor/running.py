@@ -10,7 +10,7 @@ from controller_manager.doctor.finding import Finding, error
 
 
 class Check(Struct, frozen=True):
-    """A check: its name, and what it does. It has at least one finding."""
+    """A check: its name, and a function. It has at least one finding."""
 
     name: str
     run: Callable[[], Awaitable[Sequence[Finding]]]

@@ -1,4 +1,4 @@
-"""Whether the API server answers, and whether this build serves its version."""
+"""Checks that the API server answers, and that this build supports its version."""
 
 import re
 from http import HTTPStatus

@@ -319,7 +319,7 @@ OTHER = {"leader_elect_resource_name": "controller-manager"}
 async def test_two_managers_that_make_the_same_pods_are_an_error(
     patient: Patient,
 ) -> None:
-    """What the other one runs is read from the flags of its static pod."""
+    """The flags of its static pod show the controllers of the other manager."""
     await hold(patient, UPSTREAM)
     add_static_pod(patient, "--v=2", "--controllers=*,tokencleaner", "--leader-elect")
     line = await patient.line("other managers", controllers="job,ttl", **OTHER)
@@ -358,7 +358,7 @@ async def test_the_flags_of_a_manager_of_this_kind_count_as_well(
 async def test_a_manager_without_controllers_stands_by_under_its_own_lease(
     patient: Patient,
 ) -> None:
-    """Under the lease of kube-controller-manager nobody would run the controllers."""
+    """Under kube-controller-manager's lease no process would run the controllers."""
     await hold(patient, UPSTREAM)
     line = "controllers no controller starts; mend: name one in --controllers"
     assert await patient.faults(controllers="", **OTHER) == [f"warning {line}"]
