@@ -1,5 +1,16 @@
-"""Logs and metrics of the daemon.
+"""Logs and metrics of the daemon, with upstream's names.
 
-This package has the logger with its verbosity levels, and the Prometheus collectors
-with upstream's names.
+- ``component``: metrics of the versions and the feature gates
+- ``connections``: metrics of look-ups, plugins and reloads
+- ``defects``: logs and counts unexpected exceptions
+- ``exposition``: the text format of /metrics
+- ``lag``: the lag of the event loop
+- ``library_logs``: logs of libraries
+- ``log_output``: writes log lines, at once or in a thread
+- ``logs``: the logger with its verbosity levels
+- ``loop_errors``: logs the errors that the event loop reports
+- ``metrics``: the Prometheus collectors
+- ``plain_counter``: counters without the suffix ``_total``
+- ``process``: metrics of the process and of the build
+- ``slis``: metrics of health checks
 """

@@ -1,4 +1,4 @@
-"""Unexpected exceptions that are survived: logged, counted, and nothing else."""
+"""Logs and counts unexpected exceptions that do not end the process."""
 
 from collections.abc import Callable
 

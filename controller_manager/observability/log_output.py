@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Final, Protocol, TextIO
 
 MOST_WAITING_BYTES: Final = 4 * 1024 * 1024
-"""How much may wait for the reader of a log: 20,000 lines of 200 bytes."""
+"""The most bytes that may wait for the reader of a log: 20,000 lines of 200 bytes."""
 
 
 class LostLines:

@@ -1,4 +1,4 @@
-"""Logs the errors that the event loop reports, such as failures nobody awaits."""
+"""Logs the errors that the event loop reports, such as failures of forgotten tasks."""
 
 import asyncio
 from typing import Any, Final

@@ -29,7 +29,7 @@ class PlainCounter(Collector):
         self._values[values] = self._values.get(values, 0.0) + by
 
     def value(self, *values: str) -> float:
-        """Return what was counted with these values of the labels."""
+        """Return the count for these values of the labels."""
         return self._values.get(values, 0.0)
 
     def collect(self) -> Iterable[Metric]:

@@ -20,7 +20,7 @@ class HealthcheckCollectors:
         )
         self._results = Counter(
             "kubernetes_healthchecks_total",
-            "How often a health check had a result",
+            "Results of health checks, by check, probe and result",
             ["name", "type", "status"],
             registry=self.registry,
         )

@@ -62,7 +62,7 @@ def registry_of(metrics: int, series: int) -> CollectorRegistry:
 
 @pytest.mark.parametrize(("metrics", "series"), [(100, 5), (10, 50)])
 def test_many_samples_are_written_in_parts(metrics: int, series: int) -> None:
-    """Whether they are of many metrics or of one; nothing is announced twice."""
+    """Samples of many metrics, and of one; no metric is described twice."""
     registry = registry_of(metrics, series)
     text, large = parts_of(exposing(registry))
     _, small = parts_of(exposing(registry_of(10, 5)))

@@ -1,4 +1,4 @@
-"""What libraries log with Python's `logging` becomes lines of the daemon."""
+"""Messages that libraries log with Python's `logging` become lines of the daemon."""
 
 import io
 import logging

@@ -17,7 +17,7 @@ from controller_manager.observability.logs import Format, make_logger
 from controller_manager.observability.metrics import LogCollectors
 
 PIPE = 65536
-"""What a pipe holds: enough to block a writer that writes as much again."""
+"""The bytes that a pipe holds; a writer of twice as many bytes is blocked."""
 
 LINE = "x" * 99
 """With its end, 100 bytes."""
@@ -33,7 +33,7 @@ class Pipe:
         self._reading = threading.Thread(target=self._read_to_end)
 
     def read(self, size: int = 1 << 20) -> str:
-        """Return a part of what is in the pipe; wait if there is nothing."""
+        """Return a part of the pipe's content; wait if the pipe is empty."""
         return os.read(self.reader, size).decode()
 
     def start_reading(self) -> None:

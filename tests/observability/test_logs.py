@@ -86,7 +86,7 @@ def test_errors_may_go_to_a_stream_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("verbosity", "seen"), [(0, 1), (3, 1), (4, 2), (9, 2)])
-def test_verbosity_lets_through_what_is_up_to_its_level(
+def test_verbosity_lets_lines_up_to_its_level_through(
     verbosity: int, seen: int
 ) -> None:
     """``-v=4`` shows levels 0 to 4."""

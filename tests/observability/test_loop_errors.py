@@ -1,4 +1,4 @@
-"""Failures that nobody awaits are logged once, in the format of the log."""
+"""Failures of tasks that are not awaited are logged once, in the format of the log."""
 
 import asyncio
 import io
