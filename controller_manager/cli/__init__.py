@@ -1,8 +1,18 @@
 """The command line, shaped as Cobra shapes kube-controller-manager's.
 
-`command` has the command and its subcommands, `flags` reads arguments as pflag does,
-`help` prints the help, and `daemon` runs the manager. Only this package uses uvloop,
-and only its subcommands import the development cluster.
+Only this package uses uvloop, and only its subcommands import the development cluster.
+
+- ``cluster``: the subcommands of the development cluster
+- ``command``: the command and its subcommands
+- ``completion``: completes the names of controllers in a shell
+- ``daemon``: runs the manager
+- ``doctor``: the subcommand that examines a cluster
+- ``failure``: the errors that report bad input
+- ``flags``: reads arguments as pflag does
+- ``help``: prints the help
+- ``open_files``: the limit of open files
+- ``roles``: the subcommand that prints roles
+- ``snapshots``: the subcommands that save and restore a cluster
 """
 
 from controller_manager.cli.command import main

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from controller_manager.options.config import Config
 
 _COMMAND: Final = "controller_manager.command"
-"""Where the parser leaves the command after ``--``."""
+"""The key of the click context that holds the command after ``--``."""
 
 _NOTHING_TO_SERVE: Final = (
     "--secure-port: serves the controllers' health and metrics, but there are "
@@ -201,7 +201,7 @@ def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
     metavar="CIDR[,CIDR]",
     default="10.96.0.0/12",
     show_default=True,
-    help="Where services get their addresses: one range, or one of each family.",
+    help="The ranges of the services' addresses: one range, or one of each family.",
 )
 @click.option(
     "--enable-admission-plugins",

@@ -20,7 +20,7 @@ class WordsOfBash(BashComplete):
 def complete_controllers(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return what the last entry of ``--controllers`` may become.
+    """Return the completions of the last entry of ``--controllers``.
 
     The entries before it stay. An entry that begins with a dash disables.
     """

@@ -58,7 +58,7 @@ class DoctorCommand(click.Command):
         own = {
             "-o, --output string": "The format of the report: text or json. "
             '(default "text")',
-            "    --check-timeout duration": "How long each check may take. "
+            "    --check-timeout duration": "The time that each check may take. "
             "(default 30s)",
         }
         formatter.write(flags_help_text("doctor", about, own))
@@ -96,7 +96,7 @@ def _seconds(text: str) -> float:
 
 
 async def _examine(config: Config, seconds: float) -> list[Result]:
-    """Return what all checks find; credentials that cannot be used are one error."""
+    """Return the findings of all checks; unusable credentials are one error."""
     clock, logger = SystemClock(), silent_logger()
     async with AsyncExitStack() as stack:
         stack.enter_context(library_logs(logger))

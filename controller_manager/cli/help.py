@@ -54,7 +54,7 @@ _VALUE_NAMES: Final = {
 
 
 def help_text(commands: Mapping[str, str]) -> str:
-    """Return what people need first, then all flags by section."""
+    """Return the flags that are used most, then all flags by section."""
     width = _width()
     lines = [
         *textwrap.wrap(_ABOUT, width),
@@ -85,7 +85,7 @@ def help_text(commands: Mapping[str, str]) -> str:
 
 
 def _examples(width: int) -> list[str]:
-    """Return the lines of the examples: what each is for, and its command."""
+    """Return the lines of the examples: the purpose and the command of each."""
     lines = []
     for purpose, arguments in _EXAMPLES:
         command = textwrap.wrap(

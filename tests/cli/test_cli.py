@@ -48,7 +48,7 @@ NAMED_REPLICA = (
     "plain,replicaset-controller",
     "plain,replicationcontroller-controller",
 )
-"""What a shell is offered for ``repli``."""
+"""The completions of a shell for ``repli``."""
 
 
 def problems(*arguments: str) -> list[str]:

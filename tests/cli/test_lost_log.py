@@ -124,7 +124,7 @@ def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_daemon_whose_log_nobody_reads(
+def test_a_signal_ends_a_daemon_whose_log_is_not_read(
     daemon: Daemon, number: signal.Signals
 ) -> None:
     """With exit code 0; every lost line is counted."""

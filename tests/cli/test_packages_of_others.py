@@ -1,4 +1,4 @@
-"""A package whose controller cannot be had ends the program with one line."""
+"""A package whose controller cannot be loaded ends the program with one line."""
 
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def test_a_package_that_cannot_be_imported_ends_every_command(
         "a taken flag",
     ],
 )
-def test_what_is_wrong_with_a_package_is_one_line(
+def test_each_fault_of_a_package_is_one_line(
     tmp_path: Path, source: str, problem: str
 ) -> None:
     """With exit code 1 and no traceback."""

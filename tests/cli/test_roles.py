@@ -1,4 +1,4 @@
-"""What ``controller-manager roles`` prints can be applied."""
+"""The manifests that ``controller-manager roles`` prints can be applied."""
 
 import yaml
 from click.testing import CliRunner, Result
