@@ -180,7 +180,7 @@ def _in_tree() -> Iterator[Descriptor]:
 def check_packages(directory: Path) -> None:
     """Raise RegistryError for a directory of modules that is no package.
 
-    Nothing in it would be found, and nobody would be told.
+    Its descriptor would not be found, and no error would say so.
     """
     for controller in directory.glob("*/*/"):
         if not any(controller.glob("*.py")):

@@ -18,7 +18,7 @@ _MALFORMED: Final = (
 )
 
 
-class UnreadableFile(Exception):  # noqa: N818 - says what it is
+class UnreadableFile(Exception):  # noqa: N818 - an obvious name
     """A file cannot be read or is not YAML; the message is one line."""
 
 

@@ -29,7 +29,7 @@ _PARTS: Final = 4
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that choose what runs, where, and what is recorded."""
+    """Add the options that select tests, their cluster, and their records."""
     parser.addoption(
         "--kubeconfig",
         help="play the conformance scenarios on this cluster, with the manager of "

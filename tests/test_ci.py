@@ -46,7 +46,7 @@ RUNS = (
     "--ignore=tests/conformance --ignore=tests/documents "
     "--ignore=tests/test_documents.py"
 )
-"""What a Python that stands in for another one prints when it runs the tests."""
+"""The output of the tests on a fake Python of another version."""
 
 
 def run_on(machine: Path) -> tuple[int, list[str]]:
@@ -132,7 +132,7 @@ def test_the_newest_python_that_has_all_dependencies_is_taken(machine: Path) -> 
         "WARNING: Retrying (Retry(total=0))\nERROR: No matching distribution found",
     ],
 )
-def test_whatever_else_goes_wrong_with_pip_fails(machine: Path, says: str) -> None:
+def test_any_other_error_of_pip_fails(machine: Path, says: str) -> None:
     """An unreachable registry, for example, is no reason to leave a version out."""
     python = install(machine, says, 1)
     assert run_on(machine) == (

@@ -52,7 +52,7 @@ def test_every_package_of_a_controller_is_found_with_its_descriptor() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_descriptor_loads_is_there(name: str) -> None:
+def test_the_reconciler_of_each_descriptor_exists(name: str) -> None:
     """It is a class or a function, in a module of the controller's own package."""
     descriptor = registry()[name]
     loaded = descriptor.resolve()
@@ -176,7 +176,7 @@ def test_a_selection_enables_by_name_alias_and_star(
     assert [each.name for each in registry().select(selection)] == sorted(names)
 
 
-def test_what_is_off_by_default_runs_only_if_it_is_named() -> None:
+def test_a_controller_that_is_off_by_default_runs_only_if_it_is_named() -> None:
     """By name or alias; ``*`` does not enable it."""
     off = replace(MINE, aliases=("mine",), disabled_by_default=True)
     on = replace(MINE, name="z")

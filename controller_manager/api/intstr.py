@@ -10,7 +10,7 @@ class IntOrStringError(ValueError):
 
 
 def scaled_value(value: IntOrString, total: int, *, round_up: bool) -> int:
-    """Return an integer as it is, a percentage as its share of `total`.
+    """Return an integer unchanged, and a percentage as its share of `total`.
 
     3 of any total is 3; "25%" of 10 is 2.5: 3 rounded up and 2 rounded down.
     Raises IntOrStringError for a string that is not a percentage.

@@ -1,4 +1,4 @@
-"""Owner references: the owner that manages an object."""
+"""Owner references, and the managing owner of an object."""
 
 from controller_manager.api.meta import KubeObject, OwnerReference
 

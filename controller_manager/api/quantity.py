@@ -14,7 +14,7 @@ _MOST_BINARY: Final = (2**63 - 1) * _NANOS
 """A quantity that is written with a binary suffix is capped here."""
 
 _MOST_DIGITS: Final = 1000
-"""Digits and powers of ten that are computed with; each is more than anybody has."""
+"""The most digits, and the largest power of ten, that are computed with."""
 
 _MOST_EXPONENT: Final = 2**31 - 1
 
@@ -57,7 +57,7 @@ class QuantityError(ValueError):
 
 
 class Format(StrEnum):
-    """How a quantity is printed."""
+    """The form in which a quantity is printed."""
 
     DECIMAL_SI = "DecimalSI"
     """12M is 12 * 10^6."""
@@ -72,10 +72,10 @@ class Format(StrEnum):
 class Quantity(Struct, frozen=True, gc=False, eq=False):
     """An exact amount, and the form in which it is printed.
 
-    The smallest unit is a billionth; whatever is smaller was rounded up, away from
-    zero, when it was parsed. Quantities are equal, and ordered, by their amount
-    alone: ``1Ki`` equals ``1024``. ``str`` returns the canonical form: no fraction,
-    no digit lost, the largest suffix possible.
+    The smallest unit is a billionth; smaller amounts were rounded up, away from zero,
+    when they were parsed. Quantities are equal, and ordered, by their amount alone:
+    ``1Ki`` equals ``1024``. ``str`` returns the canonical form: no fraction, no digit
+    lost, the largest suffix possible.
 
     A sum has the format of its first operand, or of the second if the first is zero.
     """

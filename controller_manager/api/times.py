@@ -1,8 +1,8 @@
 """Times as the API server writes them, and as Go reads those that users write.
 
 Users write times into the data of secrets, into annotations and labels, and into
-expressions. Go's reader takes more and less than Python's: a text that Go takes must
-not be malformed here, nor the other way round.
+expressions. Go accepts some texts that Python refuses, and refuses some that Python
+accepts. The functions here accept exactly the texts that Go accepts.
 """
 
 import re
@@ -27,7 +27,7 @@ _SHOWN: Final = 100
 _CANONICAL: Final = re.compile(
     r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?Z", re.ASCII
 )
-"""How the API server writes times; Python reads all such texts as Go does."""
+"""The form in which the API server writes times; Python reads it as Go does."""
 
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?"
@@ -38,7 +38,7 @@ _DAY: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _WRITTEN_BEYOND: Final = re.compile(
     r"(?:(-)\d{4,}|\d{5,})-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII
 )
-"""How Go writes a time before the year 0, or after the year 9999."""
+"""The form in which Go writes a time before the year 0, or after the year 9999."""
 
 
 class OutOfRangeError(ValueError):
@@ -112,10 +112,10 @@ def _parse_any_form(text: str) -> datetime:
 def parse_time(text: str) -> datetime:
     """Return the time that a field of an object states, in UTC.
 
-    A time before `EARLIEST` or after `LATEST` is that one, also if Go has written it
-    with a year of more than four digits. Raises ValueError if the text is no time of
-    RFC 3339, which no API server written in Go sends. Results are cached, because a
-    rollout compares the same few timestamps many times.
+    For a time before `EARLIEST` or after `LATEST` it returns `EARLIEST` or `LATEST`,
+    also if Go has written the year with more than four digits. Raises ValueError if the
+    text is no time of RFC 3339, which no API server written in Go sends. Results are
+    cached, because a rollout compares the same few timestamps many times.
     """
     if (beyond := _WRITTEN_BEYOND.fullmatch(text)) is not None:
         return EARLIEST if beyond[1] else LATEST
@@ -141,8 +141,9 @@ def parse_day(text: str) -> date | None:
 def seconds_after(instant: datetime, seconds: float) -> datetime:
     """Return the time so many seconds after an instant, which is in UTC.
 
-    The seconds may be negative. A time that Python cannot hold is the nearest that it
-    can: many fields with seconds may be any number of 64 bits.
+    The seconds may be negative. If Python cannot hold the result, it returns the
+    nearest time that Python can hold: many fields with seconds may be any number of 64
+    bits.
     """
     try:
         return instant + timedelta(seconds=seconds)

@@ -16,8 +16,8 @@ def desired_replicas(obj: Workload) -> int:
 def selector_of(obj: KubeObject) -> LabelSelector | None:
     """Return the selector of an object's spec, `None` if it has none.
 
-    That of a replication controller has only labels. Objects of many kinds own others
-    and have no selector, or no spec.
+    The selector of a replication controller has only labels. Owners of many kinds have
+    no selector, or no spec.
     """
     selector = getattr(getattr(obj, "spec", None), "selector", None)
     if isinstance(selector, dict):

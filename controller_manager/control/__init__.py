@@ -1,14 +1,35 @@
-"""Cores that several controllers share.
+"""Parts that several controllers share; no module here knows a particular controller.
 
-``claims`` adopts and releases objects, ``expectations`` counts writes that the cache
-does not show yet, ``pod_control`` creates and deletes pods, ``slow_start`` limits
-bursts, ``takeover`` protects against the last writes of a former leader, ``decision``
-is the form of a decision, ``gates`` has feature gates, ``replicas`` keeps a number
-of pods running, ``namespaces`` serves controllers that create an object in every
-namespace, ``history`` keeps controller revisions, ``stale_syncs`` is a metric,
-``hashes`` has the hashes of generated names, ``owner_reads`` reads what a stale cache
-may not show, ``scale`` reads and updates the scale of any kind, ``scheduling`` tells
-which pod may run on which node, ``endpoints`` which pods back which services,
-``quota`` what objects are charged for, and ``root_authority`` whether there is an
-authority to publish. No module here knows a particular controller.
+- ``cel``: the Common Expression Language
+- ``certificates``: certificate authorities, and the signing of certificates
+- ``claims``: adopts and releases the dependents of an owner
+- ``csi_migration``: in-tree volumes, translated for CSI drivers
+- ``decision``: decide, then apply: the form of a decision
+- ``endpoints``: the pods that back a service
+- ``expectations``: counts writes that the cache does not show yet
+- ``gates``: feature gates that several controllers read
+- ``hashes``: the hashes of generated names
+- ``history``: controller revisions
+- ``live_use``: live lists of the users of an object
+- ``namespaces``: for controllers that create an object in every namespace
+- ``node_controller``: the service account of the controllers of nodes
+- ``owner_reads``: reads an owner and its pods from the API server
+- ``pod_control``: creates and deletes pods
+- ``pod_evictor``: evicts pods because of a taint
+- ``pods_by_claim``: an index of pods by their claims
+- ``pods_by_node``: an index of pods by their node
+- ``protection``: the finalizer of objects that are in use
+- ``publishing``: counts the writes of a publisher
+- ``quota``: the usage that a quota charges for objects
+- ``regexp``: regular expressions as Go reads them
+- ``replicas``: keeps a number of pods running
+- ``root_authority``: checks that the API server's authorities are known
+- ``scale``: reads and updates the scale of any kind
+- ``scheduling``: decides which pod may run on which node
+- ``slow_start``: limits bursts of writes
+- ``stale_syncs``: the metric of syncs that wait for a cache
+- ``storage_operations``: metrics of operations on volumes
+- ``superseded_versions``: finds versions that the API server does not prefer any more
+- ``takeover``: protects against the last writes of a former leader
+- ``takeover_lists``: lists of pods that many owners share after a takeover
 """

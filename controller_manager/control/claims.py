@@ -64,7 +64,7 @@ class Claimer(Generic[OwnerT, DependentT]):
     async def claim(
         self, owner: OwnerT, selector: Selector, objects: Sequence[DependentT]
     ) -> list[DependentT]:
-        """Return those of `objects` that the owner controls from now on.
+        """Return the objects of `objects` that the owner controls from now on.
 
         Tries all objects before it raises the first failure.
         """

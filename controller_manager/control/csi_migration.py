@@ -1,8 +1,8 @@
-"""In-tree volumes as the CSI drivers see them that have replaced their plugins.
+"""In-tree volumes, translated for the CSI drivers that replaced the in-tree plugins.
 
-All of these plugins have been replaced completely, so nobody asks whether the kubelet
-of a node has done so, too. Upstream: k8s.io/csi-translation-lib/plugins, and
-pkg/volume/csimigration.
+All of these plugins have been replaced completely, so no controller checks whether the
+kubelet of a node has replaced them, too. Upstream: k8s.io/csi-translation-lib/plugins,
+and pkg/volume/csimigration.
 """
 
 import re

@@ -1,15 +1,15 @@
-"""Decide, then apply: the form of a reconcile that chooses among actions.
+"""The split of a reconcile into a decision and its application.
 
 ::
 
     view ─decide→ Step ─apply→ view' ─decide→ Step ─apply→ view'' ─decide→ Decision
 
-A view is an immutable value: the relevant objects, as the caches show them. A
-function `decide` takes a view and a time and returns the actions to carry out. It is
-pure: it does not wait, it has no client, no cache, no logger and no clock of its own,
-and it never changes its view. So it can be tested with tables, and a command can show
-what it would do. An `Applier` carries out the actions, and is the only part that
-waits for the network.
+A view is an immutable value: the relevant objects, as the caches show them. A function
+`decide` takes a view and a time and returns the actions to carry out. It is pure: it
+does not wait, it has no client, no cache, no logger and no clock of its own, and it
+never changes its view. So a test can compare its decisions with tables, and a command
+can show the actions without carrying them out. An `Applier` carries out the actions,
+and is the only part that waits for the network.
 
 If the next choice depends on a response of the API server, `decide` returns a
 `Step`. The applier carries out its actions and returns a view that contains the
@@ -30,7 +30,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.runtime.outcome import Done, Outcome, Requeue
 
 MAX_STEPS: Final = 16
-"""The most steps of one sync. A `decide` that returns more has a defect."""
+"""The most steps of one sync; a `decide` that returns more steps has a defect."""
 
 ViewT = TypeVar("ViewT")
 ActionT = TypeVar("ActionT", bound="Action")
@@ -68,7 +68,7 @@ class Action(Protocol):
 
     @property
     def awaits(self) -> Reason | None:
-        """What to wait for until the action has taken effect, `None` for nothing."""
+        """The reason to wait until the action has taken effect, `None` for no wait."""
 
 
 class Step(Struct, Generic[ActionT], frozen=True):
@@ -78,7 +78,7 @@ class Step(Struct, Generic[ActionT], frozen=True):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """What the actions wait for."""
+        """The reasons for which the actions wait."""
         return awaited_by(self.actions)
 
 
@@ -114,7 +114,7 @@ class Applier(Protocol[ViewT, ActionT_contra, StatusT_contra]):
         """Write the status, unless the object has that status already."""
 
 
-class TooManySteps(RuntimeError):  # noqa: N818 - says what is wrong
+class TooManySteps(RuntimeError):  # noqa: N818 - named after the defect
     """A `decide` returned no decision after the most steps; it has a defect."""
 
 
@@ -170,7 +170,7 @@ async def decide_and_apply_in_turns(
 
 
 def awaited_by(actions: Iterable[Action]) -> tuple[Reason, ...]:
-    """Return what the actions wait for, in their order."""
+    """Return the reasons for which the actions wait, in their order."""
     reasons = (action.awaits for action in actions)
     return tuple(reason for reason in reasons if reason is not None)
 

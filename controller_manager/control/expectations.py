@@ -15,7 +15,7 @@ TIMEOUT: Final = 300.0
 
 
 class State(Enum):
-    """What the expectations for a key allow."""
+    """The state of the expectations for a key."""
 
     FULFILLED = "the cache shows all writes"
     PENDING = "the cache does not show some write yet"
@@ -50,7 +50,7 @@ class Expectations:
         return len(self._expected)
 
     def state(self, key: str) -> State:
-        """Return what the expectations for `key` allow."""
+        """Return the state of the expectations for `key`."""
         expected = self._expected.get(key)
         if expected is None:
             return State.FULFILLED
@@ -86,7 +86,7 @@ class Expectations:
         return frozenset() if expected is None else frozenset(expected.deletions)
 
     def creations_settled(self, key: str, count: int = 1) -> None:
-        """Expect `count` fewer adds: they were seen, or will never come."""
+        """Expect `count` fewer adds: the watch has shown them, or they failed."""
         expected = self._expected.get(key)
         if expected is not None:
             expected.creations -= count

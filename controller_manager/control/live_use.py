@@ -1,7 +1,7 @@
-"""What objects use others, as the API server has them now.
+"""Live lists of the users of objects that a protection controller wants to release.
 
-A protection controller asks before it lets an object go: a cache may not show yet that
-something began to use it.
+A protection controller reads them before it removes the finalizer of an object: a cache
+may not show a new user yet.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -14,17 +14,18 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 
 LONGEST_USE: Final = 5.0
-"""Seconds from the end of a list until it serves no other objects any more.
+"""Seconds after the end of a list in which its result may be used.
 
-Long enough for the objects that are deleted at a time, also if the list itself takes
-longer. If a watch stalls, or the process was paused, an old list lets nothing go.
+This is enough for all objects that are deleted at the same time, also if the list
+itself takes longer. After a stalled watch, or a pause of the process, no finalizer is
+removed because of an old list.
 """
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 FoundT = TypeVar("FoundT")
 
 Waiting = Callable[[str], Iterable[KubeObject]]
-"""Returns the objects of a namespace that wait to be let go, as the cache shows them.
+"""Returns the cached objects of a namespace that wait for their finalizer's removal.
 
 For cluster-scoped objects the namespace is "".
 """
@@ -38,14 +39,14 @@ class Users(NamedTuple):
 
 
 class SharedLists(Generic[FoundT]):
-    """What the last list of each namespace has shown, for the objects that it serves.
+    """The result of the last list of each namespace, for the objects that it serves.
 
     The queue takes turns among namespaces, so the lists of several are kept. A list is
     dropped once no object of its namespace waits any more. It serves for `LONGEST_USE`.
     """
 
     def __init__(self, waiting: Waiting, clock: Clock) -> None:
-        """Take the objects that wait to be let go; know no list yet."""
+        """Take the function that returns the waiting objects; start without results."""
         self._waiting = waiting
         self._clock = clock
         self._found: dict[str, tuple[float, frozenset[str], FoundT]] = {}
@@ -56,7 +57,7 @@ class SharedLists(Generic[FoundT]):
         return uids_of((obj, *self._waiting(obj.metadata.namespace)))
 
     def found_for(self, obj: KubeObject) -> FoundT | None:
-        """Return what a list has shown that serves the object, `None` without one."""
+        """Return the result of a list that serves the object, `None` without one."""
         known = self._found.get(obj.metadata.namespace)
         if known is None:
             return None
@@ -84,11 +85,10 @@ class LiveUse:
     """The objects in use, by lists of the possible users in their namespace.
 
     The lists serve all objects of a namespace whose deletion the cache showed when the
-    lists began: nothing begins to use an object that is being deleted. The versions of
-    an object and of a list of other objects say nothing about that, because each
-    resource may be in an etcd of its own (``--etcd-servers-overrides``). The lists
-    serve for `LONGEST_USE`. For cluster-scoped objects the users of all namespaces are
-    listed.
+    lists began: an object that is being deleted gets no new users. The versions of an
+    object and of a list of other objects say nothing about that, because each resource
+    may be in an etcd of its own (``--etcd-servers-overrides``). The lists serve for
+    `LONGEST_USE`. For cluster-scoped objects the users of all namespaces are listed.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LiveUse:
         self._lists: SharedLists[frozenset[str]] = SharedLists(waiting, context.clock)
 
     def forget(self) -> None:
-        """Drop what the last lists have shown."""
+        """Drop the results of the last lists."""
         self._lists.forget()
 
     async def is_used(self, obj: KubeObject) -> bool:

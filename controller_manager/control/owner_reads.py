@@ -22,7 +22,7 @@ OwnerT = TypeVar("OwnerT", bound=CompleteObject)
 
 
 class OwnerReads(Generic[OwnerT]):
-    """Learns what the API server has stored, and lets keys wait for the caches.
+    """Reads stored owners and pods, and lets keys wait until the caches show them.
 
     It knows the owners that are gone there but still cached, until the cache shows it.
     """

@@ -1,4 +1,4 @@
-"""Evicts pods from what is tainted: marks them, and deletes them."""
+"""Evicts pods because of a taint: sets their condition, then deletes them."""
 
 from collections.abc import Callable
 from typing import Any, Final

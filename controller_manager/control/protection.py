@@ -20,8 +20,8 @@ CompleteT = TypeVar("CompleteT", bound=CompleteObject)
 class Protection:
     """The finalizer of one kind of object.
 
-    An object is to have the finalizer until it is deleted. Then it loses the finalizer
-    once nothing uses it; the caller finds that out.
+    An object gets the finalizer when it is created. While it is being deleted, it loses
+    the finalizer once nothing uses it; the caller finds that out.
     """
 
     def __init__(self, finalizer: str) -> None:
@@ -46,14 +46,15 @@ class Protection:
         return self.finalizer in (obj.metadata.finalizers or ())
 
     def is_settled(self, obj: KubeObject) -> bool:
-        """Tell whether nothing is to be done for an object, whether it is used or not.
+        """Tell whether an object needs no change of its finalizer, used or not.
 
-        An object is to have the finalizer, except while it is being deleted.
+        That is an object that is not being deleted and has the finalizer, or one that
+        is being deleted and has it no more.
         """
         return is_deleting(obj) != self.protects(obj)
 
     def finalizers_of(self, obj: KubeObject) -> tuple[str, ...]:
-        """Return the finalizers that an unused object is to have; others stay."""
+        """Return the finalizers of an unused object after the change; others stay."""
         others = obj.metadata.finalizers or ()
         if not is_deleting(obj):
             return others if self.protects(obj) else (*others, self.finalizer)

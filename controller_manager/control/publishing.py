@@ -10,7 +10,7 @@ from controller_manager.clock import Clock
 
 @contextmanager
 def observed(clock: Clock, synced: Callable[[int, float], None]) -> Iterator[None]:
-    """Call `synced` with the HTTP status of what happens inside, and its seconds.
+    """Call `synced` with the HTTP status and the seconds of the write inside.
 
     An error of the API server counts with its status, any other as 500; both go on.
     Upstream: recordMetrics of pkg/controller/certificates/rootcacertpublisher.

@@ -1,4 +1,4 @@
-"""Whether the authorities are known by which clients trust the API server."""
+"""The check that the manager knows the certificate authorities of the API server."""
 
 from controller_manager.options.config import Config
 

@@ -1,11 +1,11 @@
-"""Slow start: tries one write before it tries many (slowStartBatch)."""
+"""Slow start: one write first, then batches that double (slowStartBatch)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 LARGEST_BATCH: Final = 256
-"""How many writes one batch has at most: their bodies are made in one turn."""
+"""The most writes of one batch: their bodies are made in one turn of the event loop."""
 
 
 async def slow_start(

@@ -1,8 +1,8 @@
-"""Which watched versions of resources have given way to others.
+"""Finds watched versions of resources that the API server does not prefer any more.
 
-The API server prefers one version of a group. Controllers that watch whatever is served
-use it, so that they share one watch. Upstream changes to another preferred version at
-once.
+The API server prefers one version of a group. Controllers that watch all served
+resources use it, so that they share one watch. Upstream changes to another preferred
+version at once.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ _SUPERSEDED: Final = 60.0
 
 
 class SupersededVersions:
-    """Remembers since when another version than the watched one is preferred.
+    """Remembers since when the API server prefers another version than the watched one.
 
     During an upgrade each of several API servers prefers its own version. A change
     counts only when it has lasted for a minute.

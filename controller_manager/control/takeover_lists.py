@@ -15,7 +15,7 @@ from controller_manager.api.meta import resource_version_number
 from controller_manager.client.client import Client
 
 _OWN_LISTS: Final = 8
-"""So many owners of a namespace have a list of their own: it has few pods."""
+"""The first owners of a namespace, up to this number, have a list of their own."""
 
 _KEPT: Final = 60.0
 """Seconds for which a list of a namespace serves its owners."""

@@ -64,7 +64,7 @@ MODELS: Final = {
 """The model of each complete type."""
 
 LEFT_OUT: Final = {"V1ObjectMeta.managedFields"}
-"""What complete types lack: a server keeps its own where a PUT leaves it out."""
+"""The fields that complete types lack: a server keeps its own if a PUT lacks them."""
 
 ZERO_SAYS_MORE: Final = {
     "CoreV1EndpointPort.appProtocol",
@@ -181,7 +181,7 @@ def wire_fields(model: str) -> dict[str, str]:
 
 
 def element(kind: str) -> tuple[str, str]:
-    """Return ``list``, ``dict`` or nothing, and the type of what is in there."""
+    """Return ``list``, ``dict`` or nothing, and the type of the content."""
     if matched := re.fullmatch(r"list\[(.+)\]", kind):
         return "list", matched[1]
     if matched := re.fullmatch(r"dict\(str, (.+)\)", kind):
@@ -197,7 +197,7 @@ def without_none(ours: Any) -> Any:
 
 
 def differences(ours: Any, theirs: str, where: str) -> list[str]:
-    """Return where a type of ours says something else than a model's field."""
+    """Return the places where our type differs from a model's field."""
     ours = without_none(ours)
     if ours is Raw:
         return []
@@ -309,7 +309,7 @@ VALUES: Final[dict[str, st.SearchStrategy[Any]]] = {
     # Go writes null for a time that is not set.
     "datetime": TIMES | st.none(),
     "object": NUMBERS | st.sampled_from(["25%", "0%"]),
-    # Carried as bytes: whatever tomorrow's fields are, they are kept.
+    # Carried as bytes, so that fields of later versions are kept.
     "V1PodSpec": st.dictionaries(st.sampled_from(["containers", "new"]), JSON),
     "V1PersistentVolumeClaimSpec": st.dictionaries(TEXTS, JSON),
     "V1PersistentVolumeClaimStatus": st.dictionaries(TEXTS, JSON),
@@ -341,7 +341,7 @@ def objects(model: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def meaning(value: Any, kind: str) -> Any:
-    """Return an object without the fields that say nothing, and all others."""
+    """Return an object without its empty fields."""
     outer, inner = element(kind)
     if outer == "list":
         return [meaning(each, inner) for each in value]
@@ -363,7 +363,7 @@ def is_zero(value: Any) -> bool:
 @pytest.mark.parametrize("name", sorted(MODELS))
 @given(data=st.data())
 def test_decoding_and_encoding_loses_nothing(name: str, data: st.DataObject) -> None:
-    """Whatever fields an object has, and whatever they hold."""
+    """With all fields of an object, and with any values."""
     model = MODELS[name]
     wire = data.draw(objects(model))
     decoded = msgspec.json.decode(msgspec.json.encode(wire), type=COMPLETE[name])

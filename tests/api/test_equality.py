@@ -80,7 +80,7 @@ def test_quantities_of_a_template_are_compared_by_their_amount(
 
 
 def test_what_only_looks_like_a_quantity_is_compared_as_it_is() -> None:
-    """A label is a text, whatever its name."""
+    """A label is a text, also if its name is that of a resource."""
     other = written("1")
     other["metadata"]["labels"]["divisor"] = "1000m"
     assert canonical_template(written("1")) != canonical_template(other)
@@ -150,7 +150,7 @@ def test_data_that_no_api_server_would_take_are_compared_as_they_are(
     template: JSON = {"metadata": {}, "spec": spec}
     again = copy.deepcopy(template)
     assert canonical_template(template) == canonical_template(again)
-    assert template == again  # nobody has changed it
+    assert template == again  # no controller has changed it
 
 
 _DECIMAL = st.sampled_from(["n", "u", "m", "", "k", "M", "G", "T", "P", "E"])

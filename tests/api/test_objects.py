@@ -100,7 +100,7 @@ def test_keys_join_and_split() -> None:
 
 
 def test_versions_compare_as_numbers() -> None:
-    """9 is older than 10; what is no number is older than everything."""
+    """9 is older than 10; a text that is no number is older than all versions."""
     assert resource_version_number("9") < resource_version_number("10")
     assert resource_version_number("") == resource_version_number("x") == 0
 

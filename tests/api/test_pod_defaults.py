@@ -28,7 +28,7 @@ def test_an_empty_spec_gets_what_every_template_has() -> None:
 
 
 def test_what_somebody_has_chosen_stays() -> None:
-    """Only what is absent is filled in."""
+    """Only absent fields are filled in."""
     chosen: JSON = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,

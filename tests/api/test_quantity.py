@@ -127,7 +127,7 @@ def test_the_smallest_are_rounded_up_and_the_largest_binary_ones_are_capped(
         ("1" * 5000, _NUMBER),
     ],
 )
-def test_what_is_no_quantity_is_refused(text: str, message: str) -> None:
+def test_a_text_that_is_no_quantity_is_refused(text: str, message: str) -> None:
     """With the API server's message."""
     with pytest.raises(QuantityError) as refusal:
         parse_quantity(text)
@@ -210,7 +210,7 @@ def test_a_printed_quantity_is_parsed_again_to_the_same_amount(
 def test_computing_is_exact(
     first: int, second: int, form: Format, other: Format
 ) -> None:
-    """What is added can be taken away."""
+    """Subtracting an added amount gives the first amount."""
     left, right = Quantity(first, form), Quantity(second, other)
     assert (left + right - right) == left
     assert (left + right).format is (form if first else other)

@@ -47,7 +47,7 @@ LABELS = {"app": "web", "tier": "front", "weight": "10"}
     ],
 )
 def test_a_query_selects_by_every_operator(text: str, matches: bool) -> None:
-    """The string form of a selector means what it means to an API server."""
+    """The string form of a selector has the meaning that an API server gives it."""
     assert parse_selector(text).matches(LABELS) is matches
 
 
@@ -66,7 +66,7 @@ REQUIREMENT = "unable to parse requirement: "
     ],
 )
 def test_a_malformed_query_is_refused_with_the_culprit(text: str, message: str) -> None:
-    """The message says what was found where."""
+    """The message has the unexpected text and its place."""
     with pytest.raises(SelectorError) as caught:
         parse_selector(text)
     assert str(caught.value) == message
@@ -121,14 +121,14 @@ def test_an_absent_selector_selects_nothing_and_an_empty_one_everything() -> Non
 def test_an_unusable_expression_is_named(
     expression: LabelSelectorRequirement, message: str
 ) -> None:
-    """A controller can tell its user what is wrong."""
+    """A controller can show its user the invalid part."""
     with pytest.raises(SelectorError) as caught:
         compile_selector(LabelSelector(match_expressions=(expression,)))
     assert str(caught.value) == message
 
 
 def test_a_selector_is_formatted_with_its_keys_in_order() -> None:
-    """What kubectl shows, and what the scale subresource reports."""
+    """This is the form that kubectl and the scale subresource show."""
     selector = LabelSelector(
         match_labels={"b": "1", "a": "2"},
         match_expressions=(

@@ -42,7 +42,7 @@ ACCEPTED = [
 ]
 """Texts that Go takes, and the times that they state.
 
-Python keeps microseconds, Go nanoseconds; both cut off what is beyond.
+Python keeps microseconds, Go nanoseconds; both cut off further digits.
 """
 
 FIRST = datetime.min.replace(tzinfo=UTC)
@@ -115,7 +115,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "instant"), ACCEPTED)
 def test_a_text_that_go_takes_states_its_time(text: str, instant: datetime) -> None:
-    """In UTC, whatever offset the text has."""
+    """In UTC, with any offset in the text."""
     assert parse_rfc3339(text) == instant
     assert parse_rfc3339(text).tzinfo is UTC
 

@@ -51,7 +51,7 @@ async def test_deletions_are_fulfilled_by_uid(expectations: Expectations) -> Non
 async def test_more_can_be_expected_in_the_same_sync(
     expectations: Expectations,
 ) -> None:
-    """What was expected before is not forgotten."""
+    """The earlier expectations stay."""
     expectations.expect_more("a", 1, {"x"})
     expectations.expect_more("a", 2, {"y"})
     expectations.creations_settled("a", 3)
@@ -145,7 +145,7 @@ async def test_objects_from_before_the_takeover_are_rechecked_once() -> None:
         Pod(), metadata=PodMeta(name="b", creation_timestamp="2026-01-01T00:01:00Z")
     )
     takeover = Takeover(clock, elected=True)
-    assert not takeover.must_recheck(before)  # nobody acts yet
+    assert not takeover.must_recheck(before)  # no process acts yet
     takeover.start_leading()
     assert takeover.must_recheck(before)
     assert not takeover.must_recheck(later)

@@ -78,14 +78,14 @@ def test_the_data_are_the_bytes_that_upstream_writes() -> None:
 
 @given(st.text(), st.text())
 def test_a_template_comes_back_from_its_data_unchanged(key: str, value: str) -> None:
-    """Whatever characters it contains."""
+    """With any characters in it."""
     wire: JSON = {"metadata": {"annotations": {key: value}}, "spec": {key: value}}
     stored = ControllerRevision(data=template_data(decoded(wire)))
     again = json.loads(msgspec.json.encode(template_of(stored)))
     assert again == wire
 
 
-def test_data_are_equal_whatever_their_order_and_nulls() -> None:
+def test_data_are_equal_with_any_order_and_nulls() -> None:
     """An older API server writes a creationTimestamp that is null."""
     data = template_data(decoded(TEMPLATE))
     other = json.loads(bytes(data))

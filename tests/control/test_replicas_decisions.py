@@ -155,7 +155,7 @@ def test_no_ready_pod_goes_while_an_unready_one_stays(
 
 @given(candidates=many)
 def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> None:
-    """It is total: nobody's place hangs on the order of the cache."""
+    """It is total: no pod's place depends on the order of the cache."""
     half = len(candidates) // 2
     forwards = chosen_of(candidates, (), half, NOW)
     backwards = chosen_of(candidates[::-1], (), half, NOW)

@@ -40,7 +40,7 @@ class RecordedRequest:
 
     @property
     def is_watch(self) -> bool:
-        """Whether the request is a watch."""
+        """True if the request is a watch."""
         return "watch=true" in self.query
 
 
@@ -99,7 +99,7 @@ class FaultyCluster:
         """Close the daemon's connections, as a restarting load balancer does."""
         self._http.cut_connections()
 
-    # What the test itself does: in memory, so without faults.
+    # Requests of the test itself: in memory, so without faults.
 
     async def create(self, path: str, obj: JSON) -> JSON:
         """Create an object as the administrator."""

@@ -15,7 +15,7 @@ def figures(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
     measured: dict[str, object] = {}
     yield measured
     for name, value in measured.items():
-        # What record_property does, without its warning about XML's newest form.
+        # The same as record_property, without its warning about XML's newest form.
         request.node.user_properties.append((name, value))
         sys.stdout.write(f"\n{name}: {value}")
 

@@ -35,7 +35,7 @@ class Daemon:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process still runs."""
+        """True while the process runs."""
         return self._process.poll() is None
 
     def log(self) -> str:

@@ -14,7 +14,7 @@ class CuttingProxy:
         self._idle = idle
         self._connections: set[asyncio.Task[None]] = set()
         self.cuts = 0
-        """How many connections were closed because they were idle."""
+        """The number of connections that were closed because they were idle."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[int, None]:

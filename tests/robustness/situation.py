@@ -1,4 +1,4 @@
-"""How a test of this package runs: on uvloop, with a deadline, and waits."""
+"""Runs a test of this package on uvloop, with a deadline; helpers that wait."""
 
 import asyncio
 import math

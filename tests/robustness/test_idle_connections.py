@@ -43,7 +43,7 @@ class Flood:
         self._tls.check_hostname = False
         self._tls.verify_mode = ssl.CERT_NONE
         self.ends: Counter[str] = Counter()
-        """How connections have ended: refused, or closed by the daemon."""
+        """The number of connections that were refused, or closed by the daemon."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, count: int) -> None:

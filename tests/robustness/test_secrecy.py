@@ -46,7 +46,7 @@ PAGES: Final = (
     "/debug/pprof/heap",
     "/debug/controllers/certificatesigningrequest-signing-controller/queue",
 )
-"""What an administrator may read; none of it is a secret."""
+"""The pages that an administrator may read; none has a secret."""
 
 FORMS: Final = (PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL)
 

@@ -35,7 +35,7 @@ LEASES: Resource[Lease] = Resource(
 
 
 class RenewalSpec(APIStruct, frozen=True):
-    """When the holder of a lease renewed it last, by the holder's own clock."""
+    """The time of the last renewal of a lease, by the clock of its holder."""
 
     renew_time: str | None = None
 

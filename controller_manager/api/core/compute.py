@@ -15,7 +15,7 @@ HUGE_PAGES_PREFIX: Final = "hugepages-"
 
 
 class ResourceRequirements(APIStruct, frozen=True):
-    """What a container, or a pod as a whole, requests and may use."""
+    """The requests and limits of a container, or of a pod as a whole."""
 
     requests: dict[str, str] | None = None
     limits: dict[str, str] | None = None

@@ -117,7 +117,7 @@ def _canonize_amounts(resources: JSON) -> None:
 
 
 def _canonize_divisor(holder: JSON) -> None:
-    """Write a divisor in one form; zero is as good as none: it is no pointer in Go."""
+    """Write a divisor in one form; zero means the same as no divisor."""
     reference = object_at(holder, "resourceFieldRef")
     _canonize_field(reference, "divisor")
     if reference.get("divisor") == "0":

@@ -1,7 +1,7 @@
 """The defaults of a pod template's spec, as the API server of 1.36 fills them in.
 
-Upstream: pkg/apis/core/v1/defaults.go and zz_generated.defaults.go. What upstream fills
-in only in pods, such as host ports and requests, is left out here.
+Upstream: pkg/apis/core/v1/defaults.go and zz_generated.defaults.go. Fields that
+upstream fills in only in pods, such as host ports and requests, are left out here.
 """
 
 from collections.abc import Mapping

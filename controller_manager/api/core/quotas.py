@@ -5,7 +5,7 @@ from controller_manager.api.resource import Resource
 
 
 class ScopedResourceSelectorRequirement(APIStruct, frozen=True):
-    """A scope, and which of its values an object must have."""
+    """A scope, and the values of it that an object must have."""
 
     scope_name: str = ""
     operator: str = ""

@@ -30,7 +30,7 @@ class Taint(APIStruct, frozen=True):
 
 
 class Toleration(APIStruct, frozen=True):
-    """The taints that a pod tolerates."""
+    """A toleration: the taints that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -82,7 +82,7 @@ class WeightedPodAffinityTerm(APIStruct, frozen=True):
 
 
 class PodAffinity(APIStruct, frozen=True):
-    """Where a pod wants to be, or not to be, by the pods that are there."""
+    """The affinity, or anti-affinity, of a pod to other pods."""
 
     required: tuple[PodAffinityTerm, ...] | None = field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"

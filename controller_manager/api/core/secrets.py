@@ -32,7 +32,7 @@ class Secret(CompleteObject, frozen=True):
     type: str = ""
 
     def __repr__(self) -> str:
-        """Return the name only: what a secret holds must not be in any log."""
+        """Return the name only: the data of a secret must not be in any log."""
         return f"Secret({key_of(self)!r})"
 
 
@@ -40,15 +40,15 @@ SECRETS: Resource[Secret] = Resource("", "v1", "secrets", "Secret", Secret)
 
 
 def encoded(value: str) -> str:
-    """Return a value as `data` of a secret holds it."""
+    """Return a value in base64, for the `data` of a secret."""
     return base64.b64encode(value.encode()).decode()
 
 
 def decoded(secret: Secret, key: str) -> str:
     """Return a value of a secret as text; "" if it is absent.
 
-    Bytes that are no UTF-8 are kept as surrogates, so that such a value is not taken
-    for an absent one; `bytes_of` returns the bytes again.
+    Bytes that are no UTF-8 are kept as surrogates, so that the value does not look
+    absent; `bytes_of` returns the bytes again.
     """
     try:
         value = base64.b64decode((secret.data or {}).get(key, ""))

@@ -47,7 +47,7 @@ JOB_INDEX_IGNORED_FAILURE_COUNT = "batch.kubernetes.io/job-index-ignored-failure
 
 
 RESIZE_PENDING = "PodResizePending"
-"""The condition of a pod that its kubelet has not resized; the reason says why."""
+"""The condition of a pod whose kubelet puts off or refuses to resize it."""
 
 
 class PodAnnotations(APIStruct, frozen=True):
@@ -187,7 +187,7 @@ class PodVolume(APIStruct, frozen=True):
 
 
 class PodResourceClaim(APIStruct, frozen=True):
-    """A claim to devices of a pod: one that there is, or one made by a template."""
+    """A claim of a pod to devices: an existing claim, or a template for one."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -235,7 +235,7 @@ class PodCondition(APIStruct, frozen=True):
 
 
 class ContainerStateTerminated(APIStruct, frozen=True):
-    """How a container ended."""
+    """The end of a container: its exit code, reason and times."""
 
     exit_code: int = 0
     finished_at: str | None = None
@@ -336,7 +336,7 @@ class EventSource(APIStruct, frozen=True):
 
 
 class EventSeries(APIStruct, frozen=True):
-    """How often an event was repeated, and when it was last observed."""
+    """The number of repetitions of an event, and the time of the last one."""
 
     count: int = 0
     last_observed_time: str | None = None
@@ -428,8 +428,8 @@ class NodeCondition(APIStruct, frozen=True):
 class NodeAllocatable(APIStruct, frozen=True):
     """The resources of a node that controllers read, as quantities.
 
-    An API server writes texts. A number is taken, too: otherwise one node that somebody
-    wrote so would keep the cache of all nodes from being filled.
+    An API server writes texts. A number is accepted, too: otherwise one node with a
+    number would keep the cache of all nodes from being filled.
     """
 
     cpu: str | float = ""
