@@ -1,9 +1,9 @@
 """The kinds of Kubernetes that the development cluster serves: one file each.
 
-``kinds/GROUP/KIND.py`` has a ``KIND``. It is found, not listed: a new kind takes one
-new file, whose strategy overrides the default behaviour. Code that several kinds
-share is in modules named after the concept. The package `server` does not import
-this package; it is given the kinds.
+``kinds/GROUP/KIND.py`` has a ``KIND``. `find_kinds` searches the modules for it, so a
+new kind takes one new file, whose strategy overrides the default behaviour. Code that
+several kinds share is in modules named after the concept. The package `server` does
+not import this package; its caller passes the kinds.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from controller_manager.options.gates import FeatureGates
 
 @cache
 def find_kinds() -> tuple[Kind, ...]:
-    """Return the kinds that are always served, by group and name."""
+    """Return the kinds that every server serves, sorted by group and name."""
     return _sorted(each for each in _declared() if isinstance(each, Kind))
 
 
 def kinds_with(features: FeatureGates) -> tuple[Kind, ...]:
-    """Return the kinds that are served with these feature gates, by group and name."""
+    """Return the kinds served with these feature gates, sorted by group and name."""
     gated = (
         each.kind for each in _gated_kinds() if features.is_enabled(each.required_gate)
     )

@@ -1,4 +1,4 @@
-"""Validation of where pods may be scheduled (pkg/apis/core/validation)."""
+"""Validation of affinity and topology spread constraints (pkg/apis/core/validation)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -29,7 +29,7 @@ _EMPTY_KEY: Final = "can not be empty"
 
 
 def validate_affinity(affinity: JSON, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the affinity of a pod."""
+    """Yield the errors in the affinity of a pod."""
     if node := affinity.get("nodeAffinity"):
         yield from _validate_node_affinity(node, f"{field}.nodeAffinity")
     for name in ("podAffinity", "podAntiAffinity"):
@@ -38,7 +38,7 @@ def validate_affinity(affinity: JSON, field: str) -> Iterator[Cause]:
 
 
 def validate_spread(constraints: Sequence[JSON], field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the topology spread constraints of a pod."""
+    """Yield the errors in the topology spread constraints of a pod."""
     for number, each in enumerate(constraints):
         where = f"{field}[{number}]"
         if (skew := each.get("maxSkew", 0)) <= 0:

@@ -1,4 +1,4 @@
-"""Validation of conditions as of metav1.Condition (meta/v1/validation)."""
+"""Validation of conditions of the type metav1.Condition (meta/v1/validation)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _MAX_MESSAGE: Final = 32 * 1024
 
 
 def validate_conditions(conditions: Sequence[JSON], field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the list of conditions in a field."""
+    """Yield the errors in the list of conditions in a field."""
     seen = set()
     for number, condition in enumerate(conditions):
         type_, path = condition.get("type", ""), f"{field}[{number}]"

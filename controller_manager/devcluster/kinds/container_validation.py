@@ -38,7 +38,7 @@ _TWO_PATHS: Final = "subPathExpr and subPath are mutually exclusive"
 def validate_containers(
     spec: JSON, volumes: frozenset[str], field: str
 ) -> Iterator[Cause]:
-    """Yield what is wrong with the containers of a pod, which has these volumes."""
+    """Yield the errors in the containers of a pod with these volumes."""
     if not spec.get("containers"):
         yield required(f"{field}.containers")
     seen: set[str] = set()
@@ -82,7 +82,7 @@ def _validate_container(
 
 
 def _validate_init_container(container: JSON, field: str) -> Iterator[Cause]:
-    """Check what an init container that ends cannot have."""
+    """Check that init containers that are no sidecars have no probes or hooks."""
     for name in _LIFECYCLE:
         if name in container:
             why = "may not be set for init containers without restartPolicy=Always"
@@ -124,7 +124,7 @@ def _validate_host_ports(containers: Sequence[JSON], field: str) -> Iterator[Cau
 
 
 def _validate_host_network(spec: JSON, field: str) -> Iterator[Cause]:
-    """Check that ports of the node are those of the containers, which share them."""
+    """Check that host ports equal container ports in the network of the node."""
     for name in ("containers", "initContainers"):
         for number, container in enumerate(spec.get(name) or ()):
             for index, port in enumerate(container.get("ports") or ()):
@@ -176,7 +176,7 @@ def _validate_mount_options(
 
 
 def validate_descending_path(path: str, field: str) -> list[Cause]:
-    """Check that a path is relative and leads nowhere above its beginning."""
+    """Check that a path is relative and does not leave its volume."""
     causes = []
     if path.startswith("/"):
         causes.append(invalid(field, shown(path), "must be a relative path"))

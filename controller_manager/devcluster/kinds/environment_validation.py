@@ -45,7 +45,7 @@ _MAPS: Final = ("metadata.annotations", "metadata.labels")
 
 
 def validate_environment(container: JSON, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the variables of a container."""
+    """Yield the errors in the variables of a container."""
     for number, variable in enumerate(container.get("env") or ()):
         where = f"{field}.env[{number}]"
         if name := variable.get("name"):

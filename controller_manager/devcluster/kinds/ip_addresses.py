@@ -9,7 +9,7 @@ from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 Address = IPv4Address | IPv6Address
 
 _REMEMBERED: Final = 32_768
-"""So many addresses are looked at once: a service's endpoints are written often."""
+"""The most cached addresses: the endpoints of a service are written often."""
 
 _NOT_AN_ADDRESS: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _LINK_LOCAL_MULTICAST: Final = (

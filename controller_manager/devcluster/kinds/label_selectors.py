@@ -58,8 +58,8 @@ def _validate_requirement(each: JSON, field: str) -> list[Cause]:
 def selects(selector: JSON | None, labels: dict[str, str]) -> bool:
     """Tell whether a selector selects objects with these labels.
 
-    An absent selector selects nothing. A selector that is not valid counts as one
-    that does, because it is reported elsewhere.
+    An absent selector selects nothing. An invalid selector selects everything, because
+    another check reports it.
     """
     try:
         return selector is not None and compile_selector(_typed(selector)).matches(

@@ -37,7 +37,7 @@ _REQUIRED: Final = {
 
 
 def validate_volumes(volumes: Sequence[JSON], field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the volumes of a pod."""
+    """Yield the errors in the volumes of a pod."""
     names = set()
     for number, volume in enumerate(volumes):
         where = f"{field}[{number}]"

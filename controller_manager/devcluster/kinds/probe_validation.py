@@ -28,7 +28,7 @@ _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def validate_lifecycle(container: JSON, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the hooks and the probes of a container."""
+    """Yield the errors in the hooks and the probes of a container."""
     for name in ("postStart", "preStop"):
         handler = container.get("lifecycle", {}).get(name)
         if handler is not None:
@@ -55,7 +55,7 @@ def _validate_probe(probe: JSON, name: str, field: str) -> Iterator[Cause]:
 
 
 def _validate_handler(handler: JSON, field: str) -> Iterator[Cause]:
-    """Check that there is one way to do what is to be done."""
+    """Check that a probe or hook has exactly one handler."""
     given = [name for name in _HANDLERS if name in handler]
     for name in given[1:]:
         why = "may not specify more than 1 handler type"

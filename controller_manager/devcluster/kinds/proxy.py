@@ -1,4 +1,4 @@
-"""The subresource ``proxy``: discovery shows it, but it is not served."""
+"""The subresource ``proxy``: discovery shows it, but the server does not serve it."""
 
 from typing import Final
 

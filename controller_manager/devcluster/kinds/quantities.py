@@ -13,7 +13,7 @@ from controller_manager.api.quantity import QuantityError, parse_quantity
 def make_canonical(holder: JSON, *names: str) -> None:
     """Make the quantities in these maps of `holder` canonical.
 
-    What is no quantity stays as it is: validation reports it.
+    Other values stay unchanged: validation reports them.
     """
     for name in names:
         amounts = holder.get(name)

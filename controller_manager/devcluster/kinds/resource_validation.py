@@ -21,7 +21,7 @@ _NO_LIMIT: Final = "Limit must be set for non overcommitable resources"
 
 
 def validate_resources(resources: JSON, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the requests and the limits of a container."""
+    """Yield the errors in the requests and the limits of a container."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for resource, amount in limits.items():
         yield from _validate(resource, amount, f"{field}.limits[{resource}]")
@@ -57,7 +57,7 @@ def _validate_limit(
         return
     try:
         wanted, most = parse_quantity(amount), parse_quantity(limit)
-    except ValueError:  # The limit has been reported.
+    except ValueError:  # Another check has reported the limit.
         return
     if wanted != most and is_fixed:
         why = f"must be equal to {resource} limit of {limit}"
@@ -79,5 +79,5 @@ def _may_not_be_parted(resource: str) -> bool:
 def _is_whole(amount: str) -> bool:
     try:
         return parse_quantity(amount).milli_value % 1000 == 0
-    except ValueError:  # It has been reported.
+    except ValueError:  # Another check has reported the text.
         return True

@@ -19,7 +19,7 @@ _MAX_PARAMETERS_SIZE: Final = 256 * 1024
 
 
 def validate_driver_name(name: str, field: str) -> list[Cause]:
-    """Check the name of a CSI driver: a subdomain, in small or capital letters."""
+    """Check the name of a CSI driver: a subdomain in lower or upper case."""
     if not name:
         return [required(field)]
     causes = []

@@ -21,7 +21,7 @@ _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _EQUAL: Final = ("Equal", "")
 _EXISTS: Final = "Exists"
 _COMPARISONS: Final = ("Gt", "Lt")
-"""Operators that upstream takes behind the gate TaintTolerationComparisonOperators."""
+"""Operators that upstream has behind the gate TaintTolerationComparisonOperators."""
 
 _UNIQUE: Final = "taints must be unique by key and effect pair"
 _ALL_KEYS: Final = (
@@ -33,7 +33,7 @@ _NO_VALUE: Final = "value must be empty when `operator` is 'Exists'"
 
 
 def validate_taints(taints: Sequence[JSON]) -> Iterator[Cause]:
-    """Yield what is wrong with the taints of a node.
+    """Yield the errors in the taints of a node.
 
     Upstream calls the field ``metadata.taints``.
     """
@@ -54,7 +54,7 @@ def validate_taints(taints: Sequence[JSON]) -> Iterator[Cause]:
 
 
 def validate_tolerations(tolerations: Sequence[JSON], field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the tolerations of a pod."""
+    """Yield the errors in the tolerations of a pod."""
     for number, toleration in enumerate(tolerations):
         yield from _validate_toleration(toleration, f"{field}[{number}]")
 

@@ -1,7 +1,6 @@
 """The protobuf messages of a pod's volumes (api/core/v1/generated.proto).
 
-The sources that only one kind of storage has are left out: such pods can be sent as
-JSON.
+The sources of single storage systems are missing: clients can send such pods as JSON.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the compiler of CEL says of an expression (pkg/admission/plugin/cel/compile.go).
+"""The types and errors of CEL expressions (pkg/admission/plugin/cel/compile.go).
 
 The API server compiles expressions of policies and match conditions when they are
 stored, with these variables.
@@ -99,8 +99,8 @@ def declared(
 ) -> Mapping[str, Type]:
     """Return the variables that an expression may use, and their types.
 
-    `variables` are those of a policy, `None` where there are none. An expression that
-    `patches` may make objects and JSON patches.
+    `variables` are those of a policy, `None` outside policies. With `patches`, the
+    expression may create objects and JSON patches.
     """
     names = dict(_ALWAYS)
     if params:
@@ -115,7 +115,7 @@ def declared(
 
 
 def type_of(expression: str, names: Mapping[str, Type]) -> Type:
-    """Return the type of an expression without problems; of others it is not known."""
+    """Return the type of an expression, "" if it is unknown or has errors."""
     try:
         return check(program_of(expression).node, names).type
     except SyntaxProblem:
@@ -125,7 +125,7 @@ def type_of(expression: str, names: Mapping[str, Type]) -> Type:
 def problem_of(expression: str, names: Mapping[str, Type], *wanted: str) -> str:
     """Return why an expression cannot be compiled, "" if it can.
 
-    `wanted` are the types that its value may have; any, if there are none.
+    `wanted` are the types that its value may have; an empty set allows all types.
     """
     try:
         program = program_of(expression)

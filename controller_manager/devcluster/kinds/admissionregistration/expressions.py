@@ -40,7 +40,7 @@ _EMPTY: Final = "must be non-empty if specified"
 
 
 def validate_mutations(spec: JSON) -> list[Cause]:
-    """Check what has expressions in the spec of a policy that changes objects.
+    """Check the expressions in the spec of a MutatingAdmissionPolicy.
 
     Upstream: validateMutatingAdmissionPolicySpec.
     """
@@ -85,7 +85,7 @@ def _validate_mutation(
 
 
 def validate_expressions(spec: JSON, policy: str) -> list[Cause]:
-    """Check what has expressions in the spec of the policy with the name `policy`."""
+    """Check the expressions of the ValidatingAdmissionPolicy named `policy`."""
     params, validations = "paramKind" in spec, spec.get("validations", [])
     annotations = spec.get("auditAnnotations", [])
     conditions = spec.get("matchConditions", [])
@@ -118,7 +118,7 @@ def _is_empty(obj: JSON, name: str) -> bool:
 def _validate_variables(
     spec: JSON, *, params: bool
 ) -> tuple[list[Cause], dict[str, Type]]:
-    """Check the variables; return what is wrong, and the types that they have."""
+    """Check the variables; return their errors and their types."""
     causes, known = list[Cause](), dict[str, Type]()
     for number, variable in enumerate(spec.get("variables", [])):
         names = declared(params=params, variables=known)

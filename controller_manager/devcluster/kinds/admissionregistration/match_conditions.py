@@ -23,7 +23,7 @@ _MOST_CONDITIONS: Final = 64
 def validate_conditions(
     conditions: list[JSON], field: str, *, params: bool
 ) -> list[Cause]:
-    """Check conditions; `params` says whether they may use those of a policy."""
+    """Check conditions; `params` says whether they may use parameters of a policy."""
     causes = []
     if len(conditions) > _MOST_CONDITIONS:
         causes.append(too_many(field, len(conditions), _MOST_CONDITIONS))

@@ -32,7 +32,7 @@ def apply_match_defaults(match: JSON) -> None:
 
 
 def validate_match(match: JSON, field: str, *, needs_rules: bool) -> list[Cause]:
-    """Check the resources that are matched; `needs_rules` refuses an empty list."""
+    """Check the match constraints; `needs_rules` refuses an empty list of rules."""
     causes = []
     policy = match.get("matchPolicy")
     if policy not in _MATCH_POLICIES:
@@ -49,7 +49,7 @@ def validate_match(match: JSON, field: str, *, needs_rules: bool) -> list[Cause]
 
 
 def validate_mutable(match: JSON, field: str) -> list[Cause]:
-    """Check that rules are about writes after which there is an object."""
+    """Check that rules match only operations that store an object."""
     return [
         not_supported(f"{field}.resourceRules.operations", shown(each), _MUTABLE)
         for rule in match.get("resourceRules", ())

@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicy: how expressions change the objects of a write."""
+"""MutatingAdmissionPolicy: expressions that change the object of a write."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -52,7 +52,7 @@ class MutatingAdmissionPolicyStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in what is not given."""
+        """Fill in the failure policy and the match constraints."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("failurePolicy", "Fail")
         if "matchConstraints" in spec:

@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicyBinding: where a policy changes objects."""
+"""MutatingAdmissionPolicyBinding: the resources that a policy changes."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""MutatingWebhookConfiguration: which webhooks are asked about which writes."""
+"""MutatingWebhookConfiguration: webhooks that may change the object of a write."""
 
 from collections.abc import Sequence
 from datetime import datetime

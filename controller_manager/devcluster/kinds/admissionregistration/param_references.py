@@ -28,7 +28,7 @@ def reference_text(reference: JSON | None) -> str:
 
 
 def validate_reference(reference: JSON, field: str) -> list[Cause]:
-    """Check the name or selector, and what to do without parameters."""
+    """Check the name or selector, and the action if no parameters exist."""
     causes = []
     has_name, has_selector = reference.get("name"), "selector" in reference
     if has_name:

@@ -1,4 +1,4 @@
-"""Bindings of admission policies: what both kinds have in common."""
+"""The fields that both kinds of bindings of admission policies have."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,13 +28,13 @@ class PolicyBindingStrategy(Strategy):
     columns: ClassVar = (NAME, Column("PolicyName"), Column("ParamRef"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in what is not given."""
+        """Fill in the match constraints."""
         spec = obj.setdefault("spec", {})
         if "matchResources" in spec:
             apply_match_defaults(spec["matchResources"])
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check what bindings of both kinds have."""
+        """Check the policy's name, the parameters and the match."""
         spec, causes = obj["spec"], list[Cause]()
         if name := spec.get("policyName"):
             causes += validate_subdomain(name, "spec.policyName")

@@ -1,4 +1,4 @@
-"""What all kinds of policies have: failure policy, parameters, and matches."""
+"""The fields that both kinds of policies have: failure policy, parameters, matches."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicy: what expressions say of the objects of a write."""
+"""ValidatingAdmissionPolicy: expressions that check the object of a write."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -45,7 +45,7 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in what is not given."""
+        """Fill in the failure policy and the match constraints."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("failurePolicy", "Fail")
         if "matchConstraints" in spec:

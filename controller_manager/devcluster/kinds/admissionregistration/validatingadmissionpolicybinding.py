@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicyBinding: where a policy holds, and what it does."""
+"""ValidatingAdmissionPolicyBinding: the scope of a policy, and its actions."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,7 +25,7 @@ _DENY_AND_WARN: Final = (
 
 
 class ValidatingAdmissionPolicyBindingStrategy(PolicyBindingStrategy):
-    """Checks what is to be done about violations."""
+    """Checks the actions that follow a violation."""
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the policy's name, the parameters, the match and the actions."""

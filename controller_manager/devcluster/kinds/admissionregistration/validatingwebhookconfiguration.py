@@ -1,4 +1,4 @@
-"""ValidatingWebhookConfiguration: which webhooks are asked about which writes."""
+"""ValidatingWebhookConfiguration: webhooks that may refuse a write."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Groups that belong to the Kubernetes project need an approval (pkg/apihelpers)."""
+"""Approval of definitions in groups of the Kubernetes project (pkg/apihelpers)."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ _SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def approval_condition(definition: JSON) -> tuple[str, str, str] | None:
-    """Return status, reason and message of the condition, `None` if there is none."""
+    """Return status, reason and message of the condition, `None` for other groups."""
     if not _is_protected(definition):
         return None
     value = _annotation(definition)
@@ -27,7 +27,7 @@ def approval_condition(definition: JSON) -> tuple[str, str, str] | None:
 
 
 def validate_approval(definition: JSON, old: JSON | None = None) -> list[Cause]:
-    """Check that a definition in a protected group is approved, or says that not."""
+    """Check that a definition in a protected group says whether it is approved."""
     value = _annotation(definition)
     if not _is_protected(definition) or _is_approved(value):
         return []

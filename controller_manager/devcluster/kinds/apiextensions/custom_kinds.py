@@ -23,7 +23,7 @@ from controller_manager.devcluster.server.objects import Objects
 
 
 def origin_of(definition: JSON) -> Origin:
-    """Return what of a definition its kinds are made of."""
+    """Return the parts of a definition that its kinds need."""
     metadata = definition["metadata"]
     names = definition.get("status", {}).get("acceptedNames", {})
     return Origin(
@@ -38,7 +38,7 @@ Sync = Callable[[Objects, Catalogue], None]
 
 
 def kinds_of(definition: JSON, since: int, sync: Sync) -> list[Kind]:
-    """Return the kinds of a definition: one for each version that is served.
+    """Return the kinds of a definition: one for each served version.
 
     `since` is the resource version from which on objects are stored with these schemas.
     """
@@ -59,7 +59,7 @@ def stored_kind_of(definition: JSON, since: int, sync: Sync) -> Kind:
 def _kind(definition: JSON, version: JSON, since: int, sync: Sync) -> Kind:
     spec, origin = definition["spec"], origin_of(definition)
     names = {**spec["names"], **definition.get("status", {}).get("acceptedNames", {})}
-    # No new objects while the definition is deleted, or the deletion would never end.
+    # Refuse new objects while the definition is deleted, or the deletion never ends.
     verbs = tuple(verb for verb in ALL_VERBS if not origin.is_going or verb != "create")
     api_version = f"{spec['group']}/{version['name']}"
     served = Served(origin, version, api_version, since)

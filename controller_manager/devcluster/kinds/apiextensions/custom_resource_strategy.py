@@ -1,4 +1,4 @@
-"""How the objects of one version of a definition behave.
+"""The strategy of the objects of one version of a definition.
 
 Upstream: pkg/registry/customresource.
 """
@@ -46,7 +46,7 @@ _MOST_REPLICAS: Final = 2**31 - 1
 
 
 class Origin(NamedTuple):
-    """What of a definition its kinds are made of."""
+    """The parts of a definition that its kinds need."""
 
     uid: str
     generation: int
@@ -106,7 +106,7 @@ class CustomResourceStrategy(Strategy):
         }
 
     def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
-        """Remove the definition if it is being deleted and has no objects any more."""
+        """Remove the definition if it is being deleted and its last object is gone."""
         if self.origin.is_going:
             self._sync(objects, catalogue)
 
@@ -138,7 +138,7 @@ class CustomResourceStrategy(Strategy):
         new["metadata"] = dict(old["metadata"])
 
     def changes_generation(self, old: JSON, new: JSON) -> bool:
-        """Tell whether anything changes besides metadata and a status of its own."""
+        """Tell whether a field besides metadata and a status subresource changes."""
         aside = {"metadata", "kind", "apiVersion"}
         if self._has_status:
             aside.add("status")
@@ -155,7 +155,7 @@ class CustomResourceStrategy(Strategy):
         return [*causes, *self._rules.validate(obj, causes)]
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check what an update changes."""
+        """Check the changes of an update."""
         before = _without_metadata(old)
         causes = validate_value(_without_metadata(new), self._schema, old=before)
         causes += self._validate_rest(new)
@@ -199,8 +199,8 @@ class CustomResourceStrategy(Strategy):
     def shown(self, stored: Stored) -> JSON:
         """Return an object as this version shows it.
 
-        One that was stored before the definition changed, or in another version, is
-        pruned, and gets the defaults that it lacks.
+        The server prunes an object that was stored before the definition changed, or in
+        another version, and fills in the defaults that it lacks.
         """
         obj = stored.obj
         is_own = obj["apiVersion"] == self._served.api_version
@@ -230,9 +230,9 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _without_metadata(obj: JSON) -> JSON:
-    """Return an object whose metadata is a map without anything in it.
+    """Return an object with empty metadata.
 
-    The metadata is checked elsewhere; a schema may restrict the name only.
+    The server checks the metadata; a schema may restrict only the name.
     """
     names = {
         name: obj["metadata"][name]

@@ -1,7 +1,7 @@
-"""Definitions come into force: their kinds are served, and removed with them.
+"""Adds the kinds of definitions to the catalogue, and removes them again.
 
-Upstream: the controllers of apiextensions-apiserver. Here their work is done before the
-request is answered that makes it necessary.
+Upstream: the controllers of apiextensions-apiserver. Here the server does their work
+before it answers the request that changes a definition.
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 def sync_definitions(objects: Objects, catalogue: Catalogue) -> None:
     """Make the catalogue match the stored definitions.
 
-    Definitions get their status; those that are being deleted lose their objects.
+    It writes their statuses, and deletes the objects of definitions being deleted.
     """
     kind = catalogue.of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     if kind is None:
@@ -46,7 +46,7 @@ def sync_definitions(objects: Objects, catalogue: Catalogue) -> None:
     for definition in _definitions(objects):
         if "deletionTimestamp" in definition["metadata"]:
             _finish(objects, kind, _with_status(objects, kind, definition))
-    # A name that one definition gives up may be the one that another waits for.
+    # If a definition gives a name up, another one may wait for this name.
     for definition in _definitions(objects):
         _with_status(objects, kind, definition)
     _serve(objects, catalogue)
@@ -71,7 +71,7 @@ def _with_status(objects: Objects, kind: Kind, definition: JSON) -> JSON:
 
 
 def _finish(objects: Objects, kind: Kind, definition: JSON) -> None:
-    """Delete all objects of a definition; remove its finalizer when none is left."""
+    """Delete all objects of a definition; after the last, remove its finalizer."""
     collection = objects.storage.collection(definition["metadata"]["name"])
     custom = stored_kind_of(definition, objects.storage.version, sync_definitions)
     for stored in collection:
@@ -90,7 +90,7 @@ def _finish(objects: Objects, kind: Kind, definition: JSON) -> None:
 
 
 def _serve(objects: Objects, catalogue: Catalogue) -> None:
-    """Serve the kinds of established definitions; those that are served stay."""
+    """Serve the kinds of established definitions; kinds already served stay."""
     wanted = {
         origin_of(each): each for each in _definitions(objects) if is_established(each)
     }
@@ -109,6 +109,6 @@ def _serve(objects: Objects, catalogue: Catalogue) -> None:
         for kind in kinds_of(definition, objects.storage.version, sync_definitions)
     ]
     for kind in sorted(new, key=lambda each: each.api_version):
-        # A kind of the server itself goes before one of the same name.
+        # A built-in kind has priority over a custom kind of the same name.
         if catalogue.find(kind.group, kind.version, kind.plural) is None:
             catalogue.add(kind)

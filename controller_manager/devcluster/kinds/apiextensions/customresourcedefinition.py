@@ -60,7 +60,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         obj["status"] = {"storedVersions": _storage_versions(obj)}
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Remember that objects may be stored in one more version."""
+        """Add the storage version to the stored versions."""
         del old
         status = new.get("status", {})
         stored = status.get("storedVersions", [])
@@ -89,7 +89,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return causes
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check what a definition that is in force may not change."""
+        """Check that an established definition changes no immutable field."""
         changes = validate_definition_update(old, new, is_served=is_established(old))
         return [*changes, *validate_approval(new, old)]
 

@@ -1,4 +1,4 @@
-"""The status of a definition: which of its names are accepted, and what follows.
+"""The status of a definition: its accepted names, and its conditions.
 
 Upstream: the naming condition, establishing, finalizer and apiapproval controllers of
 apiextensions-apiserver.
@@ -24,7 +24,7 @@ _NAMES: Final = (
 
 
 class Taken(Struct):
-    """The names that definitions of a group have, but for one of them."""
+    """The names of all definitions of a group except one."""
 
     resources: set[str]
     kinds: set[str]
@@ -50,9 +50,9 @@ def taken_names(definition: JSON, others: Iterable[JSON]) -> Taken:
 
 
 def is_settled(definition: JSON) -> bool:
-    """Tell whether a definition has the status that it will keep.
+    """Tell whether the status of a definition is final.
 
-    Names that are accepted stay so, whatever other definitions want.
+    Accepted names stay accepted, also if other definitions ask for the same names.
     """
     metadata, status = definition["metadata"], definition.get("status", {})
     conditions = status.get("conditions", [])
@@ -66,7 +66,7 @@ def is_settled(definition: JSON) -> bool:
 
 
 def new_status(definition: JSON, taken: Taken, now: str) -> JSON:
-    """Return the status of a definition whose names may be `taken`.
+    """Return the status of a definition; other definitions have the `taken` names.
 
     `now` is the time of conditions that change.
     """

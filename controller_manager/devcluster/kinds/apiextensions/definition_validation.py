@@ -1,7 +1,7 @@
-"""What a definition may say (pkg/apis/apiextensions/validation).
+"""Validation of definitions (pkg/apis/apiextensions/validation).
 
-The messages name fields as upstream does, in its internal form: what is the same in all
-versions stands at the top of the spec.
+The messages name fields as upstream does, in its internal form: a field with the same
+value in all versions stands at the top of the spec.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ _SHARED: Final = {
 
 
 def validate_definition_spec(spec: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with the spec of a definition."""
+    """Yield the errors in the spec of a definition."""
     yield from _validate_group(spec.get("group", ""))
     scope = spec.get("scope", "")
     if not scope:
@@ -167,7 +167,7 @@ def _validate_versions(versions: list[JSON]) -> Iterator[Cause]:
 
 
 def validate_names(names: JSON, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with the names of a definition."""
+    """Yield the errors in the names of a definition."""
     for name in ("plural", "singular", "kind", "listKind"):
         if not names.get(name):
             yield required(f"{path}.{name}")
@@ -229,7 +229,7 @@ def _validate_conversion(conversion: JSON) -> Iterator[Cause]:
 def validate_definition_update(
     old: JSON, new: JSON, *, is_served: bool
 ) -> Iterator[Cause]:
-    """Yield what may not change; `is_served` says that the old one is established."""
+    """Yield errors for immutable fields; `is_served`: the old one is established."""
     was, now = old["spec"], new["spec"]
     pairs = [
         ("spec.group", was.get("group"), now.get("group")),
@@ -244,7 +244,7 @@ def validate_definition_update(
 
 
 def validate_stored_versions(definition: JSON) -> Iterator[Cause]:
-    """Yield the stored versions that a definition has no longer."""
+    """Yield an error for each stored version that the definition has removed."""
     field = "status.storedVersions"
     stored = definition.get("status", {}).get("storedVersions", [])
     versions = definition["spec"].get("versions") or []

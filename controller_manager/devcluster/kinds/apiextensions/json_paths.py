@@ -13,8 +13,8 @@ import msgspec
 _Step = Callable[[Any], Iterator[Any]]
 
 
-class PathProblem(ValueError):  # noqa: N818 - says what is wrong with a text
-    """A text that is no path; the message says where."""
+class PathProblem(ValueError):  # noqa: N818 - it is a problem of a text, not of the program
+    """A text is not a path; the message says where."""
 
 
 _STEP: Final = re.compile(

@@ -39,7 +39,7 @@ class PrinterColumns:
     """The name of an object, and the columns of its definition."""
 
     def __init__(self, declared: Sequence[JSON]) -> None:
-        """Take ``additionalPrinterColumns``; without any there is the age."""
+        """Take ``additionalPrinterColumns``; the default is the column Age."""
         self._shown = [
             _Shown(_column(each), path)
             for each in declared or [_AGE]
@@ -67,7 +67,7 @@ def _column(declared: JSON) -> Column:
 
 
 def _path(declared: JSON) -> JSONPath | None:
-    """Return the path of a column; one that is odd leaves the column out."""
+    """Return the path of a column, or `None`, which omits it, for an invalid path."""
     try:
         return JSONPath(declared.get("jsonPath", ""))
     except PathProblem:

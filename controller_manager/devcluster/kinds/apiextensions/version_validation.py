@@ -1,4 +1,4 @@
-"""What a version of a definition may say: schema, subresources, columns, fields."""
+"""Validation of a version: schema, subresources, columns, selectable fields."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -62,7 +62,7 @@ _AT_ROOT: Final = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
 }
-"""What a schema may have at its root if the status is a subresource.
+"""The fields at the root of a schema that are allowed with a status subresource.
 
 The names are those of Go, as the message lists them.
 """
@@ -71,7 +71,7 @@ The names are those of Go, as the message lists them.
 def validate_versioned_schema(
     schema: JSON, path: str, *, has_status: bool
 ) -> Iterator[Cause]:
-    """Yield what is wrong with the schema of a version.
+    """Yield the errors in the schema of a version.
 
     `has_status` says that the status is a subresource.
 
@@ -93,7 +93,7 @@ def validate_versioned_schema(
 
 
 def _validate_root(schema: JSON, path: str) -> Iterator[Cause]:
-    """Yield what a schema may not have at its root if the status is a subresource."""
+    """Yield errors for fields at the root that a status subresource forbids."""
     type_ = schema.get("type", "object")
     if type_ != "object":
         detail = (
@@ -114,7 +114,7 @@ def _validate_root(schema: JSON, path: str) -> Iterator[Cause]:
 
 
 def validate_subresources(subresources: JSON, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with the paths of a scale."""
+    """Yield the errors in the paths of a scale."""
     scale = subresources.get("scale")
     if scale is None:
         return
@@ -142,7 +142,7 @@ def _odd_path(path: str, field: str) -> Cause:
 
 
 def validate_columns(columns: list[JSON], path: str) -> Iterator[Cause]:
-    """Yield what is wrong with columns."""
+    """Yield the errors in columns."""
     for number, column in enumerate(columns):
         where = f"{path}[{number}]"
         if not column.get("name"):
@@ -169,7 +169,7 @@ def validate_columns(columns: list[JSON], path: str) -> Iterator[Cause]:
 def validate_selectable_fields(
     schema: JSON, fields: list[JSON], path: str
 ) -> Iterator[Cause]:
-    """Yield what is wrong with selectable fields, which are scalars of the schema."""
+    """Yield the errors in selectable fields, which are scalars of the schema."""
     seen: set[str] = set()
     for number, each in enumerate(fields):
         where, text = f"{path}[{number}].jsonPath", each.get("jsonPath", "")

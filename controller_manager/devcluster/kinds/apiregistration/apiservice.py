@@ -1,4 +1,4 @@
-"""APIService: a group version and who serves it; here no other server can."""
+"""APIService: a group version, and the server that serves it."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -41,7 +41,7 @@ class APIServiceStrategy(Strategy):
     columns: ClassVar = (NAME, Column("Service"), Column("Available"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the port, and what Go writes also when it is empty."""
+        """Fill in the port, and the fields that Go writes also when they are empty."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("groupPriorityMinimum", 0)
         spec.setdefault("versionPriority", 0)
@@ -50,7 +50,7 @@ class APIServiceStrategy(Strategy):
         obj.setdefault("status", {})
 
     def validate_name(self, name: str) -> list[Cause]:
-        """Check that the name may be in a path; `validate` checks the rest."""
+        """Check that the name can be part of a path; `validate` checks the rest."""
         return validate_path_segment(name, "metadata.name")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
@@ -86,7 +86,7 @@ class APIServiceStrategy(Strategy):
 def local_service(objects: Objects, name: str, spec: JSON, managed: str) -> JSON:
     """Return the APIService of a group version that the API server serves itself.
 
-    `managed` is upstream's word for when the server creates it again.
+    `managed` is the label's value: when the server creates a deleted APIService again.
     """
     labels = {"kube-aggregator.kubernetes.io/automanaged": managed}
     now = format_time(objects.clock.now())

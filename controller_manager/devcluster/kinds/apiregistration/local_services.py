@@ -93,6 +93,6 @@ def _add(
         return
     spec = {**({"group": group} if group else {}), "version": version, **priorities}
     obj = local_service(objects, name, spec, managed)
-    # The uid is not random: what is random in a cluster begins with its users.
+    # Do not draw a random uid: the random sequence begins with the users' objects.
     obj["metadata"]["uid"] = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
     objects.put(API_SERVICES, ("", name), obj)

@@ -1,4 +1,4 @@
-"""StorageVersion: in which versions API servers store a resource."""
+"""StorageVersion: the versions in which API servers store a resource."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 _SHOWN: Final = 3
-"""How many API servers the table names."""
+"""The number of API servers that the table names at most."""
 
 
 class StorageVersionStrategy(Strategy):
@@ -37,7 +37,7 @@ class StorageVersionStrategy(Strategy):
         obj.setdefault("status", {})
 
     def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check what each API server says, and the common version."""
+        """Check the entry of each API server, and the common version."""
         return [*_validate_servers(obj["status"]), *_validate_common(obj["status"])]
 
     def cells(self, obj: JSON, now: datetime) -> Cells:

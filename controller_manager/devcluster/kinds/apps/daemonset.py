@@ -99,7 +99,7 @@ class DaemonSetStrategy(Strategy):
             status.setdefault(name, 0)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Begin to count the changes of the template."""
+        """Set the count of the template's changes to one."""
         del storage
         set_template_generation(obj, max(template_generation(obj), 1))
 

@@ -59,7 +59,7 @@ class StatefulSetStrategy(Strategy):
     models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
 
     def __init__(self, *, keeps_max_unavailable: bool = False) -> None:
-        """Take whether ``maxUnavailable`` is stored and not dropped."""
+        """Take the feature gate that decides whether ``maxUnavailable`` is stored."""
         self._keeps_max_unavailable = keeps_max_unavailable
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -1,7 +1,7 @@
 """Impersonation: a request that is carried out as another user.
 
 Upstream: k8s.io/apiserver/pkg/endpoints/filters/impersonation. Since 1.36 impersonation
-may be constrained: a user may do this, as that user, and nothing else.
+may be constrained: a user may send certain requests as a certain user.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,9 +41,9 @@ def impersonated(
 ) -> User:
     """Return the user that the Impersonate headers name, `user` without them.
 
-    The values of a header stand in lines. `attributes` are what the request asks for.
-    Raises Refusal 400 for headers without a user, and 403 if `user` may not be all that
-    they name, in no mode.
+    The values of a header stand in lines. `attributes` are those of the request.
+    Raises Refusal 400 for headers without a user, and 403 if no mode permits `user` to
+    impersonate the user, the groups and the extra that the headers name.
     """
     wanted = _wanted(headers)
     if wanted is None:

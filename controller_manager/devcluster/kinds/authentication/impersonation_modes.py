@@ -1,4 +1,4 @@
-"""The modes of impersonation: which users they are for, and what they require.
+"""The modes of impersonation: the users that they apply to, and their permissions.
 
 Upstream: mode.go of k8s.io/apiserver/pkg/endpoints/filters/impersonation.
 """
@@ -29,13 +29,13 @@ _NODE: Final = "system:node:"
 _NODES: Final = "system:nodes"
 _GROUP: Final = "authentication.k8s.io"
 _MANY: Final = 4
-"""From how many groups or extras on a permission for all of them is tried first."""
+"""From this number of groups or extras on, a permission for all is tried first."""
 
 _PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def account_of(name: str) -> tuple[str, str] | None:
-    """Return namespace and name of the service account that a user is, if it is one.
+    """Return namespace and name if the user is a service account, else `None`.
 
     Upstream: SplitUsername of apiserver/pkg/authentication/serviceaccount.
     """
@@ -48,7 +48,7 @@ def account_of(name: str) -> tuple[str, str] | None:
 
 
 def node_of(name: str) -> str:
-    """Return the name of the node that a user is, "" if it is none."""
+    """Return the name of the node if the user is a node, else ""."""
     node = name.removeprefix(_NODE)
     return "" if not name.startswith(_NODE) or subdomain_problems(node) else node
 
@@ -79,9 +79,9 @@ def _is_other(wanted: User, _: User) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """A mode of impersonation; without a name it is the old one, which has no limits.
+    """A mode of impersonation; the old mode, without limits, has no name.
 
-    `applies` tells whether it is for a wanted user and the user who asks.
+    `applies` tells whether the mode is for a wanted user and the user of the request.
     """
 
     name: str
@@ -107,13 +107,13 @@ MODES: Final = (
     Mode("serviceaccount", _is_account),
     Mode("user-info", _is_other),
 )
-"""The modes with limits, in the order in which they are tried."""
+"""The constrained modes, in the order in which they are tried."""
 
 LEGACY: Final = Mode("", lambda _, __: True)
 
 
 class _Check:
-    """Checks the parts of a wanted user: each needs a permission of its own."""
+    """Checks the parts of a wanted user: each part needs its own permission."""
 
     def __init__(self, mode: str, user: User, authorizer: Authorizer) -> None:
         self._mode = mode
@@ -122,7 +122,7 @@ class _Check:
         self._authorizer = authorizer
 
     def name(self, wanted: User) -> tuple[str, ...]:
-        """Check the name; return the groups, also those that follow from the name."""
+        """Check the name; return the groups, with those that follow from the name."""
         attributes = self._about("users", wanted.name, core=not self._mode)
         groups = wanted.groups
         if self._mode and (node := node_of(wanted.name)):
@@ -144,7 +144,7 @@ class _Check:
             self._check(self._about("uids", uid))
 
     def groups(self, groups: Sequence[str]) -> None:
-        """Check the groups; limited modes have no place for administrators."""
+        """Check the groups; constrained modes refuse the group of administrators."""
         about = self._about("groups", "", core=not self._mode)
         if self._mode:
             if "" in groups:
@@ -187,7 +187,7 @@ class _Check:
 
 
 def _wrong_extra(key: str, values: Sequence[str]) -> str:
-    """Return why a limited mode takes no such extra, "" if it does."""
+    """Return why a constrained mode refuses an extra, "" if it accepts the extra."""
     if not key:
         return "impersonating the empty string key in extra is not allowed"
     host, _, path = key.partition("/")

@@ -1,4 +1,4 @@
-"""SelfSubjectReview: asks who asks (``kubectl auth whoami``)."""
+"""SelfSubjectReview: returns the user of the request (``kubectl auth whoami``)."""
 
 from typing import ClassVar, Final
 
@@ -28,7 +28,7 @@ class SelfSubjectReviewStrategy(Strategy):
     }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with the user who has sent it."""
+        """Return the review with the user of the request."""
         return {
             "kind": call.kind.kind,
             "apiVersion": call.kind.api_version,

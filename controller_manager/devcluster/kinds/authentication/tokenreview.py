@@ -45,7 +45,7 @@ class TokenReviewStrategy(Strategy):
 
 
 def _status(call: Call, token: str, wanted: Sequence[str]) -> JSON:
-    """Return what a token proves to one of the `wanted` audiences."""
+    """Return the status for a token that is meant for one of the `wanted` audiences."""
     try:
         found = call.tokens.identify(token)
     except TokenError as error:

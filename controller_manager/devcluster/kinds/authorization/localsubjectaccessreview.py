@@ -22,7 +22,7 @@ from controller_manager.devcluster.server.strategy import Strategy
 class LocalSubjectAccessReviewStrategy(Strategy):
     """Answers a review without storing it.
 
-    So an administrator of one namespace may ask about the users of that namespace.
+    With it, an administrator of one namespace may ask about users in that namespace.
     """
 
     models: ClassVar = ("V1SubjectAccess",)

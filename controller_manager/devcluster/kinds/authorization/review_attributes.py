@@ -1,4 +1,4 @@
-"""What a review asks about (pkg/registry/authorization/util/helpers.go)."""
+"""The attributes of an access review (pkg/registry/authorization/util/helpers.go)."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -37,7 +37,7 @@ def reviewed_user(spec: JSON) -> User:
 
 
 def evaluation_error(spec: JSON) -> str:
-    """Return what could not be evaluated: a selector that cannot be read.
+    """Return the evaluation error: a selector that cannot be parsed.
 
     No authorizer of this server looks at selectors, so the decision is the same
     without them.
@@ -59,7 +59,7 @@ def _unread(
     is_readable: Callable[[str], bool],
     operators: tuple[str, ...],
 ) -> Iterator[str]:
-    """Yield the text about a selector of which a part cannot be read."""
+    """Yield the error text for a selector with a part that cannot be parsed."""
     path = f"spec.resourceAttributes.{field}"
     requirements = selector.get("requirements") or []
     if requirements:

@@ -16,20 +16,20 @@ _RESOURCE: Final = "resourceAttributes"
 
 
 def validate_self_review(obj: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with a review of the user who asks."""
+    """Yield the errors in a review of the user of the request."""
     yield from _validate_attributes(obj.get("spec") or {})
     yield from _validate_selectors(obj.get("spec") or {})
     yield from _validate_metadata(obj, "must be empty")
 
 
 def validate_review(obj: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with a review of any user."""
+    """Yield the errors in a review of any user."""
     yield from _validate_spec(obj.get("spec") or {})
     yield from _validate_metadata(obj, "must be empty")
 
 
 def validate_local_review(obj: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with a review for one namespace."""
+    """Yield the errors in a review for one namespace."""
     spec = obj.get("spec") or {}
     yield from _validate_spec(spec)
     detail = "must be empty except for namespace"
@@ -92,7 +92,7 @@ def _validate_selectors(spec: JSON) -> Iterator[Cause]:
 
 
 def _validate_requirement(requirement: JSON, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with a requirement; unknown operators are ignored later."""
+    """Yield the errors in a requirement; unknown operators are not errors here."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     if operator in ("In", "NotIn") and not values:
         yield required(

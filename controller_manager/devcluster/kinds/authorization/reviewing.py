@@ -1,4 +1,4 @@
-"""Answers reviews of access: whether a user may do something, and why."""
+"""Answers access reviews with the authorizer's decision and its reason."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.statuses import Cause, invalid_object
 
 
 def check_review(call: Call, causes: Iterable[Cause]) -> None:
-    """Raise Refusal 422 if something is wrong with a review."""
+    """Raise Refusal 422 if a review has errors."""
     if found := list(causes):
         raise invalid_object(call.kind.group, call.kind.kind, "", found)
 

@@ -25,7 +25,7 @@ V1_MESSAGES: Final[Mapping[str, Message]] = {
         5: "currentCPUUtilizationPercentage:int",
     },
 }
-"""They have names of their own: most messages have the same name in both versions."""
+"""Messages of v1 get other names: most have the same name in both versions."""
 
 V2_MESSAGES: Final[Mapping[str, Message]] = {
     "HorizontalPodAutoscaler": {

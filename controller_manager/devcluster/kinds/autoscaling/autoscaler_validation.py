@@ -29,9 +29,9 @@ def validate_autoscaler(
 ) -> list[Cause]:
     """Check the spec of an autoscaler.
 
-    `lowest` is the least that ``minReplicas`` may be, `old` the spec before an update.
-    A replication controller is all that can be scaled in the core group, but a
-    target without a group stays allowed where it is already.
+    `lowest` is the lowest allowed ``minReplicas``, `old` the spec before an update. In
+    the core group only replication controllers can be scaled, but an update may keep
+    another target without a group.
     """
     target, metrics = spec.get("scaleTargetRef", {}), spec.get("metrics", [])
     causes = _validate_limits(spec, lowest)

@@ -33,7 +33,7 @@ _DOWN: Final[JSON] = {"selectPolicy": "Max", "policies": [_MOST_POLICY]}
 
 
 class HorizontalPodAutoscalerStrategy(Strategy):
-    """Fills in the metric, and the rules of a behavior, that are not given."""
+    """Fills in the default metric, and the missing rules of a behavior."""
 
     models: ClassVar = ("V2",)
     messages: ClassVar = V2_MESSAGES
@@ -48,7 +48,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     )
 
     def __init__(self, *, scales_to_zero: bool = False) -> None:
-        """Take whether autoscalers may scale to zero."""
+        """Take the feature gate that decides whether autoscalers may scale to zero."""
         self._lowest = 0 if scales_to_zero else 1
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -61,7 +61,7 @@ _NEEDED: Final = {
         _RAW_OR_UTILIZATION,
     ),
 }
-"""Of which fields of the target a source needs one, and the message without."""
+"""The fields of the target of which a source needs one, and the error without."""
 
 _EXCLUSIVE: Final = {
     "external": (
@@ -80,7 +80,7 @@ _EXCLUSIVE: Final = {
         "may not set both a target raw value and a target utilization",
     ),
 }
-"""Which fields of the target exclude each other, and the message with both."""
+"""The fields of the target that exclude each other, and the error with both."""
 
 
 def validate_metric(metric: JSON, field: str) -> list[Cause]:
@@ -90,7 +90,7 @@ def validate_metric(metric: JSON, field: str) -> list[Cause]:
     if not kind:
         causes.append(required(f"{field}.type", "must specify a metric source type"))
     if kind not in _FIELDS:
-        # Upstream says it at the beginning and at the end.
+        # Upstream reports this error at the beginning and at the end.
         wrong = not_supported(f"{field}.type", shown(kind), tuple(_FIELDS))
         causes += [wrong, wrong]
     present = [name for name in _ORDER if name in metric]

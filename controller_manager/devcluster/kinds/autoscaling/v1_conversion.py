@@ -147,9 +147,9 @@ def _first(name: str, values: list[int | None]) -> JSON:
 
 
 def _fitting(fields: JSON, model: str) -> JSON:
-    """Return fields in the form that is stored, none if they do not fit the model.
+    """Return fields in their stored form, `None` if they do not fit the model.
 
-    Anything may be in an annotation.
+    Users may write any text into the annotation.
     """
     try:
         return Checker().check(fields, model)

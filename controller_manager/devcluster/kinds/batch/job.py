@@ -110,7 +110,7 @@ class JobStrategy(Strategy):
     }
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
-        """Take whether ``schedulingGroup`` of the template is stored, not dropped."""
+        """Take the feature gate that decides whether ``schedulingGroup`` is stored."""
         self._keeps_scheduling_group = keeps_scheduling_group
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -163,11 +163,11 @@ class JobStrategy(Strategy):
         return validate_job_update(old, new)
 
     def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check the status, and what changes in it."""
+        """Check the status and its changes."""
         return validate_job_status(old, new)
 
     def deletion_warnings(self, options: Deletion) -> Sequence[str]:
-        """Warn of a request that leaves it to the server what becomes of the pods."""
+        """Warn about a delete request without a propagation policy."""
         return () if options.policy else (_PODS_STAY,)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
@@ -205,7 +205,7 @@ def _status(obj: JSON) -> str:
 
 
 def _completions(obj: JSON) -> str:
-    """Return the text of the column Completions: pods that succeeded, and wanted."""
+    """Return the column Completions: succeeded pods, and the wanted number."""
     spec = obj["spec"]
     succeeded = obj.get("status", {}).get("succeeded", 0)
     if "completions" in spec:

@@ -197,7 +197,7 @@ def _success_rule(rule: JSON, field: str, completions: int) -> list[Cause]:
 def _succeeded_indexes(
     text: str, field: str, completions: int
 ) -> tuple[int, list[Cause]]:
-    """Return the number of indexes in a text, and what is wrong with it."""
+    """Return the number of indexes in a text, and the error if it is malformed."""
     causes = []
     if len(text) > _LONGEST_INDEXES:
         causes.append(too_long(field, _LONGEST_INDEXES))

@@ -33,7 +33,7 @@ def _own_labels(job: JSON) -> dict[str, str]:
 
 
 def select_own_pods(job: JSON) -> None:
-    """Add labels to the template, and select by one; those that are there stay."""
+    """Add labels to the template, and select by one; keep existing labels."""
     own = _own_labels(job)
     template = job["spec"]["template"]["metadata"]
     template["labels"] = {**own, **template.get("labels", {})}
@@ -43,7 +43,7 @@ def select_own_pods(job: JSON) -> None:
 
 
 def validate_generated_selector(job: JSON) -> list[Cause]:
-    """Check that nobody gave other values to what the server generates."""
+    """Check that the user gave no other values to the generated labels and selector."""
     spec, own = job["spec"], _own_labels(job)
     if spec["manualSelector"] or "selector" not in spec:
         return []

@@ -1,4 +1,4 @@
-"""Defaults of the spec of a job that its template in a cron job has as well."""
+"""The defaults that a job's spec shares with the job template of a cron job."""
 
 from controller_manager.api.json_objects import JSON
 

@@ -32,7 +32,7 @@ class JobStatusChange:
 
     @property
     def finishes(self) -> bool:
-        """Whether the write makes the job finished, or unfinished again."""
+        """Tell whether the write finishes the job, or makes it unfinished again."""
         finished = {"Complete", "Failed"}
         return bool(self._had & finished) != bool(self._has & finished)
 

@@ -1,7 +1,7 @@
 """Validation of the status of a job (batch/validation, registry/batch/job).
 
-Many rules apply only when a field they are about changes. A status that broke a rule
-before can so be written as long as the write does not touch it.
+Many rules apply only if the write changes a field of the rule. So a status that broke
+a rule before can still be written while those fields stay the same.
 """
 
 from itertools import chain
@@ -29,7 +29,7 @@ _TERMINAL: Final = ("Failed", "Complete", "FailureTarget")
 
 
 def validate_job_status(old: JSON, new: JSON) -> list[Cause]:
-    """Check the new status of a job, and what changes."""
+    """Check the new status of a job, and its changes."""
     change = JobStatusChange(old, new)
     return [
         *validate_not_negative(change.after, *_COUNTS, field="status"),
@@ -153,7 +153,7 @@ def _ready(change: JobStatusChange) -> list[Cause]:
 
 
 def _success_criteria(change: JobStatusChange) -> list[Cause]:
-    """Check that a job that met its success criteria does not fail."""
+    """Check that a job does not fail after it met its success criteria."""
     causes = []
     met = change.is_true("SuccessCriteriaMet")
     for condition, text in (("Failed", "Failed"), ("FailureTarget", "FailureTarget")):
@@ -193,7 +193,7 @@ def _decreased_counts(change: JobStatusChange) -> list[Cause]:
 
 
 def _changed_times(change: JobStatusChange) -> list[Cause]:
-    """Check that the times stay.
+    """Check that the times do not change.
 
     The start time may change while the job is suspended, and when it is resumed.
     """

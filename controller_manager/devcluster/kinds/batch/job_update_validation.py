@@ -17,7 +17,7 @@ _SCHEDULING: Final = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def validate_job_update(old: JSON, new: JSON) -> list[Cause]:
-    """Check what changes between two versions of a job."""
+    """Check the changes between two versions of a job."""
     before, after = old["spec"], new["spec"]
     causes = _completions(before, after)
     causes += validate_unchanged(before, after, "spec", "selector")
@@ -38,7 +38,7 @@ def _completions(before: JSON, after: JSON) -> list[Cause]:
 
 
 def _same_template(old: JSON, template: JSON) -> bool:
-    """Tell whether nothing differs that must not change in the state of the job."""
+    """Tell whether the fields that are immutable in the state of the job are equal."""
     before = old["spec"]["template"]
     if not _template_is_mutable(old):
         return bool(before == template)

@@ -1,1 +1,1 @@
-"""Kinds of the group certificates.k8s.io."""
+"""The kinds of the group certificates.k8s.io, one file each."""

@@ -44,7 +44,7 @@ _USER_FIELDS: Final = ("username", "uid", "groups", "extra")
 
 
 class CertificateSigningRequestStrategy(Strategy):
-    """Only the subresources change a request once it is created."""
+    """After the creation, only the subresources change a request."""
 
     columns: ClassVar = (
         NAME,
@@ -67,7 +67,7 @@ class CertificateSigningRequestStrategy(Strategy):
         obj.setdefault("status", {})
 
     def record_user(self, obj: JSON, user: User) -> None:
-        """Fill in who makes the request; what the request says does not count."""
+        """Fill in the user of the request; the user fields of the body are ignored."""
         spec = obj["spec"]
         for name in _USER_FIELDS:
             spec.pop(name, None)
@@ -85,7 +85,7 @@ class CertificateSigningRequestStrategy(Strategy):
         new["spec"] = old["spec"]
 
     def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
-        """Keep what was decided, and fill in the times of new conditions."""
+        """Keep the approval conditions, and fill in the times of new conditions."""
         for kind in DECISIONS:
             before, after = conditions_of(old, kind), conditions_of(new, kind)
             if len(before) == len(after):
@@ -112,7 +112,7 @@ class CertificateSigningRequestStrategy(Strategy):
         return list(validate_spec(obj["spec"]))
 
     def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the status decides nothing, and replaces no certificate."""
+        """Check that a status has no decision, and keeps an issued certificate."""
         return [
             *validate_conditions(old, new),
             *validate_no_decision(old, new),
@@ -138,7 +138,7 @@ class CertificateSigningRequestStrategy(Strategy):
 
 
 def _condition(obj: JSON) -> str:
-    """Return what kubectl shows: the decision, and what has come of it."""
+    """Return the column Condition: the decision, then Issued or Failed."""
     found = {each.get("type") for each in conditions_of(obj)}
     if "Denied" in found:
         words = ["Denied"]
@@ -152,7 +152,7 @@ def _condition(obj: JSON) -> str:
 
 
 def _replace_approval(old: JSON, new: JSON) -> JSON:
-    """Return the request with other conditions, and nothing else changed."""
+    """Return the request with the new conditions and no other changes."""
     status = {**old["status"], "conditions": conditions_of(new)}
     if not status["conditions"]:
         del status["conditions"]  # Go leaves an empty list out

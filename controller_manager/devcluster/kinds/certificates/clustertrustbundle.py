@@ -30,7 +30,7 @@ class ClusterTrustBundleStrategy(Strategy):
         obj.setdefault("spec", {})
 
     def validate_name(self, name: str) -> list[Cause]:
-        """Take any name; `validate` compares it with the signer."""
+        """Accept each name; `validate` compares the name with the signer."""
         del name
         return []
 

@@ -11,7 +11,7 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 
 
 class PodCertificateRequestStrategy(Strategy):
-    """A request does not change; signers write its status."""
+    """The spec is immutable; signers write the status."""
 
     columns: ClassVar = (
         NAME,

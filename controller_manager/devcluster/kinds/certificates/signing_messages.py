@@ -1,4 +1,4 @@
-"""The protobuf messages of requests for certificates; kubectl decides by them."""
+"""The protobuf messages of certificate requests, which kubectl approves and denies."""
 
 from collections.abc import Mapping
 from typing import Final

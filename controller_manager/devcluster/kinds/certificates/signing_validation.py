@@ -106,13 +106,13 @@ def _validate_signer(name: str) -> Iterator[Cause]:
 
 
 def conditions_of(obj: JSON, *kinds: str) -> list[JSON]:
-    """Return the conditions of these types, all without any."""
+    """Return the conditions of these types; without types, all conditions."""
     conditions: list[JSON] = obj.get("status", {}).get("conditions") or []
     return [each for each in conditions if not kinds or each.get("type") in kinds]
 
 
 def validate_conditions(old: JSON, new: JSON) -> Iterator[Cause]:
-    """Check conditions; what was wrong before may stay wrong."""
+    """Check conditions; errors that the old object has are allowed."""
     seen: set[str] = set()
     had = {each.get("type") for each in conditions_of(old, *DECISIONS)}
     for number, condition in enumerate(conditions_of(new)):
@@ -140,7 +140,7 @@ def validate_conditions(old: JSON, new: JSON) -> Iterator[Cause]:
 
 
 def validate_no_decision(old: JSON, new: JSON) -> Iterator[Cause]:
-    """Check that nobody approves or denies by a write of the status."""
+    """Check that a write of the status neither approves nor denies."""
     for kind in DECISIONS:
         before, after = conditions_of(old, kind), conditions_of(new, kind)
         if len(after) > len(before):
@@ -149,7 +149,7 @@ def validate_no_decision(old: JSON, new: JSON) -> Iterator[Cause]:
 
 
 def validate_certificate(old: JSON, new: JSON) -> Sequence[Cause]:
-    """Check a certificate that is new; an issued one does not change."""
+    """Check a new certificate; an issued certificate must not change."""
     field = "status.certificate"
     before, after = (each["status"].get("certificate", "") for each in (old, new))
     if before == after:

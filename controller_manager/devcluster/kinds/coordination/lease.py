@@ -1,4 +1,4 @@
-"""Lease: who holds a lock, and for how long."""
+"""Lease: the holder of a lock, and the duration."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -55,7 +55,7 @@ class LeaseStrategy(Strategy):
             _drop_coordination(obj)
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Drop them as well, unless the lease has them."""
+        """Drop the fields of a disabled gate, unless the old lease has them."""
         if self._keeps_coordination:
             return
         if not any(name in old.get("spec", {}) for name in _COORDINATION):

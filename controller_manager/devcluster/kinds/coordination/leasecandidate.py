@@ -37,7 +37,7 @@ _SEMANTIC_VERSION: Final = re.compile(
 
 
 class LeaseCandidateStrategy(Strategy):
-    """A candidate is one for the same lease for ever."""
+    """The name of the lease is immutable."""
 
     messages: ClassVar = {
         "LeaseCandidate": {1: "metadata:ObjectMeta", 2: "spec:LeaseCandidateSpec"},
@@ -60,7 +60,7 @@ class LeaseCandidateStrategy(Strategy):
     )
 
     def validate_name(self, name: str) -> list[Cause]:
-        """Check the name, which may be any key of a config map."""
+        """Check the name, which may be each valid key of a config map."""
         field = "metadata.name"
         return [invalid(field, shown(name), why) for why in key_problems(name)]
 
@@ -91,7 +91,7 @@ class LeaseCandidateStrategy(Strategy):
 
 
 def _validate_versions(spec: JSON) -> list[Cause]:
-    """Check that both versions are semantic ones, and that none emulates the future."""
+    """Check that both versions are semantic, and the emulated version is not newer."""
     causes, versions = [], {}
     for name in ("emulationVersion", "binaryVersion"):
         field, text = f"spec.{name}", spec.get(name, "")

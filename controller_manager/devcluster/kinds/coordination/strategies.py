@@ -12,8 +12,8 @@ OLDEST_EMULATION: Final = "OldestEmulationVersion"
 def validate_strategy(strategy: str, field: str) -> list[Cause]:
     """Check a strategy (ValidateCoordinatedLeaseStrategy of validation.go).
 
-    Names without a slash are those of Kubernetes. As upstream's, the causes name the
-    field twice.
+    Names without a slash are those of Kubernetes. The causes name the field twice, as
+    upstream's causes do.
     """
     if "/" in strategy:
         return validate_qualified_name(strategy, f"{field}.strategy")

@@ -25,8 +25,8 @@ _TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
 class AccountTokens:
     """Authenticates service accounts by the tokens of secrets, and records their use.
 
-    Such a token is valid as long as its secret and its account exist, and nobody has
-    marked the secret as invalid.
+    Such a token is valid as long as its secret and its account exist, and the secret is
+    not marked as invalid.
     """
 
     def __init__(self, objects: Objects, key: EllipticCurvePublicKey) -> None:
@@ -77,13 +77,13 @@ class AccountTokens:
 
 
 def track_account_tokens(objects: Objects) -> None:
-    """Record since when the use of tokens is recorded.
+    """Record the date from which on the use of tokens is recorded.
 
     The legacy-serviceaccount-token-cleaner-controller reads it. Upstream:
     pkg/controlplane/controller/legacytokentracking.
     """
     if objects.has(CONFIG_MAP, "kube-system", _TRACKING):
-        return  # an earlier server has begun to record
+        return  # an earlier server has stored the date
     since = f"{objects.clock.now():%Y-%m-%d}"
     tracking = {"metadata": {"name": _TRACKING}, "data": {"since": since}}
     objects.create(CONFIG_MAP, "kube-system", tracking)

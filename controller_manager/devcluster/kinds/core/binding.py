@@ -12,7 +12,7 @@ from controller_manager.devcluster.server.strategy import Strategy
 
 
 class BindingStrategy(Strategy):
-    """Assigns the pod with the binding's name to the target."""
+    """Assigns the pod with the binding's name to the target of the binding."""
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Assign the pod; raises Refusal."""

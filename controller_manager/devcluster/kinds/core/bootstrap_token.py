@@ -26,8 +26,8 @@ _EXTRA_GROUP: Final = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9
 def user_of_bootstrap_token(storage: Storage, token: str, now: datetime) -> User | None:
     """Return the user of a bootstrap token, `None` if no secret makes it valid.
 
-    Its secret must be of the right type, must not have expired, and must allow the
-    use for authentication.
+    The token's secret must have the right type, must not have expired, and must allow
+    the use for authentication.
     """
     parts = _TOKEN.fullmatch(token)
     if parts is None:

@@ -1,7 +1,7 @@
 """Tokens that a TokenRequest issues for accounts (pkg/serviceaccount/claims.go).
 
-They are signed, and nothing is stored: a token is valid as long as its account exists,
-the object that it is bound to exists, and its time has not passed.
+The server signs tokens and does not store them. A token is valid as long as its account
+exists, the object that it is bound to exists, and it has not expired.
 """
 
 import random
@@ -32,7 +32,7 @@ from controller_manager.devcluster.server.storage import Storage
 
 ISSUER: Final = AUDIENCE
 ALGORITHM: Final = "ES256"
-"""How tokens are signed with the key of a cluster."""
+"""The algorithm that signs tokens with the key of a cluster."""
 
 _KUBERNETES: Final = "kubernetes.io"
 _EXTRA: Final = "authentication.kubernetes.io/"
@@ -42,22 +42,22 @@ _UNCHECKED: Final[Options] = {
     "verify_iat": False,
     "verify_nbf": False,
 }
-"""What the library is not to check: the audience is checked by whoever asks, and the
-time is that of the cluster's clock."""
+"""The library does not check these: callers check the audience, and the time comes from
+the cluster's clock."""
 
 _LEEWAY: Final = timedelta(minutes=1)
-"""How long a token stays valid after the deletion of its object has begun."""
+"""The time that a token stays valid after the deletion timestamp of its object."""
 
 _CACHED: Final = 4096
-"""How many tokens are remembered that were issued, or whose signature was right."""
+"""The most tokens in the cache of issued and verified tokens."""
 
 _INVALIDATED: Final = "service account token has been invalidated"
 
 
 class BoundTokens:
-    """Issues tokens of service accounts, and knows them again.
+    """Issues tokens of service accounts, and verifies them.
 
-    Without a key they are signed with a secret of this process.
+    Without a key, a secret of this process signs them.
     """
 
     def __init__(self, storage: Storage, clock: Clock, rng: random.Random) -> None:
@@ -102,7 +102,7 @@ class BoundTokens:
         return jwt.encode(claims, self._signing_key(), self._algorithm, self._headers)
 
     def _signing_key(self) -> Any:
-        """Return the key; a secret is made when the first token needs one."""
+        """Return the key; the first token without a key makes the secret."""
         if not self._key:
             self._key = self._rng.randbytes(32)
         return self._key
@@ -122,7 +122,7 @@ class BoundTokens:
         return claims
 
     def revoke(self, name: str) -> None:
-        """Make the tokens of a user invalid that this process has issued lately."""
+        """Invalidate the tokens of a user that this process has issued lately."""
         ids = {each for each, subject in self._issued.items() if subject == name}
         self._revoked.setdefault(name, set()).update(ids)
 
@@ -132,9 +132,9 @@ class BoundTokens:
             self._issued.pop(next(iter(self._issued)))
 
     def identify(self, token: str) -> Identity | None:
-        """Return whom a token authenticates, `None` if it is none of these tokens.
+        """Return the user that a token authenticates, `None` for foreign tokens.
 
-        Raises TokenError if it is not valid now.
+        Raises TokenError if the token is not valid now.
         """
         claims = self._claims(token)
         if claims is None:
@@ -148,7 +148,7 @@ class BoundTokens:
         return Identity(self._user(claims), tuple(claims["aud"]))
 
     def _claims(self, token: str) -> JSON | None:
-        """Return the claims of a token, `None` if it is not signed by the key."""
+        """Return the claims of a token, `None` if another key signed it."""
         if found := self._verified.get(token):
             return found
         if token.count(".") != 2 or not self._key:
@@ -199,7 +199,7 @@ class BoundTokens:
             raise TokenError(msg)
 
     def _check(self, plural: str, what: str, namespace: str, claim: JSON) -> None:
-        """Raise TokenError if the object of a claim does not exist any more."""
+        """Raise TokenError if the object of a claim no longer exists."""
         obj = self._found(plural, namespace, claim["name"])
         if obj is None or self._is_deleted(obj):
             raise TokenError(_INVALIDATED)
@@ -216,7 +216,7 @@ class BoundTokens:
         return stored.obj if stored else None
 
     def _is_deleted(self, obj: JSON) -> bool:
-        """Tell whether an object was to be gone some time ago."""
+        """Tell whether the deletion timestamp of an object is older than the leeway."""
         deleted_at = obj["metadata"].get("deletionTimestamp")
         if not deleted_at:
             return False
@@ -224,7 +224,7 @@ class BoundTokens:
 
 
 def _facts(what: str, claim: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return what the user's extra says of a pod or a node."""
+    """Return the user's extra fields with the name and the uid of a pod or node."""
     return {
         f"{_EXTRA}{what}-{field}": (claim[field],)
         for field in ("name", "uid")

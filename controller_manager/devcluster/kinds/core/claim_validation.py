@@ -57,7 +57,7 @@ def validate_claim_spec(spec: JSON, field: str = "spec") -> list[Cause]:
 
 
 def validate_access_modes(modes: list[str], spec_field: str = "spec") -> list[Cause]:
-    """Check that there are access modes, and that they can stand together."""
+    """Check that access modes exist and do not contradict each other."""
     field = f"{spec_field}.accessModes"
     causes = []
     if not modes:
@@ -104,7 +104,7 @@ def validate_claim_update(old: JSON, new: JSON) -> list[Cause]:
 
 
 def _attributes_class(old: JSON, new: JSON) -> list[Cause]:
-    """Check that a claim keeps a class of volume attributes once it has one."""
+    """Check that a claim does not remove its volume attributes class."""
     name = "volumeAttributesClassName"
     before, after = old["spec"].get(name), new["spec"].get(name)
     if before is None or after:
@@ -161,4 +161,4 @@ def _amount(text: str | None) -> Quantity:
     try:
         return parse_quantity(text or "0")
     except ValueError:
-        return ZERO  # reported elsewhere
+        return ZERO  # another check reports it

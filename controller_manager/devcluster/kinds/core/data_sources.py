@@ -1,4 +1,4 @@
-"""The two fields of a claim that say with what its volume is filled.
+"""The two fields of a claim that name the source of its data.
 
 Upstream: pkg/api/persistentvolumeclaim.
 """
@@ -18,9 +18,10 @@ _COPIED: Final = (
 
 
 def fill_in_data_sources(spec: JSON) -> None:
-    """Let both fields name the source of a new claim.
+    """Copy the source of a new claim to the field that is empty.
 
-    The older one, ``dataSource``, cannot name everything: what it cannot is ignored.
+    The older field, ``dataSource``, cannot name all kinds of sources. Sources of other
+    kinds are removed from it.
     """
     old, new = spec.get("dataSource"), spec.get("dataSourceRef")
     if old and not new:

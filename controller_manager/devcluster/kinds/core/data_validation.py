@@ -13,7 +13,7 @@ from controller_manager.devcluster.server.statuses import (
 )
 
 LARGEST: Final = 1024 * 1024
-"""Bytes that the data of an object may have (MaxSecretSize)."""
+"""The most bytes in the data of an object (MaxSecretSize)."""
 
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
 _LONGEST: Final = 253
@@ -35,7 +35,7 @@ def validate_keys(keys: Iterable[str], field: str) -> list[Cause]:
 
 
 def key_problems(key: str) -> list[str]:
-    """Return what is wrong with a key (IsConfigMapKey of apimachinery)."""
+    """Return the error in a key, "" if it has none (IsConfigMapKey of apimachinery)."""
     problems = []
     if len(key) > _LONGEST:
         problems.append(f"must be no more than {_LONGEST} characters")

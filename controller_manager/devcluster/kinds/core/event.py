@@ -67,7 +67,7 @@ class EventStrategy(Strategy):
         obj.setdefault("reportingInstance", "")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check what every event must fulfil (legacyValidateEvent)."""
+        """Check the rules for all events (legacyValidateEvent)."""
         causes = _validate_namespace(obj)
         return [*causes, *_validate_report(obj)] if obj.get("eventTime") else causes
 
@@ -100,7 +100,7 @@ def _since(time: str | None, now: datetime) -> str:
 
 
 def _source_text(obj: JSON) -> str:
-    """Return who reported an event, and where."""
+    """Return the component that reported an event, and its host."""
     source = obj.get("source", {})
     found = (
         source.get("component") or obj.get("reportingComponent", ""),
@@ -116,14 +116,14 @@ def _validate_namespace(obj: JSON) -> list[Cause]:
     others = ("default", "kube-system") if obj.get("eventTime") else ("default",)
     if involved == namespace or (not involved and namespace in others):
         return []
-    if involved and obj.get("eventTime"):  # Upstream asks no more of such events.
+    if involved and obj.get("eventTime"):  # Upstream checks no other fields
         return []
     detail = "does not match event.namespace"
     return [invalid("involvedObject.namespace", shown(involved), detail)]
 
 
 def _validate_report(obj: JSON) -> Iterator[Cause]:
-    """Check what an event with a time must say."""
+    """Check the fields of an event with an ``eventTime``."""
     controller = obj.get("reportingComponent", "")
     if not controller:
         yield required("reportingController")

@@ -17,7 +17,7 @@ _AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRa
 
 
 class LimitRangeStrategy(Strategy):
-    """What one field of an item does not say follows from the others."""
+    """Absent fields of an item get their values from the other fields."""
 
     messages: ClassVar = {
         "LimitRange": {1: "metadata:ObjectMeta", 2: "spec:LimitRangeSpec"},
@@ -35,7 +35,7 @@ class LimitRangeStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults for containers: from max, then default, then min."""
         spec = obj.setdefault("spec", {})
-        spec.setdefault("limits", None)  # Go writes it also when it is absent
+        spec.setdefault("limits", None)  # Go writes the field also when it is absent
         for item in spec["limits"] or ():
             item.setdefault("type", "")
             make_canonical(item, *_AMOUNTS)

@@ -56,7 +56,7 @@ _COMPARED: Final = (
     ("min", "default", "default", "min value {} is greater than default value {}"),
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
-"""What must not be larger than what, the field that is wrong then, and the text."""
+"""The smaller field, the larger field, the field with the error, and the text."""
 
 
 def validate_limit_range(limits: Iterable[JSON]) -> list[Cause]:
@@ -135,7 +135,7 @@ def _amounts(
     """Compare the amounts of one resource, by the names of their fields."""
     for low, high, wrong, text in _COMPARED:
         if low in amounts and high in amounts and amounts[low] > amounts[high]:
-            # Upstream shows the bound where the default is wrong.
+            # Upstream shows the bound if the default is wrong.
             value = amounts[_shown_for(low, high, wrong)]
             detail = text.format(amounts[low], amounts[high])
             yield invalid(f"{field}.{wrong}[{resource}]", shown(str(value)), detail)
@@ -166,7 +166,7 @@ def _ratio(
         yield invalid(field, shown(str(ratio)), f"ratio {ratio} is less than 1")
     low, high = amounts.get("min"), amounts.get("max")
     if low is None or high is None or low.is_zero:
-        return  # by zero the largest ratio is without end
+        return  # with a minimum of zero, the largest ratio is infinite
     if ratio.nanos * low.nanos > high.nanos * Quantity.of(1).nanos:
         most = min(high.nanos, _MOST) / min(low.nanos, _MOST)
         detail = f"ratio {ratio} is greater than max/min = {most:f}"

@@ -51,13 +51,13 @@ class PersistentVolumeStrategy(Strategy):
         obj.setdefault("status", {}).setdefault("phase", "Pending")
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in since when the volume is in its phase."""
+        """Fill in the time at which the volume entered its phase."""
         del storage
         since = obj["metadata"]["creationTimestamp"]
         obj["status"]["lastPhaseTransitionTime"] = since
 
     def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
-        """Fill in since when the volume is in its phase, unless the writer says so."""
+        """Fill in the time at which the volume entered its phase, if it is absent."""
         before, after = old.get("status", {}), new["status"]
         since, name = before.get("lastPhaseTransitionTime"), "lastPhaseTransitionTime"
         if before.get("phase") == after.get("phase"):

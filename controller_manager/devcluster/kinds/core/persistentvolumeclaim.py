@@ -29,7 +29,7 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 
 
 class PersistentVolumeClaimStrategy(Strategy):
-    """The spec is immutable, except for a larger size and what is set once."""
+    """The spec is immutable, except for a larger size and fields that are set once."""
 
     messages: ClassVar = CLAIM_MESSAGES
     returns_deleted: ClassVar = True

@@ -40,7 +40,7 @@ from controller_manager.devcluster.server.strategy import Strategy, fields_by_pa
 from controller_manager.devcluster.server.tables import Cells
 
 _LONGEST: Final = 100 * 365 * 86400
-"""A hundred years: longer than anybody waits, and still a valid date."""
+"""A hundred years: longer than each wait, and the end is still a valid date."""
 
 
 class PodStrategy(Strategy):
@@ -77,7 +77,7 @@ class PodStrategy(Strategy):
     }
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
-        """Take whether ``schedulingGroup`` is stored and not dropped."""
+        """Take the feature gate that decides whether ``schedulingGroup`` is stored."""
         self._keeps_scheduling_group = keeps_scheduling_group
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -148,7 +148,7 @@ _GATED: Final = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-"""The condition of a new pod that no scheduler looks at yet."""
+"""The condition of a new pod with scheduling gates."""
 
 _CONNECT: Final = ("create", "get")
 

@@ -32,7 +32,7 @@ POD_COLUMNS: Final = (
 
 
 class _Shown(NamedTuple):
-    """What the containers of a pod make of its row."""
+    """The cells of a pod's row that follow from its containers."""
 
     reason: str
     restarts: int
@@ -84,7 +84,7 @@ def _deleted(pod: JSON) -> str:
 
 
 def _initializing(pod: JSON) -> _Shown | None:
-    """Return the row of a pod whose init containers are not all done, else `None`."""
+    """Return the row of a pod that still initializes, else `None`."""
     containers = {each["name"]: each for each in pod["spec"].get("initContainers", [])}
     statuses = pod.get("status", {}).get("initContainerStatuses", [])
     restarts, sidecar_restarts = _restarts(statuses)
@@ -112,7 +112,7 @@ def _init_reason(state: JSON, progress: str) -> str:
 
 
 def _running(pod: JSON) -> _Shown:
-    """Return the row of a pod whose containers have begun, or whose pod waits."""
+    """Return the row of a pod that has initialized, or has no init containers."""
     status = pod.get("status", {})
     statuses = status.get("containerStatuses", [])
     reason, running = _phase(pod), False

@@ -59,7 +59,7 @@ def _ask_budget(call: Call, pod: JSON, *, dry_run: bool) -> None:
 
 
 def _mark_disrupted(call: Call, pod: JSON) -> None:
-    """Say in the status of a pod why it will be deleted."""
+    """Add the condition DisruptionTarget to the status of a pod."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",

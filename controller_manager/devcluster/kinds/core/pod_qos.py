@@ -14,8 +14,8 @@ _GUARANTEED: Final = "Guaranteed"
 def qos_class(spec: JSON) -> str:
     """Return the quality-of-service class of a pod (ComputePodQOS).
 
-    The resources that the pod states for itself as a whole decide, if it states any.
-    Amounts are compared, not texts: ``1000m`` is ``1``. Only cpu and memory count.
+    Resources at the level of the pod have priority over those of its containers.
+    Amounts are compared, not texts: ``1000m`` equals ``1``. Only cpu and memory count.
     """
     if isinstance(spec.get("resources"), dict):
         return _class_of(spec["resources"])

@@ -11,7 +11,7 @@ _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 def labelled_by_node(metadata: JSON, node: str, storage: Storage) -> JSON:
     """Return the metadata of a pod with the zone and the region of its node.
 
-    A node that is not there, or has no such labels, changes nothing.
+    The metadata stay the same if the node does not exist or lacks the labels.
     """
     stored = storage.collection("nodes").get(("", node))
     labels = stored.obj["metadata"].get("labels", {}) if stored else {}

@@ -37,7 +37,7 @@ def validate_pod_update(old: JSON, new: JSON) -> Sequence[Cause]:
 
 
 def _tolerations(before: JSON, after: JSON) -> list[Cause]:
-    """Check that tolerations are only added, or last longer or shorter."""
+    """Check that an update only adds tolerations or changes their tolerationSeconds."""
     kept = {_untimed(each) for each in after.get("tolerations", [])}
     if kept.issuperset(map(_untimed, before.get("tolerations", []))):
         return []
@@ -46,7 +46,7 @@ def _tolerations(before: JSON, after: JSON) -> list[Cause]:
 
 
 def _untimed(toleration: JSON) -> frozenset[tuple[str, str]]:
-    """Return what may not change of a toleration: its texts."""
+    """Return the immutable fields of a toleration."""
     return frozenset(each for each in toleration.items() if "Seconds" not in each[0])
 
 

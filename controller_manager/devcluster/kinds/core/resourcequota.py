@@ -67,7 +67,7 @@ class ResourceQuotaStrategy(Strategy):
         ]
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table: what the status says."""
+        """Return the row of the table, from the status."""
         status = obj.get("status", {})
         hard, used = status.get("hard") or {}, status.get("used") or {}
         pairs = [f"{name}: {used.get(name, 0)}/{hard[name]}" for name in sorted(hard)]

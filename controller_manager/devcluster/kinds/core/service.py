@@ -82,7 +82,7 @@ class ServiceStrategy(Strategy):
         allocate_for(obj, None, storage)
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Keep what was allocated, drop what another type has no use for."""
+        """Keep allocated values, and drop fields that the new type does not use."""
         spec = new.setdefault("spec", {})
         spec.setdefault("type", "ClusterIP")
         keep_allocated(old["spec"], spec)
@@ -96,9 +96,9 @@ class ServiceStrategy(Strategy):
         allocate_for(new, old, storage)
 
     def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
-        """Keep the IPAddresses; delete the Endpoints of a service that is gone.
+        """Keep the IPAddresses; delete the Endpoints of a deleted service.
 
-        Otherwise a new service of the name could be reached at the old endpoints.
+        Otherwise a new service of the same name gets the old endpoints.
         """
         sync_addresses(objects, old, new)
         if new is None and old is not None:

@@ -1,4 +1,4 @@
-"""What the server allocates for a service, and takes back.
+"""Allocates addresses and node ports to services, and releases them.
 
 Upstream: pkg/registry/core/service/storage/alloc.go.
 """
@@ -92,7 +92,7 @@ def _allocate_node_ports(spec: JSON, before: JSON, storage: Storage) -> list[Cau
 
 
 def sync_addresses(objects: Objects, old: JSON | None, new: JSON | None) -> None:
-    """Create the IPAddresses that a service has got, delete those it has given up."""
+    """Create the new IPAddresses of a service, and delete the released ones."""
     before, after = _addresses_of(old), _addresses_of(new)
     collection = objects.storage.collection(ADDRESSES)
     for name in before - after:
@@ -116,9 +116,9 @@ def _addresses_of(obj: JSON | None) -> set[str]:
 
 
 def _assign_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Cause]:
-    """Give a service one address of each of its families; return what is wrong.
+    """Give a service one address of each of its families; return the errors.
 
-    An address that a service has already is not looked at: validation says that it
+    The address that a service has already is not checked: validation says that it
     cannot be changed. Raises AllocationError.
     """
     addresses = list(spec.get("clusterIPs", ()))

@@ -42,7 +42,7 @@ def service_cells(obj: JSON, now: datetime) -> Cells:
 
 
 def _external(obj: JSON) -> str:
-    """Return by which addresses a service is reached from outside."""
+    """Return the external addresses of a service."""
     spec = obj["spec"]
     if spec["type"] == EXTERNAL_NAME:
         return str(spec["externalName"])

@@ -16,7 +16,7 @@ _POLICY: Final = "spec.ipFamilyPolicy"
 
 
 def fill_policy(spec: JSON, old: JSON) -> None:
-    """Fill in the policy; without one, a service keeps the one that it had.
+    """Fill in the family policy; an update without a policy keeps the old one.
 
     `old` is the spec before an update, empty for a new service.
     """
@@ -31,7 +31,7 @@ def fill_policy(spec: JSON, old: JSON) -> None:
 
 
 def fill_families(spec: JSON, old: JSON, families: Sequence[str]) -> list[Cause]:
-    """Fill in the families of a service that has its policy; return what is wrong.
+    """Fill in the families of a service with a policy; return the errors.
 
     `families` are those of the cluster, its default first.
     """
@@ -55,7 +55,7 @@ def fill_families(spec: JSON, old: JSON, families: Sequence[str]) -> list[Cause]
 
 
 def keeps_families(old: JSON, new: JSON) -> bool:
-    """Tell whether a service prefers two families, as before, and changes none."""
+    """Tell whether a service preferred two families before, and changes no family."""
     names = ("ipFamilies", "clusterIPs")
     return old.get("ipFamilyPolicy") == new.get(
         "ipFamilyPolicy"
@@ -70,7 +70,7 @@ def _has_no_pods(spec: JSON) -> bool:
 def _trimmed(spec: JSON, old: JSON) -> list[Cause]:
     """Drop the second address and family of a service that becomes single stack.
 
-    Who drops them without the policy is refused.
+    An update that drops them and keeps the old policy is refused.
     """
     names = (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family"))
     if spec["ipFamilyPolicy"] == SINGLE:
@@ -107,7 +107,7 @@ def _contradictions(spec: JSON) -> list[Cause]:
 
 
 def _infer_families(spec: JSON, families: Sequence[str]) -> list[Cause]:
-    """Add the families of addresses that have none beside them."""
+    """Add the family of each address that has no family at its position."""
     causes, found = [], list(spec.get("ipFamilies", []))
     addresses = spec.get("clusterIPs", [])
     for number, text in enumerate(addresses):

@@ -1,4 +1,4 @@
-"""Which fields a service of a type needs (pkg/api/service)."""
+"""The fields that a service needs, by its type (pkg/api/service)."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 
 
 class AllocationError(Exception):
-    """Nothing is left to allocate; the message says of what, as upstream's does."""
+    """No free address or port is left; the message is upstream's."""
 
 
 def needs_cluster_ip(spec: JSON) -> bool:

@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.storage import Storage
 FIRST: Final = 30000
 LAST: Final = 32767
 _BAND: Final = 86
-"""So many ports at the beginning are given last: users may choose them."""
+"""The number of ports at the beginning that are allocated last: users choose these."""
 
 _OUT_OF_RANGE: Final = (
     "provided port is not in the valid range. The range of valid ports is "
@@ -27,13 +27,13 @@ class NodePorts:
     """The node ports that one write of a service may use."""
 
     def __init__(self, own: set[int], storage: Storage) -> None:
-        """Take the ports that the service had before; others' are not free."""
+        """Take the ports that the service had before; read those of other services."""
         self._own = own
         self._taken = _used_ports(storage) | own
         self._free = self._unused()
 
     def check(self, port: int) -> str:
-        """Take a port that a user chose; return what is wrong, empty for nothing."""
+        """Take a port that a user chose; return the error, "" if it has none."""
         if not FIRST <= port <= LAST:
             return _OUT_OF_RANGE
         if port in self._taken and port not in self._own:
@@ -65,10 +65,10 @@ def node_ports_of(spec: JSON) -> list[int]:
 
 
 def assign_new(spec: JSON, node_ports: NodePorts) -> list[Cause]:
-    """Give node ports to a new service; return what is wrong.
+    """Give node ports to a new service; return the errors.
 
-    Ports with the same number and another protocol have the same node port. What a
-    user chooses is respected also where nothing is allocated. Raises AllocationError.
+    Ports with the same number and another protocol have the same node port. A port that
+    a user chose is kept also if the service gets no node ports. Raises AllocationError.
     """
     ports, causes = spec.get("ports", []), []
     given: dict[int, int] = {}
@@ -91,7 +91,7 @@ def assign_new(spec: JSON, node_ports: NodePorts) -> list[Cause]:
 def assign_changed(spec: JSON, node_ports: NodePorts) -> list[Cause]:
     """Give node ports to the ports of a changed service that need one.
 
-    Returns what is wrong with those that a user chose. Raises AllocationError.
+    Returns the errors in ports that a user chose. Raises AllocationError.
     """
     causes, seen = [], set()
     for number, port in enumerate(spec.get("ports", [])):

@@ -1,6 +1,6 @@
-"""The ranges of service addresses, and which addresses are free.
+"""The ranges of service addresses, and the free addresses in them.
 
-As upstream's allocator does, it takes the ServiceCIDRs and IPAddresses for the truth
+As upstream's allocator does, it relies on the stored ServiceCIDRs and IPAddresses
 (pkg/registry/core/service/ipallocator/cidrallocator.go).
 """
 
@@ -19,7 +19,7 @@ from controller_manager.devcluster.server.storage import Storage
 Range = IPv4Network | IPv6Network
 
 DEFAULT_RANGE: Final = "10.96.0.0/12"
-"""Where services get their addresses, as kubeadm sets it."""
+"""The default range of service addresses, which is kubeadm's."""
 
 CIDRS: Final = "servicecidrs.networking.k8s.io"
 ADDRESSES: Final = "ipaddresses.networking.k8s.io"
@@ -31,7 +31,7 @@ _MOST_BAND: Final = 256
 
 
 def ranges_of(storage: Storage) -> list[Range]:
-    """Return the ranges of all ServiceCIDRs that are to stay, the default's first."""
+    """Return the ranges of all ServiceCIDRs not being deleted, the default's first."""
     found = [
         stored.obj
         for stored in storage.collection(CIDRS)
@@ -50,7 +50,7 @@ def families_of(storage: Storage) -> list[str]:
 def allocate(storage: Storage, family: str) -> str:
     """Return a free address of a family; raises AllocationError.
 
-    The first addresses of a range are left to users, as upstream does. They come last.
+    As upstream does, it returns the first addresses of a range last: users choose them.
     """
     for each in ranges_of(storage):
         if f"IPv{each.version}" == family:
@@ -62,7 +62,7 @@ def allocate(storage: Storage, family: str) -> str:
 
 
 def why_not_free(storage: Storage, text: str) -> str:
-    """Return why an address cannot be that of a new service, empty if it can."""
+    """Return why a new service cannot have an address, "" if it can."""
     address = parse_address(text)
     assert address is not None  # noqa: S101 - its form has been checked
     same = [each for each in ranges_of(storage) if each.version == address.version]
@@ -78,7 +78,7 @@ def why_not_free(storage: Storage, text: str) -> str:
 
 
 def ip_address_of(address: Address, namespace: str, name: str) -> JSON:
-    """Return the IPAddress that says which service has an address."""
+    """Return the IPAddress that assigns an address to a service."""
     parent = {"resource": "services", "namespace": namespace, "name": name}
     labels = {
         "ipaddress.kubernetes.io/ip-family": family_of(address),
@@ -89,9 +89,9 @@ def ip_address_of(address: Address, namespace: str, name: str) -> JSON:
 
 
 def note_taken(storage: Storage, address: str) -> None:
-    """Note that a service gets an address; it is the next one's turn then.
+    """Move on to the next address after a service got this one.
 
-    A write may be attempted several times: only one that is stored takes its turn.
+    A write may be attempted several times: only a stored write moves on.
     """
     for each in ranges_of(storage):
         if parse_address(address) in each and _free_in(each, storage) == address:

@@ -1,4 +1,4 @@
-"""What an update of a service keeps and drops (pkg/registry/core/service).
+"""The fields that an update of a service keeps and drops (pkg/registry/core/service).
 
 A user who writes a service back without the values that the server has allocated
 keeps them. A user who changes the type need not clear fields of the old type.
@@ -43,7 +43,7 @@ def _keep_node_ports(old: list[JSON], new: list[JSON]) -> None:
 def sync_cluster_ips(spec: JSON, old: JSON | None = None) -> None:
     """Make ``clusterIP`` the first of ``clusterIPs`` (normalizeClusterIPs).
 
-    A client that knows only the one field may change or remove it.
+    A client that knows only ``clusterIP`` may change or remove it.
     """
     primary, addresses = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
     if old is None:
@@ -60,7 +60,7 @@ def sync_cluster_ips(spec: JSON, old: JSON | None = None) -> None:
 
 
 def drop_unneeded(old: JSON, new: JSON) -> None:
-    """Drop fields of the old type that the new spec repeats without a need.
+    """Drop fields of the old type that the new type does not need.
 
     Upstream: dropTypeDependentFields.
     """

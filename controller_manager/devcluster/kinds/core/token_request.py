@@ -54,7 +54,7 @@ _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 class _Reference(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The object that a token is to be bound to."""
+    """The object that the token is bound to."""
 
     kind: str = ""
     api_version: str = ""
@@ -128,7 +128,7 @@ def token_request(call: Call, body: JSON) -> JSON:
 
 
 def _read(body: JSON) -> _Request:
-    """Return the parts of a body that count; raises Refusal for wrong types."""
+    """Return the metadata and the spec of a body; raises Refusal for wrong types."""
     try:
         return msgspec.convert(body, _Request)
     except msgspec.ValidationError as error:
@@ -170,7 +170,7 @@ def _validate(lifetime: int) -> Iterator[Cause]:
 
 
 def _bound_object(call: Call, reference: _Reference) -> BoundObject:
-    """Return the object that a token is to be bound to; raises Refusal."""
+    """Return the object that the token is bound to; raises Refusal."""
     kind, version, name = reference.kind, reference.api_version, reference.name
     if kind not in _BINDABLE or "/" in version:
         group_version = version if "/" in version else f"/{version}"

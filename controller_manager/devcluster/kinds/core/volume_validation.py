@@ -34,7 +34,7 @@ _NOT_SOURCES: Final = frozenset(
         "volumeMode",
     )
 )
-"""The fields of the spec that do not say where the storage is."""
+"""The fields of the spec that are not volume sources."""
 
 
 def validate_volume(volume: JSON) -> list[Cause]:

@@ -68,7 +68,7 @@ class NewEventStrategy(EventStrategy):
     }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Raise Refusal for an event of the old form; else let it be stored."""
+        """Raise Refusal for a new event in the form of the core group."""
         event = to_core(obj)
         metadata = {"namespace": call.namespace, **event.get("metadata", {})}
         causes = [

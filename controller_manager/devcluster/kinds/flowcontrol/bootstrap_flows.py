@@ -12,7 +12,7 @@ from controller_manager.api.times import format_time
 from controller_manager.devcluster.server.objects import Objects
 
 MANDATORY: Final = ("exempt", "catch-all")
-"""Names of schemas and of levels that cannot be missing, nor have another spec."""
+"""The names of mandatory schemas and levels, which always exist with these specs."""
 
 _EVERYBODY: Final = ("system:unauthenticated", "system:authenticated")
 _LOCK: Final = ("get", "create", "update")
@@ -173,8 +173,8 @@ PRIORITY_LEVELS: Final[Mapping[str, JSON]] = {
 def with_metadata(objects: Objects, name: str, plural: str) -> JSON:
     """Return the metadata of an object that the API server creates itself.
 
-    The uid is not random: what is random in a cluster begins with its users. One that
-    comes back has another: kubectl waits until the one that it deleted is gone.
+    The uid is not random: the random sequence begins with the users' objects. An object
+    that is created again has another uid: kubectl waits until the deleted uid is gone.
     """
     seed = f"{plural}/{name}/{objects.storage.version}"
     metadata = {

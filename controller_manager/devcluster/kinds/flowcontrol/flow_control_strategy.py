@@ -1,4 +1,4 @@
-"""What flow schemas and priority levels have in common."""
+"""The strategy that flow schemas and priority levels share."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -24,7 +24,7 @@ class FlowControlStrategy(Strategy):
 def validate_fixed(name: str, spec: JSON, fixed: JSON, but: str = "") -> list[Cause]:
     """Check that the spec of a mandatory object is the one that it must have.
 
-    `but` says which part may be another one.
+    `but` names the part that may differ.
     """
     if spec == fixed:
         return []

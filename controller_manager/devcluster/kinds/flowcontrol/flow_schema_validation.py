@@ -39,7 +39,7 @@ _NAMESPACE: Final = "each member of this list must be '*' or a DNS-1123 label; "
 
 
 def validate_schema_spec(name: str, spec: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with the spec of the flow schema `name`."""
+    """Yield the errors in the spec of the flow schema `name`."""
     yield from _validate_precedence(name, spec["matchingPrecedence"])
     method = spec.get("distinguisherMethod")
     if method is not None and method.get("type") not in _METHODS:
@@ -55,7 +55,7 @@ def validate_schema_spec(name: str, spec: JSON) -> Iterator[Cause]:
 
 
 def validate_types_of_conditions(status: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with the conditions of a schema or a priority level."""
+    """Yield the errors in the conditions of a schema or a priority level."""
     seen = set()
     for number, condition in enumerate(status.get("conditions") or ()):
         name, field = condition.get("type", ""), f"status.conditions[{number}].type"
@@ -168,7 +168,7 @@ def _validate_verbs(verbs: Sequence[str], field: str) -> Iterator[Cause]:
 def _validate_list(
     values: Sequence[str], field: str, why: str, many: str
 ) -> Iterator[Cause]:
-    """Check that a list is not empty, and that a star is alone in it."""
+    """Check that a list is not empty, and that a star stands alone."""
     if not values:
         yield required(field, why)
     elif "*" in values and len(values) > 1:
@@ -177,7 +177,7 @@ def _validate_list(
 
 
 def _problem_of_path(path: str) -> str:
-    """Return why a path cannot be in a rule, nothing if it can."""
+    """Return why a path cannot be in a rule, "" if it can."""
     found = (
         (not path, "must not be empty"),
         (not path.startswith("/"), "must start with slash"),

@@ -1,4 +1,4 @@
-"""FlowSchema: which requests have which priority level; nothing is limited."""
+"""FlowSchema: assigns requests to a priority level; the server limits no request."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -38,7 +38,7 @@ _REFERENCE: Final = "This FlowSchema references the PriorityLevelConfiguration o
 
 
 class FlowSchemaStrategy(FlowControlStrategy):
-    """Tells whether the priority level exists; the mandatory schemas stay."""
+    """Sets the condition Dangling, and restores the mandatory schemas."""
 
     columns: ClassVar = (
         NAME,
@@ -50,14 +50,14 @@ class FlowSchemaStrategy(FlowControlStrategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the precedence, and what Go writes also when it is empty."""
+        """Fill in the precedence, and the empty fields that Go writes."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("priorityLevelConfiguration", {})
         spec["matchingPrecedence"] = spec.get("matchingPrecedence") or _PRECEDENCE
         obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec, which is given for some schemas."""
+        """Check the spec; that of mandatory schemas is fixed."""
         name, spec = obj["metadata"].get("name", ""), obj["spec"]
         causes = list(validate_schema_spec(name, spec))
         if name in MANDATORY:
@@ -65,7 +65,7 @@ class FlowSchemaStrategy(FlowControlStrategy):
         return causes
 
     def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
-        """Tell whether the priority level exists, and restore a mandatory schema."""
+        """Set the condition Dangling, and restore a mandatory schema."""
         if new is not None:
             tell_of_level(objects, new)
         elif old is not None and (name := name_of(old)) in MANDATORY:

@@ -25,7 +25,7 @@ _LENDABLE: Final = "lendablePercent"
 
 
 def validate_level_spec(name: str, spec: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with the spec of the priority level `name`."""
+    """Yield the errors in the spec of the priority level `name`."""
     kind = spec.get("type", "")
     if (name == "exempt") != (kind == EXEMPT):
         yield invalid("spec.type", shown(kind), _ONLY_EXEMPT)
@@ -99,7 +99,7 @@ def _validate_queuing(queuing: JSON, field: str) -> Iterator[Cause]:
 
 
 def _problem_of_hand(hand: int, queues: int) -> str:
-    """Return why a hand cannot be dealt from the queues, nothing if it can."""
+    """Return why a hand cannot be dealt from the queues, "" if it can."""
     if hand <= 0:
         return "must be positive"
     if hand > queues:

@@ -1,4 +1,4 @@
-"""PriorityLevelConfiguration: how many requests are served; nothing is limited here."""
+"""PriorityLevelConfiguration: limits of requests, which this server does not apply."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -40,7 +40,7 @@ _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
 
 
 class PriorityLevelStrategy(FlowControlStrategy):
-    """The mandatory levels stay, and keep their spec."""
+    """Restores the mandatory levels, and keeps their specs."""
 
     columns: ClassVar = (
         NAME,
@@ -68,7 +68,7 @@ class PriorityLevelStrategy(FlowControlStrategy):
                 queuing[name] = queuing.get(name) or value
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec, which is given for some levels."""
+        """Check the spec; that of mandatory levels is fixed."""
         name, spec = obj["metadata"].get("name", ""), obj["spec"]
         causes = list(validate_level_spec(name, spec))
         if name in MANDATORY:
@@ -76,7 +76,7 @@ class PriorityLevelStrategy(FlowControlStrategy):
         return causes
 
     def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
-        """Restore a mandatory level, and tell the schemas that refer to another."""
+        """Restore a mandatory level; set Dangling of the schemas of another level."""
         name = name_of(new or old or {})
         if new is None and name in MANDATORY:
             add_priority_level(objects, name)
@@ -114,7 +114,7 @@ def _validate_mandatory(name: str, spec: JSON) -> list[Cause]:
 
 
 def _tell_schemas(objects: Objects, level: str) -> None:
-    """Tell the schemas of a level whether it exists."""
+    """Set the condition Dangling of the schemas that name a level."""
     schemas = objects.storage.collection(FLOW_SCHEMAS.resource)
     for stored in list(schemas):
         reference = stored.obj["spec"]["priorityLevelConfiguration"]

@@ -24,7 +24,7 @@ class RangeError(ValueError):
 def add_default_cidr(objects: Objects, ranges: str) -> None:
     """Store the ServiceCIDR ``kubernetes``, if there is none; raises RangeError.
 
-    `ranges` are one range, or two with a comma between.
+    `ranges` is one range, or two with a comma between them.
     """
     cidrs = ranges.split(",")
     if causes := validate_ranges(cidrs):
@@ -42,7 +42,7 @@ def add_default_cidr(objects: Objects, ranges: str) -> None:
         "reason": "",
         "message": _MESSAGE,
     }
-    # The uid is not random: what is random in a cluster begins with its users.
+    # Do not draw a random uid: the random sequence begins with the users' objects.
     metadata = {
         "name": DEFAULT_CIDR,
         "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, ranges)),
@@ -57,7 +57,7 @@ def add_default_cidr(objects: Objects, ranges: str) -> None:
 
 
 def _check_same(ranges: str, stored: list[str]) -> None:
-    """Check that a cluster which was stored has these ranges; raises RangeError."""
+    """Check that a stored cluster has these ranges; raises RangeError."""
     if ranges.split(",") != stored:
         known = ",".join(stored)
         msg = (

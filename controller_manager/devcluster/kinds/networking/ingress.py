@@ -1,4 +1,4 @@
-"""Ingress: which hosts and paths lead to which services; nothing here serves it."""
+"""Ingress: services for hosts and paths; the cluster has no ingress controller."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -33,7 +33,7 @@ _NOTHING: Final = "either `defaultBackend` or `rules` must be specified"
 
 
 def validate_ingress_spec(spec: JSON) -> Iterator[Cause]:
-    """Yield what is wrong with the spec of an ingress."""
+    """Yield the errors in the spec of an ingress."""
     rules: list[JSON] = spec.get("rules") or []
     if not rules and "defaultBackend" not in spec:
         yield invalid("spec", "null", _NOTHING)
@@ -48,7 +48,7 @@ def validate_ingress_spec(spec: JSON) -> Iterator[Cause]:
 
 
 def validate_balanced(ingress: Sequence[JSON]) -> Iterator[Cause]:
-    """Yield what is wrong with the addresses in the status of an ingress."""
+    """Yield the errors in the addresses in the status of an ingress."""
     for number, each in enumerate(ingress):
         field = f"status.loadBalancer.ingress[{number}]"
         if (address := each.get("ip")) and parse_address(address) is None:

@@ -1,4 +1,4 @@
-"""IngressClass: names the controller of ingresses; nothing here is one."""
+"""IngressClass: names a controller of ingresses; the cluster has none."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -88,7 +88,7 @@ class IngressClassStrategy(Strategy):
 
 
 def validate_typed_reference(reference: JSON, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the group, the kind and the name of a reference."""
+    """Yield the errors in the group, the kind and the name of a reference."""
     if (group := reference.get("apiGroup")) is not None:
         yield from validate_subdomain(group, f"{field}.apiGroup")
     for name in ("kind", "name"):

@@ -33,7 +33,7 @@ from controller_manager.devcluster.server.tables import (
 
 
 class IPAddressStrategy(Strategy):
-    """Refers to the object that uses the address, for ever to the same."""
+    """Refers to the object that uses the address; the reference is immutable."""
 
     columns: ClassVar = (NAME, Column("ParentRef"), AGE)
     messages: ClassVar = {
@@ -84,8 +84,8 @@ class IPAddressStrategy(Strategy):
     def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
         """Create the address again if it was deleted while a service has it.
 
-        Upstream's repair loop does so within some minutes. Without it the address
-        could be given to a second service.
+        Upstream's repair loop does the same within some minutes. Otherwise a second
+        service could get the address.
         """
         if new is not None or old is None:
             return

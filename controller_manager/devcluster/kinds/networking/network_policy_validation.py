@@ -25,9 +25,9 @@ _NOT_A_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8
 
 
 def validate_policy_spec(spec: JSON, known: frozenset[str]) -> Iterator[Cause]:
-    """Yield what is wrong with the spec of a network policy.
+    """Yield the errors in the spec of a network policy.
 
-    Ranges that are `known`, because the policy had them before, are not checked.
+    The `known` ranges, which the policy had before, are not checked.
     """
     yield from validate_selector(spec["podSelector"], "spec.podSelector")
     for direction, peers in (("ingress", "from"), ("egress", "to")):

@@ -1,4 +1,4 @@
-"""NetworkPolicy: which traffic pods accept; nothing here enforces it."""
+"""NetworkPolicy: the traffic that pods accept; the cluster does not enforce it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,7 +41,7 @@ class NetworkPolicyStrategy(Strategy):
         return list(validate_policy_spec(obj["spec"], frozenset()))
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check the same, but no range that the policy had before."""
+        """Check selectors, ports and ranges; skip ranges that the policy had before."""
         return list(validate_policy_spec(new["spec"], ranges_of(old["spec"])))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:

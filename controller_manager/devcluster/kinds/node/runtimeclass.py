@@ -1,4 +1,4 @@
-"""RuntimeClass: names what runs the containers of pods; kubelets here ignore it."""
+"""RuntimeClass: names a container runtime; the simulated kubelets ignore it."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.storage import Storage
 
 _ALLOWED: Final = "DisruptionAllowed"
 _MOST_TAKEN: Final = 2000
-"""The most evictions that a status may have whose deletion is not seen yet."""
+"""The most evictions in a status whose deletions the controller has not seen yet."""
 
 _TOO_MANY: Final = (
     "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
@@ -79,7 +79,7 @@ def _why_none_is_left(name: str, status: JSON) -> str:
     reason, message = condition.get("reason", ""), condition.get("message", "")
     is_told = condition.get("status") == "False" and message
     forbids = "does not allow evicting pods currently"
-    # The numbers of a budget whose sync has failed are old ones.
+    # After a failed sync, the numbers of a budget are out of date.
     if is_told and reason == "SyncFailed":
         return (
             f"The disruption budget {name} {forbids} because it failed sync: {message}"
@@ -109,7 +109,7 @@ def _with_none_left(status: JSON, now: str) -> list[JSON]:
 
 
 def _needs_none(budget: JSON, pod: JSON) -> bool:
-    """Tell whether a pod that is not ready may go without a disruption."""
+    """Tell whether the eviction of an unready pod takes no disruption."""
     ready = any(
         each["type"] == "Ready" and each["status"] == "True"
         for each in pod.get("status", {}).get("conditions", [])

@@ -29,7 +29,7 @@ _PLURALS: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 
 class RoleNotFoundError(Exception):
-    """A binding names a role that does not exist, or no kind of role."""
+    """A binding names a role that does not exist, or an unknown kind of role."""
 
     def __init__(self, kind: str, name: str) -> None:
         """Take the kind and the name of the role, as the binding has them."""
@@ -57,7 +57,7 @@ class RBACAuthorizer(Authorizer):
         self._namespaced = BindingIndex(storage, "rolebindings")
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
-        """Decide whether `user` may do it, and say which binding allows it."""
+        """Decide whether `user` may send a request; the reason names the binding."""
         if MASTERS in user.groups:
             return Decision(is_allowed=True)
         errors: list[str] = []
@@ -107,7 +107,7 @@ class RBACAuthorizer(Authorizer):
 
 
 def _reason(binding: JSON, user: User) -> str:
-    """Return which binding of which role allows something, and to whom."""
+    """Return the reason: the binding, its role, and the subject."""
     metadata, reference = binding["metadata"], binding["roleRef"]
     namespace = metadata.get("namespace", "")
     subject = applying_subject(binding, user, namespace)

@@ -1,4 +1,4 @@
-"""Bindings by subject: who is bound is found without a look at all bindings."""
+"""Bindings by subject, to find those of a user without a look at all bindings."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,7 +13,7 @@ from controller_manager.devcluster.server.storage import (
 )
 
 _Subject = tuple[str, str]
-"""``User`` or ``Group``, and its name; a service account is the user that it is."""
+"""``User`` or ``Group``, and its name; a service account counts as a user."""
 
 GROUP: Final = "rbac.authorization.k8s.io"
 
@@ -21,8 +21,8 @@ GROUP: Final = "rbac.authorization.k8s.io"
 class BindingIndex:
     """The bindings of one resource, always as the storage has them.
 
-    It takes the changes of the storage when it is asked, so it costs nothing while
-    nobody changes bindings.
+    A query first reads the new changes of the storage, so the index costs nothing while
+    bindings do not change.
     """
 
     def __init__(self, storage: Storage, plural: str) -> None:
@@ -74,7 +74,7 @@ class BindingIndex:
 
 
 def _entries(key: Key, binding: JSON) -> Iterator[tuple[str, _Subject]]:
-    """Yield the places of a binding in the index."""
+    """Yield the keys of a binding in the index."""
     namespace = key[0]
     for subject in binding.get("subjects") or ():
         if found := _as_user_or_group(subject, namespace):
@@ -93,7 +93,7 @@ def _as_user_or_group(subject: JSON, namespace: str) -> _Subject | None:
 
 
 def applying_subject(binding: JSON, user: User, namespace: str) -> JSON:
-    """Return the first subject of a binding that a user is, or belongs to."""
+    """Return the first subject that is the user or a group of the user."""
     for subject in binding.get("subjects") or ():
         found = _as_user_or_group(subject, namespace)
         if found == ("User", user.name) or (

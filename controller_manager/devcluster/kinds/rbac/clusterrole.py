@@ -11,12 +11,12 @@ from controller_manager.devcluster.server.statuses import Cause, required
 
 
 class ClusterRoleStrategy(RoleStrategy):
-    """Rules may be for paths, and may be gathered from other cluster roles."""
+    """Rules may be for paths, and may be aggregated from other cluster roles."""
 
     is_namespaced: ClassVar = False
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the rules and the selectors of the roles whose rules are gathered."""
+        """Check the rules, and the selectors of the aggregation rule."""
         causes = list(super().validate(obj))
         rule = obj.get("aggregationRule")
         if rule is None:

@@ -1,7 +1,7 @@
-"""Nobody grants what they may not do themselves (registry/rbac/*/policybased).
+"""Users cannot grant rights that they do not have (registry/rbac/*/policybased).
 
-Upstream wraps the storage of roles and bindings for that; here it is the first of the
-checks of a write, and no plugin that can be disabled.
+Upstream wraps the storage of roles and bindings. Here it is the first check of a write;
+it is not a plugin, so it cannot be disabled.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _AGGREGATED: Final = "must have cluster-admin privileges to use the aggregationR
 
 
 class EscalationCheck(Plugin):
-    """Refuses roles and bindings that grant more than the user who writes them has.
+    """Refuses roles and bindings that grant more than their writer's rights.
 
     The verb ``escalate`` on roles, and ``bind`` on the role of a binding, allow it.
     """
@@ -70,7 +70,7 @@ class EscalationCheck(Plugin):
 
 
 class _Check:
-    """Compares what a write grants with what its user may do."""
+    """Compares the rights that a write grants with the rights of its user."""
 
     def __init__(self, write: Write, authorizer: RBACAuthorizer) -> None:
         self._write = write

@@ -22,11 +22,11 @@ def reconcile(
     kind_of: Callable[[str, str], Kind | None],
     wanted: Iterable[JSON],
 ) -> None:
-    """Create what is absent, and add what stored roles and bindings lack.
+    """Create absent roles and bindings, and complete the stored ones.
 
-    Nothing is taken away: rules, subjects, labels and annotations that somebody has
-    added stay. An object with the annotation `AUTO_UPDATE` "false" is left as it is.
-    `kind_of` returns the kind of an apiVersion and a name.
+    Rules, subjects, labels and annotations that users have added stay. An object with
+    the annotation `AUTO_UPDATE` "false" is not changed. `kind_of` returns the kind of
+    an apiVersion and a name.
     """
     for obj in wanted:
         kind = kind_of(obj["apiVersion"], obj["kind"])
@@ -45,7 +45,7 @@ def _reconcile_one(objects: Objects, kind: Kind, wanted: JSON) -> None:
     if annotations.get(AUTO_UPDATE) == "false":
         return
     if "roleRef" in wanted and wanted["roleRef"] != stored["roleRef"]:
-        # A binding cannot get another role: it is made again.
+        # The role of a binding is immutable: delete the binding, and create it again.
         objects.delete(kind, namespace, name, Deletion())
         objects.create(kind, namespace, wanted)
         return
@@ -71,7 +71,7 @@ def _merged(stored: JSON, wanted: JSON) -> JSON:
 
 
 def _rules(stored: JSON, wanted: JSON) -> JSON:
-    """Return the rules of a role, or the rule by which it gathers them."""
+    """Return the rules of a role, or its aggregation rule."""
     if rule := wanted.get(_AGGREGATION):
         held = (stored.get(_AGGREGATION) or {}).get("clusterRoleSelectors") or []
         lacking = [each for each in rule["clusterRoleSelectors"] if each not in held]

@@ -14,7 +14,7 @@ class RoleStrategy(Strategy):
     """The name may be any segment of a path."""
 
     is_namespaced: ClassVar[bool] = True
-    """Whether the rules count in one namespace, and so for no paths."""
+    """True for roles of one namespace, whose rules cannot be for paths."""
 
     messages: ClassVar = {
         "Role": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},

@@ -1,4 +1,4 @@
-"""Rules of roles: what they permit, and which rules cover which.
+"""Rules of roles: checks that they permit a request, or cover other rules.
 
 Upstream: pkg/apis/rbac/v1/evaluation_helpers.go, component-helpers/auth/rbac/validation
 and pkg/registry/rbac/validation/policy_compact.go.
@@ -24,11 +24,11 @@ _FIELDS: Final = (
 """The fields of a rule, and their names in messages."""
 
 _MOST_PARTS: Final = 50_000
-"""How many parts are compared: a role of a few kilobytes may have billions."""
+"""The most parts to compare: a role of a few kilobytes may have billions."""
 
 
 def permits(rule: Rule, attributes: Attributes) -> bool:
-    """Tell whether a rule permits what a user wants to do."""
+    """Tell whether a rule permits the request of a user."""
     if not _among(attributes.verb, rule.get("verbs")):
         return False
     if attributes.path:
@@ -108,7 +108,7 @@ def _covers_whole(held: Rule, rule: Rule) -> bool:
 
 
 class _Candidates:
-    """Held rules by verb: a role with many rules is compared with few of them."""
+    """Held rules by verb, so that each part is compared with few of them."""
 
     def __init__(self, held: Iterable[Rule]) -> None:
         self.all = list(held)

@@ -22,7 +22,7 @@ _PATHS: Final = "nonResourceURLs"
 
 
 def validate_rules(role: JSON, *, namespaced: bool) -> Iterator[Cause]:
-    """Yield what is wrong with the rules of a role."""
+    """Yield the errors in the rules of a role."""
     for index, rule in enumerate(role.get("rules") or ()):
         yield from _validate_rule(rule, f"rules[{index}]", namespaced=namespaced)
 
@@ -50,7 +50,7 @@ def _validate_rule(rule: JSON, path: str, *, namespaced: bool) -> Iterator[Cause
 
 
 def validate_binding(binding: JSON, role_kinds: Sequence[str]) -> Iterator[Cause]:
-    """Yield what is wrong with a binding to roles of these kinds."""
+    """Yield the errors in a binding to roles of these kinds."""
     reference = binding.get("roleRef") or {}
     if reference.get("apiGroup", "") != GROUP:
         given = shown(reference.get("apiGroup", ""))

@@ -1,1 +1,1 @@
-"""resource.k8s.io."""
+"""The kinds of the group resource.k8s.io, one file each."""

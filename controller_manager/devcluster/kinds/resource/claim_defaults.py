@@ -14,7 +14,7 @@ def default_devices(spec: JSON) -> None:
 
 
 def _wanted(devices: JSON) -> Iterator[JSON]:
-    """Yield what each request asks for, with all alternatives."""
+    """Yield the exact request and all alternatives of each request."""
     for request in devices.get("requests", ()):
         if "exactly" in request:
             yield request["exactly"]

@@ -28,7 +28,7 @@ _MAX_TAINTS: Final = 16
 
 
 def validate_driver(name: str, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the name of a driver."""
+    """Yield the errors in the name of a driver."""
     if not name:
         yield required(field)
         return
@@ -38,7 +38,7 @@ def validate_driver(name: str, field: str) -> Iterator[Cause]:
 
 
 def validate_pool(name: str, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the name of a pool: subdomains, slashes between."""
+    """Yield the errors in the name of a pool: subdomains with slashes between them."""
     if not name:
         yield required(field)
         return
@@ -49,12 +49,12 @@ def validate_pool(name: str, field: str) -> Iterator[Cause]:
 
 
 def validate_device_name(name: str, field: str) -> Sequence[Cause]:
-    """Return what is wrong with the name of a device."""
+    """Return the errors in the name of a device."""
     return validate_label(name, field)
 
 
 def validate_taints(taints: Sequence[JSON], field: str) -> Iterator[Cause]:
-    """Yield what is wrong with the taints of a device."""
+    """Yield the errors in the taints of a device."""
     if len(taints) > _MAX_TAINTS:
         yield too_many(field, len(taints), _MAX_TAINTS)
     for number, taint in enumerate(taints):
@@ -62,7 +62,7 @@ def validate_taints(taints: Sequence[JSON], field: str) -> Iterator[Cause]:
 
 
 def validate_taint(taint: JSON, field: str) -> Iterator[Cause]:
-    """Yield what is wrong with one taint of devices."""
+    """Yield the errors in one taint of devices."""
     yield from validate_qualified_name(taint.get("key", ""), f"{field}.key")
     if value := taint.get("value"):
         yield from validate_labels({"key": value}, f"{field}.value")
@@ -74,7 +74,7 @@ def validate_taint(taint: JSON, field: str) -> Iterator[Cause]:
 
 
 def fill_in_times(taints: Sequence[JSON], now: datetime | str) -> None:
-    """Say of each taint that does not tell when it was added: now."""
+    """Set ``timeAdded`` of each taint without it to the present time."""
     time = now if isinstance(now, str) else format_time(now)
     for taint in taints:
         if not taint.get("timeAdded"):

@@ -1,4 +1,4 @@
-"""DeviceTaintRule: an administrator taints devices, whatever their driver says."""
+"""DeviceTaintRule: an administrator's taints of devices, beside the driver's."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""ResourceClaim: devices that pods ask for; nothing here allocates them."""
+"""ResourceClaim: devices that pods ask for."""
 
 from datetime import datetime
 from typing import ClassVar, Final
@@ -58,7 +58,7 @@ class ResourceClaimStrategy(Strategy):
         return causes
 
     def validate_status_update(self, old: JSON, new: JSON) -> list[Cause]:
-        """Check that an allocation stays as it is until it is given back."""
+        """Check that an allocation does not change until it is removed."""
         before, after = (each["status"].get("allocation") for each in (old, new))
         if not before or not after or before == after:
             return []

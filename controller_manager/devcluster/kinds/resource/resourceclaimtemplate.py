@@ -1,4 +1,4 @@
-"""ResourceClaimTemplate: what claims to devices are made from, one for each pod."""
+"""ResourceClaimTemplate: a template of claims to devices, one claim for each pod."""
 
 from datetime import datetime
 from typing import ClassVar, Final

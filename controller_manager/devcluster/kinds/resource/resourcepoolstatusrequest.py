@@ -32,7 +32,7 @@ _COUNTED: Final = (
 
 
 class ResourcePoolStatusRequestStrategy(Strategy):
-    """A question never changes, and it is answered once."""
+    """The spec is immutable, and the status is written once."""
 
     columns: ClassVar = (
         NAME,
@@ -61,7 +61,7 @@ class ResourcePoolStatusRequestStrategy(Strategy):
         return causes
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the question does not change."""
+        """Check that the spec does not change."""
         fields = ("driver", "poolName", "limit")
         return validate_unchanged(old["spec"], new["spec"], "spec", *fields)
 
@@ -71,7 +71,7 @@ class ResourcePoolStatusRequestStrategy(Strategy):
         return list(validate_conditions(conditions, "status.conditions"))
 
     def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the answer does not change."""
+        """Check that the status does not change."""
         before, after = old.get("status"), new.get("status")
         if not before or before == after:
             return ()

@@ -73,7 +73,7 @@ class ResourceSliceStrategy(Strategy):
         _fill_in_times(new, now)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the pool, the places and the devices."""
+        """Check the pool, the node fields and the devices."""
         spec = obj["spec"]
         return [
             *validate_driver(spec["driver"], "spec.driver"),

@@ -1,4 +1,4 @@
-"""PodGroup: pods that are scheduled together; nothing here schedules them so."""
+"""PodGroup: pods of a group; this scheduler does not schedule them together."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ class PodGroupStrategy(Strategy):
         obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check that there is one scheduling policy."""
+        """Check that the group has one scheduling policy."""
         return validate_scheduling_policy(
             obj["spec"]["schedulingPolicy"], "spec.schedulingPolicy"
         )

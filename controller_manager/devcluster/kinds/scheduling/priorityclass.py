@@ -121,7 +121,7 @@ class PriorityClassStrategy(Strategy):
 
 
 def _problem_of_system_class(name: str, obj: JSON) -> str:
-    """Return why a class is none of the system's, nothing if it is one."""
+    """Return why a class is no system class, "" if it is one."""
     if name not in _SYSTEM:
         return f"{name} is not a known system priority class"
     if obj["value"] != (value := _SYSTEM[name][0]):
@@ -161,7 +161,7 @@ def add_system_classes(objects: Objects) -> None:
     for name, (value, description) in _SYSTEM.items():
         if objects.has(KIND, "", name):
             continue
-        # The uid is not random: what is random in a cluster begins with its users.
+        # Do not draw a random uid: the random sequence begins with the users' objects.
         metadata = {
             "name": name,
             "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),

@@ -1,4 +1,4 @@
-"""CSIDriver: what the cluster must know of a driver of volumes."""
+"""CSIDriver: the abilities and needs of a driver of volumes."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -34,7 +34,7 @@ _MAX_TOKEN: Final = 1 << 32
 
 
 class CSIDriverStrategy(Strategy):
-    """Whether volumes are attached, and how they are used, never changes."""
+    """The fields for attachments and lifecycle modes are immutable."""
 
     returns_deleted: ClassVar = True
     columns: ClassVar = (
@@ -49,7 +49,7 @@ class CSIDriverStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the defaults: volumes are attached, and nothing special is done."""
+        """Fill in the defaults: volumes need an attachment, other abilities are off."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("attachRequired", True)
         for name in (
@@ -67,7 +67,7 @@ class CSIDriverStrategy(Strategy):
         return list(_validate_spec(obj["spec"]))
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check what never changes; upstream calls one field by another name."""
+        """Check the immutable fields; upstream calls one field by another name."""
         before, after = old["spec"], new["spec"]
         return [
             invalid(f"spec.{title}", shown(after[name]), IMMUTABLE)

@@ -29,7 +29,7 @@ _MAX_NODE_ID: Final = 256
 
 
 class CSINodeStrategy(Strategy):
-    """Of a driver that stays, only the number of volumes may change."""
+    """An update may change only the number of volumes of a driver."""
 
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("Drivers", "integer"), AGE)
@@ -48,7 +48,7 @@ class CSINodeStrategy(Strategy):
         return list(_validate_drivers(obj["spec"]["drivers"]))
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that drivers stay as they are, or go."""
+        """Check that drivers are unchanged or removed."""
         before = {each["name"]: each for each in old["spec"]["drivers"]}
         return [
             invalid("spec.drivers", shown(_fixed(each)), IMMUTABLE)

@@ -22,7 +22,7 @@ _FIXED: Final = ("nodeTopology", "storageClassName")
 
 
 class CSIStorageCapacityStrategy(Strategy):
-    """Which storage is meant never changes, how much of it there is does."""
+    """The topology and the class are immutable, the capacity is not."""
 
     columns: ClassVar = (NAME, Column("StorageClassName"), Column("Capacity"))
 
@@ -41,7 +41,7 @@ class CSIStorageCapacityStrategy(Strategy):
         return causes
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that it is about the same storage."""
+        """Check that the topology and the class do not change."""
         return [
             invalid(name, shown(new.get(name)), IMMUTABLE)
             for name in _FIXED

@@ -1,4 +1,4 @@
-"""StorageClass: how volumes for claims are made."""
+"""StorageClass: the provisioner of volumes, and its parameters."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ _MODES: Final = ("Immediate", "WaitForFirstConsumer")
 
 
 class StorageClassStrategy(Strategy):
-    """A class cannot change how it makes volumes."""
+    """The provisioner and its parameters are immutable."""
 
     messages: ClassVar = {
         "StorageClass": {
@@ -74,7 +74,7 @@ class StorageClassStrategy(Strategy):
         return causes
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that only what is no concern of new volumes changes."""
+        """Check that no field that provisioners read changes."""
         causes = []
         if old.get("parameters") != new.get("parameters"):
             causes.append(

@@ -1,4 +1,4 @@
-"""VolumeAttachment: a volume that shall be attached to a node."""
+"""VolumeAttachment: asks to attach a volume to a node."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -24,7 +24,7 @@ _ENDS: Final = ("Succeeded", "Failed")
 
 
 class StorageVersionMigrationStrategy(Strategy):
-    """A migration is of one resource for ever, and it ends once."""
+    """The resource is immutable, and so is the final condition."""
 
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Resource"), Column("Status"))
@@ -54,7 +54,7 @@ class StorageVersionMigrationStrategy(Strategy):
         return causes
 
     def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the version stays once it is set, and that no end is undone."""
+        """Check that a set version and a true final condition do not change."""
         causes = []
         before, after = old["status"], new["status"]
         known, version = (each.get("resourceVersion", "") for each in (before, after))

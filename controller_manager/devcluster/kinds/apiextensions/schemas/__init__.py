@@ -1,4 +1,4 @@
-"""Structural schemas, and what they do to objects.
+"""Structural schemas: validation, defaults and pruning of custom resources.
 
 Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/schema and validation, and
 k8s.io/kube-openapi/pkg/validation. A schema is the JSON of a definition.

@@ -1,4 +1,4 @@
-"""Which old value a part of a changed object replaces (apiserver/pkg/cel/common)."""
+"""The old value of each part of a changed object (apiserver/pkg/cel/common)."""
 
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
 
 
 class Absent:
-    """The old value of what was not there, or has no place of its own."""
+    """The old value of a part that is new, or that has no identity in its list."""
 
 
 ABSENT: Final = Absent()
@@ -25,7 +25,7 @@ def old_field(old: Any, schema: JSON, name: str) -> Any:
 
 
 def old_items(old: Any, new: list[Any], schema: JSON) -> list[Any]:
-    """Return the old value of each item; only those with keys can be told apart."""
+    """Return the old value of each item; only items of a map list have old values."""
     keys = schema.get(LIST_KEYS)
     if not isinstance(old, list) or schema.get(LIST_TYPE) != "map" or not keys:
         return [ABSENT] * len(new)

@@ -24,7 +24,7 @@ from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 def validate_defaults(
     schema: JSON, path: str, *, is_resource: bool = False
 ) -> Iterator[Cause]:
-    """Yield what is wrong with the defaults of a schema that is structural."""
+    """Yield the errors in the defaults of a structural schema."""
     if "default" in schema:
         yield from _validate(schema, child(path, "default"))
     if (items := items_of(schema)) is not None:

@@ -1,4 +1,4 @@
-"""What a schema in a definition may say (validation of apiextensions)."""
+"""Validation of the schema in a definition (validation of apiextensions)."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -43,19 +43,19 @@ _UNIQUE: Final = (
 
 
 class _Where(NamedTuple):
-    """What surrounds a schema."""
+    """The context of a schema inside the schema of its definition."""
 
     no_defaults: str = ""
-    """Why there may be no default, if there may be none."""
+    """The reason why a default is forbidden here, empty if it is allowed."""
 
     is_root: bool = False
     is_in_meta: bool = False
     uncorrelatable: str = ""
-    """The path of the outermost part whose old and new values cannot be told apart."""
+    """The path of the outermost part whose old value cannot be found."""
 
 
 def validate_schema(schema: JSON, path: str) -> Iterator[Cause]:
-    """Yield what a schema may not say; `path` is its field in the definition."""
+    """Yield the errors in a schema; `path` is its field in the definition."""
     yield from _validate(schema, path, _Where(is_root=True))
 
 
@@ -219,7 +219,7 @@ def _validate_map(items: JSON | None, keys: list[str], path: str) -> Iterator[Ca
 def _validate_items(
     items: JSON, list_type: str, keys: list[str], path: str
 ) -> Iterator[Cause]:
-    """Check that an item, and each of its keys, is always there."""
+    """Check that an item and each of its keys are required and never null."""
     if items.get("nullable"):
         detail = f"cannot be nullable when {LIST_TYPE} is {list_type}"
         yield forbidden_field(child(path, "nullable"), detail)

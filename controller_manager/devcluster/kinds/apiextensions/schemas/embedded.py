@@ -34,7 +34,7 @@ def coerced_metadata(metadata: Any) -> tuple[JSON, list[str]]:
 
 
 def validate_embedded(value: Any, schema: JSON, path: str = "") -> Iterator[Cause]:
-    """Yield what is wrong with the resources that a value embeds."""
+    """Yield the errors in the resources that a value embeds."""
     if isinstance(value, list):
         items = items_of(schema)
         for number, each in enumerate(value if items else ()):

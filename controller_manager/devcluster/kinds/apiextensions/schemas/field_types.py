@@ -1,4 +1,4 @@
-"""How the fields of a schema are merged (kube-openapi/pkg/schemaconv)."""
+"""Field types for merging, made from a schema (kube-openapi/pkg/schemaconv)."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -38,7 +38,7 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 def type_of_resource(schema: JSON) -> FieldType:
     """Return the type of the objects that a valid schema describes.
 
-    Without a schema, nothing is known about them.
+    Without a schema, the objects may have any fields.
     """
     return FieldType(map_=_map(schema, is_resource=True)) if schema else DEDUCED
 
@@ -60,7 +60,7 @@ def _type_of(schema: JSON) -> FieldType:
 def _map(schema: JSON, *, is_resource: bool) -> MapType:
     others = schema_of_others(schema)
     inner = _type_of(others) if others is not None else None
-    # An object of which nothing is said may have any fields.
+    # An object without a schema may have any fields.
     is_free = not properties_of(schema) and "additionalProperties" not in schema
     if inner is None and (schema.get(PRESERVES) or (is_free and not is_resource)):
         inner = DEDUCED

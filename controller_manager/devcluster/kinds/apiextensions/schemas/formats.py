@@ -46,7 +46,7 @@ _PATTERNS: Final = {
         r"|w|weeks?)\s*"
     ),
 }
-"""Formats that an expression describes. None of them can take long to match."""
+"""Formats with a regular expression. No text makes them slow."""
 
 
 def _date(text: str) -> bool:
@@ -160,7 +160,7 @@ def is_known(format_: str) -> bool:
 
 
 def has_format(text: str, format_: str) -> bool:
-    """Tell whether a text has a format; whatever is unknown, each text has."""
+    """Tell whether a text has a format; every text has an unknown format."""
     name = format_.replace("-", "")
     if check := _CHECKS.get(name):
         return check(text)

@@ -1,4 +1,4 @@
-"""Sets and lists of items with keys: nothing may be in them twice (schema/listtype)."""
+"""Checks that sets and map lists have no item twice (schema/listtype)."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from controller_manager.devcluster.server.statuses import Cause, duplicate, show
 
 
 def validate_lists(value: Any, schema: JSON, path: str = "") -> list[Cause]:
-    """Return a cause for each item that a set or map has twice."""
+    """Return a cause for each duplicate item in a set or a map list."""
     causes: list[Cause] = []
     if isinstance(value, dict):
         known, others = properties_of(schema), schema_of_others(schema)

@@ -1,18 +1,18 @@
-"""What is wrong with a value, and how much of it was looked at."""
+"""The result of a validation: causes, and the number of checks."""
 
 from typing import Any, Final
 
 from controller_manager.devcluster.server.statuses import Cause, shown
 
 _NOWHERE: Final = "<nil>"
-"""How Go prints the path of an error that has none."""
+"""The text that Go prints for an error without a path."""
 
 
 class Result:
     """The causes that a validation has found.
 
-    `matches` counts the checks that applied: of several schemas that a value misses,
-    that with most of them tells what is wrong.
+    `matches` counts the checks that applied. If a value fits none of several schemas,
+    the message comes from the schema with the most matches.
     """
 
     __slots__ = ("causes", "matches")
@@ -24,7 +24,7 @@ class Result:
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing is wrong."""
+        """Tell whether the value has no errors."""
         return not self.causes
 
     def merge(self, other: "Result") -> None:
@@ -47,9 +47,9 @@ def wrong_type(field: str, path: str, wanted: str, found: str) -> Cause:
 
 
 def no_schema_fits(base: str, detail: str) -> Cause:
-    """Return the cause for a value that misses a combination of schemas.
+    """Return the cause for a value that breaks a combination of schemas.
 
-    It has no path of its own, as upstream's. `base` is the path of the whole value.
+    As upstream's, the cause has no path. `base` is the path of the whole value.
     """
     text = f'Invalid value: "": {detail}'
     return Cause("FieldValueInvalid", base or _NOWHERE, text)

@@ -1,4 +1,4 @@
-"""What a rule in a definition may say (validation of apiextensions, schema/cel)."""
+"""Validation of a CEL rule in a definition (apiextensions, schema/cel)."""
 
 import re
 from collections.abc import Iterator
@@ -40,10 +40,10 @@ _BREAKS: Final = re.compile(r"[\n\r]")
 def validate_rules(
     schema: JSON, path: str, *, is_root: bool, uncorrelatable: str
 ) -> Iterator[Cause]:
-    """Yield what is wrong with the rules of a schema.
+    """Yield the errors in the rules of a schema.
 
-    `uncorrelatable` is the path of the part around it in which old and new values
-    cannot be told apart, empty if there is none.
+    `uncorrelatable` is the path of the outermost part around the schema whose old value
+    cannot be found, empty if there is none.
     """
     for number, rule in enumerate(schema.get(RULES) or ()):
         where = key(child(path, RULES), str(number))
@@ -102,7 +102,7 @@ def _validate_rule(rule: JSON, types: dict[str, Type], path: str) -> Iterator[Ca
 
 
 def _problem(text: str, types: dict[str, Type], wanted: str, detail: str) -> str:
-    """Return why an expression cannot be a rule, empty if it can."""
+    """Return why an expression cannot be a rule, "" if it can."""
     try:
         program: Program = program_of(text)
     except SyntaxProblem as error:

@@ -1,7 +1,7 @@
-"""What rules see of an object: its values and their types (pkg/cel/common).
+"""Values of an object and their types, in the form for CEL (pkg/cel/common).
 
-A schema decides: a number is a double although it is written as 1, a text with the
-format date-time is a timestamp. Fields have the names that expressions can write.
+The schema decides on the type: ``1`` can be a double, and a text with the format
+date-time is a timestamp. Fields get the escaped names that expressions use.
 """
 
 import base64
@@ -53,7 +53,7 @@ _META: Final[JSON] = {
         "properties": {"name": _TEXT, "generateName": _TEXT},
     },
 }
-"""What rules may use of each resource."""
+"""The fields of each resource that rules may use."""
 
 
 def _fields(schema: JSON, *, is_resource: bool) -> JSON:
@@ -62,7 +62,7 @@ def _fields(schema: JSON, *, is_resource: bool) -> JSON:
 
 
 def declared_type(schema: JSON, *, is_resource: bool = False) -> Type:
-    """Return the type of what a schema describes."""
+    """Return the CEL type of the values that a schema describes."""
     if schema.get(INT_OR_STRING):
         return DYN
     match schema.get("type"):
@@ -86,7 +86,7 @@ def declared_type(schema: JSON, *, is_resource: bool = False) -> Type:
 
 
 def rule_value(value: Any, schema: JSON, *, is_resource: bool = False) -> Any:
-    """Return what a rule sees of a value; raises EvaluationError."""
+    """Return the CEL value of a JSON value; raises EvaluationError."""
     if schema.get(INT_OR_STRING) or value is None:
         return value
     match schema.get("type"), value:
@@ -117,7 +117,7 @@ def _object(value: JSON, schema: JSON, *, is_resource: bool) -> JSON:
 
 
 def _midnight(text: str) -> datetime:
-    """Return the time at which a day begins; raises ValueError if it is none."""
+    """Return the time at which a day begins; raises ValueError for an invalid day."""
     day = parse_day(text)
     if day is None:
         msg = f"{text!r} is no day"

@@ -36,7 +36,7 @@ from controller_manager.devcluster.server.statuses import (
 )
 
 _MOST_STEPS: Final = 300_000
-"""How many steps the rules of one object may take together: a second at most."""
+"""The most steps of all rules of one object together: about one second."""
 
 _BLOCKING: Final = frozenset(
     (
@@ -71,7 +71,7 @@ class Rules:
         """Take a schema."""
         self._schema = schema
         self._ruled: set[int] = set()
-        """The parts of the schema that have rules, or parts with rules, by identity."""
+        """The parts of the schema with rules on or below them, by identity."""
         self._find(schema)
 
     def _find(self, schema: JSON) -> bool:
@@ -86,10 +86,10 @@ class Rules:
     def validate(
         self, obj: JSON, causes: list[Cause], old: Any = ABSENT
     ) -> list[Cause]:
-        """Return what the rules say of an object in which `causes` have been found.
+        """Return the causes from the rules; validation has found `causes` before.
 
-        Rules about transitions compare it with the `old` one. A rule about a part that
-        has not changed is left out otherwise.
+        Transition rules compare the object with the `old` one. Other rules do not check
+        the parts that have not changed.
         """
         if id(self._schema) not in self._ruled:
             return []
@@ -165,7 +165,7 @@ class _Check:
         return self._cause(message or self._rule.get("message", "").strip() or default)
 
     def _own_message(self, names: JSON, budget: Budget) -> str:
-        """Return the value of the message's expression, empty if it is of no use."""
+        """Return the value of the messageExpression, "" if it is unusable."""
         expression = self._rule.get("messageExpression")
         if not expression:
             return ""

@@ -1,4 +1,4 @@
-"""What makes a schema structural (schema/validation.go and schema/complete.go)."""
+"""Checks that a schema is structural (schema/validation.go and schema/complete.go)."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -47,7 +47,7 @@ _FORBIDDEN: Final = (
     (MAP_TYPE, "must be undefined to be structural"),
     (RULES, "must be empty to be structural"),
 )
-"""What a schema within ``allOf``, ``anyOf``, ``oneOf`` and ``not`` may not say."""
+"""The fields that are forbidden in ``allOf``, ``anyOf``, ``oneOf`` and ``not``."""
 
 _NO_TYPE: Final = {
     "root": "must not be empty at the root",
@@ -134,11 +134,11 @@ def _validate_resource(schema: JSON, level: str, path: str) -> Iterator[Cause]:
         yield required(child(path, "properties"), detail)
 
 
-# Schemas that only check values
+# Schemas that check values and define no fields
 
 
 def _validate_values(schema: JSON, path: str) -> Iterator[Cause]:
-    """Check the parts of a schema that check values only."""
+    """Check the parts of a schema that check values and define no fields."""
     for name in _COMBINED:
         for number, each in enumerate(schema.get(name) or ()):
             if _is_int_or_string(schema, name):
@@ -182,7 +182,7 @@ def _validate_nested(
         yield forbidden_field(where, "must not be specified in a nested context")
 
 
-# Completeness: whatever is checked has a structure
+# Completeness: every checked field is a field of the schema
 
 
 def _complete(

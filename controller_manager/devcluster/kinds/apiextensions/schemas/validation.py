@@ -1,7 +1,7 @@
 """Checks values against a schema, with the messages of a real API server.
 
-Upstream: the package validate of k8s.io/kube-openapi, and ValidateCustomResource. What
-an update does not change is not checked again (CRDValidationRatcheting).
+Upstream: the package validate of k8s.io/kube-openapi, and ValidateCustomResource. An
+update checks only the parts that it changes (CRDValidationRatcheting).
 """
 
 import math
@@ -48,10 +48,10 @@ _TYPES: Final = {str: "string", bool: "boolean", list: "array", dict: "object"}
 def validate_value(
     value: Any, schema: JSON, *, base: str = "", old: Any = ABSENT
 ) -> list[Cause]:
-    """Return what is wrong with a value.
+    """Return the errors in a value.
 
-    `base` is the path of the value; messages name fields below it. Parts of it that
-    are the same in `old` are taken as they are.
+    `base` is the path of the value; messages name fields below it. Parts that are the
+    same in `old` are not checked.
     """
     return _Validator(base).result(value, schema, "", old).causes
 
@@ -107,7 +107,7 @@ class _Validator:
         format_ = schema.get("format", "")
         if is_known(format_) and not {"number", "integer"} & {*wanted}:
             if isinstance(value, str | list):
-                return  # the format says what a text must be
+                return  # the format says that a text is allowed
             if not fits:
                 shape = {"integer": "int64", "number": "double"}.get(found, "")
                 yield wrong_type(self._field(path), path, format_, shape)
@@ -277,7 +277,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_whole(value: Any, wanted: tuple[str, ...]) -> bool:
-    """Tell whether a number such as 1.0 stands for an integer that is wanted."""
+    """Tell whether a number such as 1.0 counts as the wanted integer."""
     return isinstance(value, float) and value.is_integer() and "integer" in wanted
 
 

@@ -1,4 +1,4 @@
-"""The words of schemas, and the paths of the fields that they describe."""
+"""The keywords of schemas, and the paths of the fields that they describe."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ PRESERVES: Final = "x-kubernetes-preserve-unknown-fields"
 RULES: Final = "x-kubernetes-validations"
 
 META: Final = ("apiVersion", "kind", "metadata")
-"""The fields that each resource has, whatever its schema says."""
+"""The fields that each resource has, with any schema."""
 
 
 def child(path: str, name: str) -> str:
@@ -32,9 +32,9 @@ def properties_of(schema: JSON) -> JSON:
 
 
 def schema_of_others(schema: JSON) -> JSON | None:
-    """Return the schema of fields without a name of their own, `None` for none.
+    """Return the schema of the additional properties, `None` if there are none.
 
-    It is empty if they may have any value.
+    The schema is empty if they may have any value.
     """
     others = schema.get("additionalProperties")
     if others is None or others is False:

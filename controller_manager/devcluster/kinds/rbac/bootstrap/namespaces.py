@@ -22,7 +22,7 @@ _LEASES: Final = "create get list update watch"
 
 
 def roles_of_namespaces() -> Iterator[JSON]:
-    """Yield the roles that are for no controller of this project, with bindings."""
+    """Yield roles and bindings of components, without this project's controllers."""
     settings = "extension-apiserver-authentication"
     yield role(_SYSTEM, _READER, rule(READ, "core", "configmaps", settings))
     readers = [user(MANAGER), user("system:kube-scheduler")]

@@ -19,7 +19,7 @@ _REQUESTS: Final = rule(
 
 
 def roles_of_nodes() -> Iterator[JSON]:
-    """Yield the cluster roles of what runs on nodes."""
+    """Yield the cluster roles of kubelets, kube-proxy and the problem detector."""
     yield cluster_role("system:node", _NODE)
     yield cluster_role("system:node-bootstrapper", [_REQUESTS])
     yield cluster_role("system:node-problem-detector", _PROBLEM_DETECTOR)
@@ -27,10 +27,10 @@ def roles_of_nodes() -> Iterator[JSON]:
 
 
 def bindings_of_nodes() -> Iterator[JSON]:
-    """Yield their bindings; nobody is bound to ``system:node``.
+    """Yield their bindings; that of ``system:node`` has no subjects.
 
     Kubelets get their rights from the node authorizer, which looks at the pods of the
-    node. That binding is there, without subjects.
+    node.
     """
     yield binding("system:node", ())
     yield binding("system:node-proxier", [user("system:kube-proxy")])

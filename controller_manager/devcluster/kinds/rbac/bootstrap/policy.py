@@ -1,4 +1,4 @@
-"""Builds bootstrap roles and their bindings in few words."""
+"""Short functions that build bootstrap roles and their bindings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -9,7 +9,7 @@ API_VERSION: Final = "rbac.authorization.k8s.io/v1"
 GROUP: Final = "rbac.authorization.k8s.io"
 LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
-"""An annotation; an object with the value "false" is not reconciled."""
+"""An annotation; the server does not reconcile objects with the value "false"."""
 
 READ: Final = "get list watch"
 WRITE: Final = "create delete deletecollection patch update"

@@ -1,4 +1,4 @@
-"""Cluster roles for people, and for everybody (clusterRoles of policy.go)."""
+"""Cluster roles for people and for all users (clusterRoles of policy.go)."""
 
 from collections.abc import Iterator
 from typing import Final
