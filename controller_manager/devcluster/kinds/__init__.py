@@ -1,9 +1,29 @@
 """The kinds of Kubernetes that the development cluster serves: one file each.
 
 ``kinds/GROUP/KIND.py`` has a ``KIND``. `find_kinds` searches the modules for it, so a
-new kind takes one new file, whose strategy overrides the default behaviour. Code that
-several kinds share is in modules named after the concept. The package `server` does
-not import this package; its caller passes the kinds.
+new kind takes one new file, whose strategy overrides the default behaviour. The package
+`server` does not import this package; its caller passes the kinds.
+
+There is one package for each group: ``admissionregistration``, ``apiextensions``,
+``apiregistration``, ``apiserverinternal``, ``apps``, ``authentication``,
+``authorization``, ``autoscaling``, ``batch``, ``certificates``, ``coordination``,
+``core``, ``discovery``, ``events``, ``flowcontrol``, ``networking``, ``node``,
+``policy``, ``rbac``, ``resource``, ``scheduling``, ``storage``, ``storagemigration``.
+
+Several groups share these modules:
+
+- Validation: ``affinity_validation``, ``condition_validation``,
+  ``container_validation``, ``environment_validation``, ``pod_spec_validation``,
+  ``pod_volume_validation``, ``probe_validation``, ``resource_validation``,
+  ``storage_validation``, ``taint_validation``, ``workload_validation``,
+  ``replica_status`` (counts of replicas).
+- Fields: ``field_values`` (numbers and quantities), ``domain_paths``, ``ip_addresses``,
+  ``label_selectors``, ``ports``, ``quantities`` (their canonical form).
+- Defaults: ``claim_defaults``, ``pod_spec_defaults``, ``scheduling_group`` (a field
+  behind a feature gate).
+- Behaviour: ``columns`` (of tables), ``proxy`` (a subresource), ``replicas`` (of
+  replica sets and replication controllers), ``reviews`` (answers that are not stored).
+- Protobuf: ``container_messages``, ``pod_messages``, ``volume_messages``.
 """
 
 from collections.abc import Iterator

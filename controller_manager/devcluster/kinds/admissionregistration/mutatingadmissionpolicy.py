@@ -12,7 +12,7 @@ from controller_manager.devcluster.kinds.admissionregistration.matching import (
     apply_match_defaults,
     validate_mutable,
 )
-from controller_manager.devcluster.kinds.admissionregistration.policy_heads import (
+from controller_manager.devcluster.kinds.admissionregistration.policy_fields import (
     param_kind_text,
     validate_head,
 )

@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.admissionregistration.expressions impor
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
     apply_match_defaults,
 )
-from controller_manager.devcluster.kinds.admissionregistration.policy_heads import (
+from controller_manager.devcluster.kinds.admissionregistration.policy_fields import (
     param_kind_text,
     validate_head,
 )

@@ -22,6 +22,9 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
 from controller_manager.devcluster.kinds.apiextensions.schemas.field_types import (
     type_of_resource,
 )
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+    properties_of,
+)
 from controller_manager.devcluster.kinds.apiextensions.schemas.list_types import (
     validate_lists,
 )
@@ -29,9 +32,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pr
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
 from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
     validate_value,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
-    properties_of,
 )
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.fields.field_set import FieldSet

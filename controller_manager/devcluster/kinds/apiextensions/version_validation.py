@@ -10,11 +10,11 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.defaults import (
 from controller_manager.devcluster.kinds.apiextensions.schemas.definition import (
     validate_schema,
 )
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+    properties_of,
+)
 from controller_manager.devcluster.kinds.apiextensions.schemas.structure import (
     validate_structure,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
-    properties_of,
 )
 from controller_manager.devcluster.server.statuses import (
     Cause,

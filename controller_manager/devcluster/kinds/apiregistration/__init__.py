@@ -1,1 +1,4 @@
-"""The kinds of the group apiregistration.k8s.io, one file each."""
+"""The kinds of the group apiregistration.k8s.io, one file each.
+
+Kinds: ``apiservice``. Shared: ``local_services`` (the server's own).
+"""

@@ -1,1 +1,4 @@
-"""The kinds of the group internal.apiserver.k8s.io, one file each."""
+"""The kinds of the group internal.apiserver.k8s.io, one file each.
+
+Kinds: ``storageversion``.
+"""

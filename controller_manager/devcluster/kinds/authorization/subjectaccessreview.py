@@ -3,15 +3,15 @@
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.authorization.access_reviews import (
+    check_review,
+    reviewed_access,
+)
 from controller_manager.devcluster.kinds.authorization.review_attributes import (
     reviewed_user,
 )
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_review,
-)
-from controller_manager.devcluster.kinds.authorization.reviewing import (
-    check_review,
-    reviewed_access,
 )
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Kind

@@ -1,1 +1,4 @@
-"""The kinds of the group events.k8s.io, one file each."""
+"""The kinds of the group events.k8s.io, one file each.
+
+Kinds: ``event``.
+"""

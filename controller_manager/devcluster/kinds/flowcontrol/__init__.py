@@ -1,1 +1,7 @@
-"""The kinds of the group flowcontrol.apiserver.k8s.io, one file each."""
+"""The kinds of the group flowcontrol.apiserver.k8s.io, one file each.
+
+Kinds: ``flowschema``, ``prioritylevelconfiguration``. Shared: ``bootstrap_flows``
+(objects of every cluster), ``add_bootstrap_flows`` (stores them),
+``flow_control_strategy`` (of both kinds), ``flow_schema_validation`` (schemas),
+``priority_level_validation`` (levels).
+"""

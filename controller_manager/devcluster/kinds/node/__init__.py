@@ -1,1 +1,4 @@
-"""The kinds of the group node.k8s.io, one file each."""
+"""The kinds of the group node.k8s.io, one file each.
+
+Kinds: ``runtimeclass``.
+"""

@@ -1,1 +1,4 @@
-"""The kinds of the group policy, one file each."""
+"""The kinds of the group policy, one file each.
+
+Kinds: ``poddisruptionbudget``. Shared: ``disruptions`` (evictions of pods).
+"""

@@ -1,1 +1,5 @@
-"""The kinds of the group scheduling.k8s.io, one file each."""
+"""The kinds of the group scheduling.k8s.io, one file each.
+
+Kinds: ``podgroup``, ``priorityclass``, ``workload``. Shared: ``policy`` (that of pod
+groups).
+"""

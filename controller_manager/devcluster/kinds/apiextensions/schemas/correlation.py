@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     LIST_KEYS,
     LIST_TYPE,
     MAP_TYPE,

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     items_of,
     properties_of,
     schema_of_others,

@@ -6,17 +6,17 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
     validate_embedded,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pruned
-from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
-    validate_value,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     META,
     child,
     items_of,
     key,
     properties_of,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pruned
+from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
+    validate_value,
 )
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 

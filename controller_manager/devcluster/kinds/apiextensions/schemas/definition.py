@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_definition import (
-    validate_rules,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     LIST_KEYS,
     LIST_TYPE,
@@ -18,6 +15,9 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
     items_of,
     key,
     properties_of,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.rule_definition import (
+    validate_rules,
 )
 from controller_manager.devcluster.server.statuses import (
     Cause,

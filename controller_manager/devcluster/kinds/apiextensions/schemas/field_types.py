@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     INT_OR_STRING,
     LIST_KEYS,

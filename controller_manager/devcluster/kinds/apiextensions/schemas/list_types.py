@@ -6,7 +6,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
     item_key,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     LIST_KEYS,
     LIST_TYPE,
     child,

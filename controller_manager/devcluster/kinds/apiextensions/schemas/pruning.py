@@ -3,7 +3,7 @@
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     META,
     PRESERVES,

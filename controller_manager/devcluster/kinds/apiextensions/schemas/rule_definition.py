@@ -10,16 +10,16 @@ from controller_manager.control.cel.messages import text_of
 from controller_manager.control.cel.program import Program
 from controller_manager.control.cel.tokens import SyntaxProblem
 from controller_manager.control.cel.types import Optional, Scalar, Type
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
-    declared_type,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     RULES,
     child,
     key,
     properties_of,
 )
+from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
+    declared_type,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
 from controller_manager.devcluster.server.statuses import (
     Cause,
     invalid,

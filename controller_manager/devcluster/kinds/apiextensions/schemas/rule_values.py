@@ -30,7 +30,7 @@ from controller_manager.control.cel.types import (
     object_of,
 )
 from controller_manager.control.cel.values import EvaluationError
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     INT_OR_STRING,
     items_of,

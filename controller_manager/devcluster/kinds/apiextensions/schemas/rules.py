@@ -13,19 +13,19 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.correlation impor
     old_field,
     old_items,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
-    wrong_value,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
-    rule_value,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     RULES,
     child,
     items_of,
     key,
     properties_of,
     schema_of_others,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
+    wrong_value,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
+    rule_value,
 )
 from controller_manager.devcluster.server.statuses import (
     Cause,

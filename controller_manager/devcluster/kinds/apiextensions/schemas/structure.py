@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.regexp.matching import compiled
 from controller_manager.control.regexp.problems import PatternProblem
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     INT_OR_STRING,
     LIST_KEYS,

@@ -19,19 +19,19 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.formats import (
     has_format,
     is_known,
 )
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+    INT_OR_STRING,
+    child,
+    key,
+    properties_of,
+    schema_of_others,
+)
 from controller_manager.devcluster.kinds.apiextensions.schemas.numbers import go_number
 from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
     Result,
     no_schema_fits,
     wrong_type,
     wrong_value,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.words import (
-    INT_OR_STRING,
-    child,
-    key,
-    properties_of,
-    schema_of_others,
 )
 from controller_manager.devcluster.server.statuses import (
     Cause,
