@@ -1,4 +1,4 @@
-"""What the header Accept asks for: the encoding and the form of an answer.
+"""The header Accept: the encoding and the form of an answer.
 
 Upstream: apiserver's endpoints/handlers/negotiation, and goautoneg.
 """
@@ -30,7 +30,7 @@ _FORMS: Final = {form.value: form for form in Form if form is not Form.FULL}
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """How to answer: the media type, and the form of the objects."""
+    """The media type of an answer, and the form of its objects."""
 
     media_type: str = JSON_TYPE
     form: Form = Form.FULL
@@ -59,8 +59,8 @@ class _Clause:
 def accepted(accept: str, *, has_tables: bool = True) -> Accepted:
     """Return the first answer that an Accept header asks for and the server has.
 
-    Clauses with a higher quality ``q`` go first. `has_tables` tells whether what is
-    asked for can be shown as a table. Raises Refusal 406 if the header accepts none.
+    Clauses with a higher quality ``q`` go first. `has_tables` tells whether the server
+    can show the resource as a table. Raises Refusal 406 if it has no accepted form.
     """
     if known := _KNOWN.get(accept):
         return known
@@ -107,7 +107,7 @@ def _clauses(accept: str) -> Iterator[_Clause]:
 
 
 def _quality(text: str) -> float:
-    """Return the value of a parameter ``q``; what is no number counts as 1."""
+    """Return the value of a parameter ``q``; a text that is no number counts as 1."""
     try:
         return float(text)
     except ValueError:
@@ -119,7 +119,7 @@ def _is_in_range(media_type: str, media_range: str) -> bool:
 
 
 def _form(parameters: dict[str, str]) -> Form | None:
-    """Return the form of the parameters of a clause, `None` if there is no such."""
+    """Return the form in the parameters of a clause, `None` for unknown forms."""
     if parameters.get("stream", "watch") not in ("", "watch"):
         return None
     if not parameters.keys() & {"as", "g", "v"}:

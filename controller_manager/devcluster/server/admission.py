@@ -1,10 +1,10 @@
-"""Admission: plugins change and check what clients want to write.
+"""Admission: plugins change and check the objects that clients write.
 
-Upstream: k8s.io/apiserver/pkg/admission. A plugin is synchronous. One that must wait
-for an answer from elsewhere, as webhooks must, raises `Pending`: nothing has been
-stored then, the server waits for the answer and attempts the write again from the
-start. So a write is stored only if each answer is about the objects as they are now,
-as in upstream's GuaranteedUpdate.
+Upstream: k8s.io/apiserver/pkg/admission. A plugin is synchronous. A plugin that must
+wait for an answer, such as that of a webhook, raises `Pending`. Then the server stores
+nothing, waits for the answer and attempts the write again from the start. So the server
+stores a write only if all answers are about the present objects, as in upstream's
+GuaranteedUpdate.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
@@ -28,11 +28,11 @@ _OPTIONS: Final = {
     "UPDATE": ("UpdateOptions", ("fieldManager", "fieldValidation")),
     "DELETE": ("DeleteOptions", ()),
 }
-"""The kind of the options of an operation, and the parameters that it has."""
+"""The kind of the options of an operation, and its query parameters."""
 
 
 class Operation(StrEnum):
-    """What a request does to an object."""
+    """The operation of a request on an object."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -43,8 +43,8 @@ class Operation(StrEnum):
 class Pending(Exception):  # noqa: N818 - a write that waits is no malfunction
     """A write waits for an answer.
 
-    `wait` returns once the answer is remembered in the submission. The same write is
-    attempted again then.
+    `wait` returns once the submission holds the answer. Then the server attempts the
+    same write again.
     """
 
     def __init__(self, wait: Callable[[], Awaitable[None]]) -> None:
@@ -88,7 +88,7 @@ class Submission:
         return self._remembered.get(key)
 
     def warn(self, text: str) -> None:
-        """Add a warning to the answer, unless it has it, or no header can have it."""
+        """Add a warning to the answer once, if it can be the value of a header."""
         if text not in self.warnings and text.isprintable():
             self.warnings.append(text)
 
@@ -100,9 +100,9 @@ class Write:
     `kind` is the kind as it is stored; `obj` and `old` are in its version, with the
     defaults filled in. For a subresource with a body of its own (``scale``,
     ``eviction``, ``binding``, ``token``) they are that body, and `subresource` names
-    it. `obj` is `None` for DELETE, `old` for CREATE and CONNECT. `name` is "" for a
-    name that is yet to be generated, and for each object of a deleted collection.
-    Without a `submission` a part of the development cluster itself writes.
+    it. `obj` is `None` for DELETE, `old` for CREATE and CONNECT. `name` is "" if the
+    server will generate the name, and for each object of a deleted collection. A write
+    without a `submission` comes from a part of the development cluster itself.
     """
 
     operation: Operation
@@ -115,13 +115,13 @@ class Write:
     submission: Submission | None = None
     is_dry_run: bool = False
     wants_again: bool = False
-    """Set by a mutating plugin after which the others need to see the object again."""
+    """A mutating plugin sets it if the other plugins must see the object again."""
 
     is_again: bool = False
-    """Whether the mutating plugins see the object for the second time."""
+    """True while the mutating plugins see the object for the second time."""
 
     notes: dict[str, Any] = field(default_factory=dict)
-    """What plugins keep from the first to the second time, by their names."""
+    """Data that plugins keep from the first to the second time, by plugin name."""
 
     @property
     def user(self) -> User:
@@ -130,12 +130,12 @@ class Write:
 
     @property
     def requested(self) -> Kind:
-        """The kind in the version that the client named."""
+        """The kind, in the version of the request."""
         return self.submission.kind if self.submission else self.kind
 
     @property
     def shown_name(self) -> str:
-        """The name for messages; a name to be generated is shown as its prefix."""
+        """The name for messages; for a name that will be generated, its prefix."""
         metadata = (self.obj or self.old or {}).get("metadata", {})
         name = self.name or metadata.get("name") or metadata.get("generateName")
         return str(name or "")
@@ -168,45 +168,45 @@ class Write:
 
 
 class Plugin:
-    """An admission plugin; it overrides what it needs.
+    """An admission plugin; it overrides the methods that it needs.
 
-    Its methods raise Refusal to refuse the write. They must change nothing in the
-    storage, but for `charge`: a write may be attempted several times.
+    Its methods raise Refusal to refuse the write. Only `charge` may change the storage,
+    because the server may attempt a write several times.
     """
 
     name: ClassVar[str] = ""
     """The name in ``--enable-admission-plugins``."""
 
     covers_own_writes: ClassVar[bool] = False
-    """Whether it sees the writes of parts of the development cluster, too."""
+    """True if it also sees the writes of parts of the development cluster."""
 
     mutates: ClassVar[frozenset[Operation]] = frozenset()
-    """The operations for which `mutate` does something."""
+    """The operations for which the server calls `mutate`."""
 
     validates: ClassVar[frozenset[Operation]] = frozenset()
-    """The operations for which `validate` does something."""
+    """The operations for which the server calls `validate`."""
 
     targets: ClassVar[frozenset[Target]] = frozenset()
-    """The resources, with their subresources, that it looks at; empty for all."""
+    """The resources, with their subresources, that it handles; empty for all."""
 
     def acts(self) -> bool:
-        """Tell whether the plugin has anything to do, as the cluster is now."""
+        """Tell whether the plugin has work in the present state of the cluster."""
         return True
 
     def mutate(self, write: Write) -> None:
         """Change ``write.obj``, in place or by another object (Admit).
 
-        It has the defaults. What a plugin adds needs to be complete: no defaults are
-        filled in later. Nothing is validated yet, but names and types of fields.
+        The object has its defaults. The parts that a plugin adds must be complete: the
+        server fills in no defaults later. Only names and types of fields are validated.
         """
 
     def validate(self, write: Write) -> None:
         """Check ``write.obj``, which is valid and must not be changed (Validate)."""
 
     def charge(self, write: Write) -> None:
-        """Take what a write uses. Nothing else refuses the write any more.
+        """Charge a write to its quota. No other check refuses the write after this one.
 
-        A dry run takes nothing.
+        The server does not call it in a dry run.
         """
 
 
@@ -245,13 +245,13 @@ class Chain:
             plugin.validate(write)
 
     def charge(self, write: Write) -> None:
-        """Let the plugins take what the write uses; raises Refusal."""
+        """Let the plugins charge the write; raises Refusal."""
         for plugin in self._charging:
             if write.submission is not None or plugin.covers_own_writes:
                 plugin.charge(write)
 
     def _of(self, phase: str, write: Write) -> tuple[Plugin, ...]:
-        """Return the plugins that look at such a write; most writes are like others."""
+        """Return the plugins that handle such a write, from a cache."""
         kind, is_own = write.kind, write.submission is None
         target = (kind.group, kind.plural, write.subresource)
         key = (phase, write.operation, is_own, *target)

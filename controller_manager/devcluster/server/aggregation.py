@@ -1,4 +1,4 @@
-"""APIs that something else than the stored kinds answers (kube-aggregator)."""
+"""APIs that a part of the cluster answers without storage (kube-aggregator)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.tables import table
 
 
 class AggregatedAPI(Protocol):
-    """A group version with answers of its own; it is read only."""
+    """A group version that is not stored and read only."""
 
     @property
     def group(self) -> str:

@@ -1,4 +1,4 @@
-"""PATCH with a configuration that is applied (server-side apply).
+"""PATCH with server-side apply.
 
 Upstream: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
 """
@@ -45,9 +45,9 @@ def apply_configuration(
     fields: FieldManager,
     permit: Permit,
 ) -> Response:
-    """Apply the configuration in a body; an object that is absent is created.
+    """Apply the configuration in a body; create an absent object.
 
-    `permit` refuses changes that the user may not make.
+    `permit` refuses changes that the user has no permission for.
 
     Raises Refusal.
     """
@@ -67,7 +67,7 @@ def apply_scale(
 ) -> JSON:
     """Apply a Scale; return that of the object.
 
-    The manager of the replicas is one of the object itself. Raises Refusal.
+    The manager of the replicas becomes a manager of the object. Raises Refusal.
     """
     kind = target.kind
     config = _configuration(target, request, "autoscaling/v1", "Scale")

@@ -16,7 +16,7 @@ _LONGEST: Final = 34
 async def attempted(
     submission: Submission, attempt: Callable[[], Response]
 ) -> Response:
-    """Return the answer of the first attempt that does not wait for anything.
+    """Return the answer of the first attempt that admission does not delay.
 
     The answer has the warnings of admission, also if it is a refusal. A request that
     takes longer than 34 s gets a 504 (endpoints/handlers). Raises Refusal.

@@ -12,10 +12,10 @@ AUDIENCE: Final = "https://kubernetes.default.svc"
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
-"""The key of a user's extra that tells by which credential the user was known."""
+"""The key of a user's extra that names the credential of the user."""
 
 NODE_NAME: Final = "authentication.kubernetes.io/node-name"
-"""The key of a user's extra that tells on which node its pod runs."""
+"""The key of a user's extra that names the node of the user's pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class User:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     def as_json(self) -> JSON:
-        """Return the user as a UserInfo, without what is empty."""
+        """Return the user as a UserInfo, without empty fields."""
         found = {
             "username": self.name,
             "uid": self.uid,
@@ -52,7 +52,7 @@ def account_user(
     uid: str,
     extra: Mapping[str, tuple[str, ...]] | None = None,
 ) -> User:
-    """Return the user that a service account is."""
+    """Return the user of a service account."""
     groups = (*account_groups(namespace), AUTHENTICATED)
     return User(f"system:serviceaccount:{namespace}:{name}", uid, groups, extra or {})
 
@@ -71,7 +71,7 @@ class BoundObject:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom a token authenticates, and for whom the token was issued (`audiences`)."""
+    """The user that a token authenticates, and the audiences of the token."""
 
     user: User
     audiences: tuple[str, ...] = (AUDIENCE,)
@@ -79,7 +79,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class AccountToken:
-    """What a token of a service account is to say; `uid` is that of the account."""
+    """The claims of a new token of a service account; `uid` is that of the account."""
 
     namespace: str
     name: str
@@ -94,29 +94,29 @@ class TokenError(Exception):
 
 
 class AccountTokenIssuer(Protocol):
-    """Issues the tokens of service accounts, and knows them again."""
+    """Issues the tokens of service accounts, and verifies them."""
 
     def issue(self, content: AccountToken) -> str:
         """Return a new token."""
         ...
 
     def identify(self, token: str) -> Identity | None:
-        """Return whom a token authenticates, `None` if it is none of these tokens.
+        """Return the user that a token authenticates, `None` for foreign tokens.
 
-        Raises TokenError if it is not valid now.
+        Raises TokenError if the token is not valid now.
         """
         ...
 
     def revoke(self, name: str) -> None:
-        """Make the tokens of a user invalid that were issued so far."""
+        """Invalidate all tokens of a user that were issued before."""
         ...
 
 
 class TokenSource(Protocol):
-    """Finds the users of tokens that objects of the cluster make valid."""
+    """Finds the users of tokens that are stored in objects of the cluster."""
 
     def __call__(self, token: str) -> User | None:
-        """Return the user of a token, `None` if no object makes it valid."""
+        """Return the user of a token, `None` if no object has it."""
         ...
 
 
@@ -134,14 +134,14 @@ class Tokens:
     ) -> None:
         """Take the tokens that are valid from the start.
 
-        `issuer` knows the tokens of service accounts, `source` those in objects.
+        `issuer` verifies the tokens of service accounts, `source` those in objects.
         """
         self._static = dict(static)
         self._issuer = issuer
         self._source = source
 
     def add(self, token: str, user: User) -> None:
-        """Make a token valid for a user, without an end."""
+        """Make a token valid for a user, without an expiry."""
         self._static[token] = user
 
     def revoke(self, name: str) -> None:
@@ -154,7 +154,7 @@ class Tokens:
     def authenticate(self, header: str | None) -> User:
         """Return the user of an Authorization header; raises Refusal 401.
 
-        A header that names no bearer token says nothing of the user, as upstream.
+        As upstream does, ignore a header without a bearer token.
         """
         scheme, token, *_ = [*(header or "").strip().split(" ", 2), "", ""]
         if scheme.lower() != "bearer" or not token:
@@ -177,9 +177,9 @@ class Tokens:
         return found.user
 
     def identify(self, token: str) -> Identity | None:
-        """Return whom a token authenticates, `None` if nobody knows it.
+        """Return the user that a token authenticates, `None` for an unknown token.
 
-        Raises TokenError if it is known and not valid now.
+        Raises TokenError if the token is known and not valid now.
         """
         if user := self._static.get(token):
             return Identity(_with_uid(user))
@@ -197,12 +197,12 @@ class Tokens:
         return self._issuer.issue(AccountToken(namespace, name, uid, ends_at))
 
     def issue_as(self, content: AccountToken) -> str:
-        """Return a new token of a service account, with all that it is to say."""
+        """Return a new token of a service account with these claims."""
         return self._issuer.issue(content)
 
 
 def _with_uid(user: User) -> User:
-    """Return the user of a static token: the file of such tokens has a uid of each."""
+    """Return the user of a static token; upstream's token file has a uid for each."""
     return user if user.uid else replace(user, uid=user.name)
 
 

@@ -9,7 +9,7 @@ from controller_manager.devcluster.server.authentication import User
 from controller_manager.devcluster.server.statuses import Refusal, qualified
 
 MASTERS: Final = "system:masters"
-"""The group whose members may do everything, whatever roles say."""
+"""The group whose members may do everything, without any role."""
 
 EVERYTHING: Final[Sequence[JSON]] = (
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
@@ -22,7 +22,7 @@ _ESCAPED: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a user wants to do, to an object or to a `path`."""
+    """The attributes of a request: verb, and object or `path`."""
 
     verb: str
     path: str = ""
@@ -42,7 +42,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a user may do something, and why, as far as that is known."""
+    """The decision on a request, and its reason if the authorizer gives one."""
 
     is_allowed: bool
     reason: str = ""
@@ -71,7 +71,7 @@ class Authorizer:
     """Decides whether a user may do something; this one allows everything."""
 
     enforced: ClassVar[bool] = False
-    """Whether the authorizer ever refuses anything to a user who has logged in."""
+    """True if the authorizer can refuse a request of an authenticated user."""
 
     def check(self, user: User, attributes: Attributes) -> None:
         """Raise a Refusal if `user` may not do it."""
@@ -84,24 +84,24 @@ class Authorizer:
         return self.decide(user, attributes).is_allowed
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
-        """Decide whether `user` may do it."""
+        """Return the decision on a request of `user`."""
         del user, attributes
         return Decision(is_allowed=True)
 
     def review(self, user: User, attributes: Attributes) -> Decision:
-        """Decide for a review about a user, who need not have sent anything."""
+        """Return the decision for an access review about a user."""
         return self.decide(user, attributes)
 
     def rules_for(self, user: User, namespace: str) -> Rules:
-        """Return what `user` may do in a namespace, and everywhere."""
+        """Return the rules of `user` in a namespace, with those for all namespaces."""
         del user, namespace
         return Rules(EVERYTHING)
 
 
 class KnownUsers(Authorizer):
-    """Allows everything to the users whom the cluster knows.
+    """Allows everything to the users that the cluster knows.
 
-    Of a user whom it does not know, a review says that it may do nothing.
+    An access review denies everything to unknown users.
     """
 
     def __init__(self, is_known: Callable[[str], bool]) -> None:
@@ -109,7 +109,7 @@ class KnownUsers(Authorizer):
         self._is_known = is_known
 
     def review(self, user: User, attributes: Attributes) -> Decision:
-        """Decide for a review: users may do everything, others nothing."""
+        """Return the decision for a review: only known users may do everything."""
         del attributes
         return Decision(is_allowed=self._is_known(user.name))
 
@@ -135,7 +135,7 @@ def refusal_of(user: User, attributes: Attributes, reason: str) -> Refusal:
 
 
 def _wish(attributes: Attributes) -> str:
-    """Return the resource that a user wants to use, and where."""
+    """Return the resource of a request, and its scope."""
     where = (
         f'in the namespace "{attributes.namespace}"'
         if attributes.namespace

@@ -1,4 +1,4 @@
-"""Base64 as Go decodes it: with padding, and with the place of what is wrong."""
+"""Base64 as Go decodes it: with padding, and with the place of an error."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _PADDING: Final = ord("=")
 
 
 def base64_problem(text: str) -> str:
-    """Return what is wrong with a text in base64, "" if nothing is.
+    """Return the error in a text in base64, "" if it is valid.
 
     Upstream: encoding/base64, CorruptInputError of StdEncoding.
     """
@@ -32,7 +32,7 @@ def _wrong_place(data: bytes) -> int | None:
 
 
 def _wrong_padding(data: bytes, index: int, count: int) -> int | None:
-    """Check what follows the first "=", which `count` characters of a group precede."""
+    """Check the text from the first "=" on, after `count` characters of a group."""
     if count < 2:
         return index
     after = _past_new_lines(data, index + 1)

@@ -1,4 +1,4 @@
-"""A POST that a kind answers itself, with what the kind may use."""
+"""A POST that the strategy of a kind answers, with the data for the answer."""
 
 from dataclasses import dataclass
 

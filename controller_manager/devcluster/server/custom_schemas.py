@@ -14,20 +14,20 @@ _OPEN: Final = (
     "x-kubernetes-embedded-resource",
     "x-kubernetes-int-or-string",
 )
-"""Extensions of fields about whose value version 2 says nothing."""
+"""Extensions of fields whose value the document of version 2 does not describe."""
 
 
 def custom_name(kind: Kind) -> str:
-    """Return the name of a kind's definition: its group backwards, and so on."""
+    """Return the name of a kind's definition: reversed group, version, kind."""
     group = ".".join(reversed(kind.group.split(".")))
     return f"{group}.{kind.version}.{kind.kind}"
 
 
 def without_v3(schema: JSON) -> JSON:
-    """Return what a document of version 2 can say of a schema.
+    """Return the parts of a schema that a document of version 2 can express.
 
-    Of a field that may be null, or of which parts are not known, it says only what it
-    is for: clients that validate by it must refuse nothing that the server takes.
+    A field that may be null or has unknown parts gets only its description: clients
+    that validate by the document must not refuse objects that the server accepts.
     """
     known: JSON = {name: schema[name] for name in _KNOWN_TO_V2 if name in schema}
     known |= {name: each for name, each in schema.items() if name.startswith("x-")}

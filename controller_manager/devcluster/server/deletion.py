@@ -73,7 +73,7 @@ def _policy(body: JSON, query: dict[str, str]) -> str:
 def marked_deleted(
     obj: JSON, options: Deletion, now: datetime, period: int, *, orphans: bool
 ) -> JSON:
-    """Return `obj` marked as deleted, due in `period` seconds.
+    """Return `obj` marked as deleted, with a grace period of `period` seconds.
 
     `orphans` says that dependents are orphaned unless the options say otherwise.
     """
@@ -100,7 +100,7 @@ def marked_deleted(
 def _finalizers(current: list[str], policy: str, *, orphans: bool) -> list[str]:
     """Return the finalizers, with the one of the policy."""
     if not policy and orphans and FOREGROUND not in current:
-        policy = "Orphan"  # the default of these kinds before propagationPolicy existed
+        policy = "Orphan"  # the default of these kinds from before propagationPolicy
     if not policy:
         return list(current)
     finalizers = [each for each in current if each not in (FOREGROUND, ORPHAN)]

@@ -79,7 +79,7 @@ def api_versions(address: str) -> JSON:
 
 
 def _versions_by_group(catalogue: Catalogue) -> dict[str, list[str]]:
-    """Return the versions of each group but the core one, the preferred one first."""
+    """Return the versions of each group except the core group, the preferred first."""
     versions: dict[str, list[str]] = {}
     for name, version in catalogue.group_versions():
         if name:
@@ -191,7 +191,7 @@ def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None
         (entry for kind in kinds for entry in _entries(kind)),
         key=lambda entry: str(entry["name"]),
     )
-    # The core group's list carries no apiVersion of its own; the others' do.
+    # Only the list of the core group has no apiVersion.
     answer: JSON = {"kind": "APIResourceList"}
     if group:
         answer["apiVersion"] = "v1"

@@ -11,10 +11,10 @@ from controller_manager.devcluster.server.statuses import method_not_allowed
 
 
 class Document:
-    """Answers GET with a document that is made for each request."""
+    """Answers each GET with a new document."""
 
     def __init__(self, make: Callable[[], JSON], media_type: str) -> None:
-        """Take the function that makes it, and its media type."""
+        """Take the function that makes the document, and its media type."""
         self._make = make
         self._media_type = media_type
 

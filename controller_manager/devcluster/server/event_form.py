@@ -1,4 +1,4 @@
-"""The form of the objects in the events of one watch."""
+"""The form of objects in the events of a watch."""
 
 from typing import Protocol
 

@@ -32,7 +32,7 @@ from controller_manager.devcluster.server.statuses import (
 from controller_manager.devcluster.server.storage import Stored
 
 MOST_BYTES: Final = 128
-"""The length of the name of a manager of fields."""
+"""The most bytes in the name of a manager of fields."""
 
 _OPTIONS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions"}
 
@@ -48,7 +48,7 @@ def field_manager(
 ) -> FieldManager:
     """Return the manager of fields that a request names, or its user agent.
 
-    Raises Refusal if the request names one that cannot be.
+    Raises Refusal if the name in the request is invalid.
     """
     kind, subresource = target.kind, target.subresource
     options = _OPTIONS.get(request.method, "PatchOptions")
@@ -60,7 +60,7 @@ def field_manager(
         version_of(kind),
         partial(_find, catalogue, kind),
         _reset(kind, subresource),
-        # The same in all attempts to write.
+        # The time is the same in all attempts to write.
         format_time(submission.now if submission else clock.now()),
     )
 
@@ -68,9 +68,9 @@ def field_manager(
 def part_of_cluster(
     name: str, kind: Kind, subresource: str, clock: Clock
 ) -> FieldManager:
-    """Return the manager of fields that a part of the cluster writes without requests.
+    """Return the manager of fields for a part of the cluster that sends no requests.
 
-    Such parts write only kinds that have one version, or none of whose fields differ.
+    Such parts write only kinds whose versions all have the same fields.
     """
     version = version_of(kind)
     return FieldManager(

@@ -1,7 +1,7 @@
 """The API server's core: a function from request to answer.
 
-Nothing here knows HTTP connections; `http_server` does. Bodies are bytes, so that a
-client sees the same over HTTP and in memory.
+This module handles no HTTP connections; `http_server` does. Bodies are bytes, so that
+clients get the same over HTTP and in memory.
 """
 
 import random
@@ -71,7 +71,7 @@ class PathHandler(Protocol):
     """Answers the requests of one path that is no resource."""
 
     def body_limit(self, user: User) -> int:
-        """Return how many bytes a user may send, 0 for the usual number."""
+        """Return the most bytes that a user may send, 0 for the default."""
         ...
 
     async def answer(
@@ -82,7 +82,7 @@ class PathHandler(Protocol):
 
 
 class GenericAPIServer:
-    """Answers requests of the Kubernetes API from memory, for the kinds it is given.
+    """Answers requests of the Kubernetes API from memory, for the given kinds.
 
     Upstream: k8s.io/apiserver, which serves the resources that are installed in it.
     """
@@ -101,7 +101,7 @@ class GenericAPIServer:
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
 
-        `rng` generates uids and names. `admission` changes and checks what is stored.
+        `rng` generates uids and names. `admission` changes and checks objects.
         """
         self.storage = storage
         self.catalogue = Catalogue(kinds)
@@ -126,7 +126,7 @@ class GenericAPIServer:
         )
 
     def aggregate(self, api: AggregatedAPI) -> None:
-        """Serve an API that has its own answers."""
+        """Serve an API that is not stored."""
         self._apis[api.group, api.version] = api
         self.catalogue.add_version(api.group, api.version)
         for kind in api.kinds:
@@ -137,7 +137,7 @@ class GenericAPIServer:
         self._handlers[path] = handler
 
     def body_limit(self, request: Request, certificate_user: User | None) -> int:
-        """Return how many bytes the body of a request may have, 0 for the usual number.
+        """Return the most bytes in the body of a request, 0 for the default.
 
         The request has no body yet.
         """
@@ -150,10 +150,10 @@ class GenericAPIServer:
             )
             return handler.body_limit(user)
         except Refusal:
-            return 0  # the request itself is refused, too
+            return 0  # `handle` refuses the request, too
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
-        """Answer one request; an error of the server itself becomes a 500."""
+        """Answer one request; an error of the server becomes a 500."""
         return await self.handle_as(None, request)
 
     async def handle_as(
@@ -188,13 +188,13 @@ class GenericAPIServer:
         user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
         )
-        if is_probe(request.path):  # They need no permission, as upstream.
+        if is_probe(request.path):  # As upstream, these paths need no permission.
             return probe_answer(request.path, request.query)
         user = self._authorized(request, user)
         return await self._route(request, user)
 
     def _authorized(self, request: Request, user: User) -> User:
-        """Return the user as whom a request is carried out; raises Refusal."""
+        """Return the effective user of a request; raises Refusal."""
         if self.authorizer.enforced:
             user = self.impersonated(user, request)
             self.authorizer.check(user, _attributes(request))
@@ -204,9 +204,9 @@ class GenericAPIServer:
         return self.impersonated(user, request)
 
     def impersonated(self, user: User, request: Request) -> User:
-        """Return the user as whom `user` wants a request to be carried out.
+        """Return the user that `user` impersonates in a request.
 
-        A server whose users may act as others overrides it. Raises Refusal.
+        A server with impersonation overrides this method. Raises Refusal.
         """
         del request
         return user
@@ -228,7 +228,7 @@ class GenericAPIServer:
         return answer
 
     def _document(self, parts: list[str], request: Request) -> Response:
-        """Answer a request about what the server has; 404 for a path it has not."""
+        """Answer a request for discovery or a resource; 404 for an unknown path."""
         match parts:
             case ["api"] | ["apis"] if discovery.wants_aggregated(request):
                 return discovery.aggregated_response(
@@ -285,9 +285,9 @@ class GenericAPIServer:
         return answer
 
     def connect(self, resource: str, subresource: str, connector: Connector) -> None:
-        """Let a part of the cluster answer what is asked of a subresource.
+        """Let a part of the cluster answer requests about a subresource.
 
-        Without a connector such a request gets what the kind says, 501 as a rule.
+        Without a connector, the kind answers such a request, usually with 501.
         """
         self._connectors[resource, subresource] = connector
 

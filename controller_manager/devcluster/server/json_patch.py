@@ -116,7 +116,7 @@ def _missing(operation: str, path: str) -> PatchError:
 
 
 def _parent(document: JSON, path: str, operation: str) -> tuple[Any, str]:
-    """Return what has the last part of a path; raises PatchError if it is absent."""
+    """Return the parent of a path, and the last part; raises PatchError."""
     tokens = _tokens(path)
     parent: Any = document
     for token in tokens[:-1]:

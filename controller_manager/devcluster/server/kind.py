@@ -8,7 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.options.gates import FeatureGates, Gate
 
-if TYPE_CHECKING:  # a call names the kind that it is about
+if TYPE_CHECKING:  # a call names its kind
     from controller_manager.devcluster.server.call import Call
 
 
@@ -30,7 +30,7 @@ _GENERIC: Final = Strategy()
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource: how discovery shows it, and how it is served.
+    """A subresource: its entry in discovery, and its handlers.
 
     `connect` answers a POST. `replace` merges the old object and the new object of a
     PUT. Without either, discovery shows it, but requests get 501; ``status`` and
@@ -50,9 +50,9 @@ class Subresource:
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where an object has what its scale shows: names of fields, from the outside in.
+    """The paths of the fields that a scale shows, as names of fields.
 
-    Without `selector`, the strategy tells the selector of the pods.
+    Without `selector`, the strategy returns the selector of the pods.
     """
 
     replicas: tuple[str, ...] = ("spec", "replicas")
@@ -62,7 +62,7 @@ class ScalePaths:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How objects of a version become those of the version that is stored, and back.
+    """Converts objects of a version to the storage version, and back.
 
     Both functions return the fields besides ``kind`` and ``apiVersion``, and change
     nothing.
@@ -101,11 +101,11 @@ class Kind:
     """A warning in each answer about the kind."""
 
     gated: tuple[tuple[Gate, Strategy], ...] = ()
-    """Strategies that take the place of `strategy` while a gate is enabled."""
+    """Strategies that replace `strategy` while a gate is enabled."""
     scale_paths: ScalePaths = ScalePaths()
 
     def with_features(self, features: FeatureGates) -> "Kind":
-        """Return the kind as it is with these feature gates."""
+        """Return the kind with the strategy for these feature gates."""
         for gate, strategy in self.gated:
             if features.is_enabled(gate):
                 return replace(self, strategy=strategy)
@@ -113,7 +113,7 @@ class Kind:
 
     @property
     def stored(self) -> "Kind":
-        """The kind as its objects are stored: this one, unless it is converted."""
+        """The kind of the stored objects: this kind, unless it has a conversion."""
         return self.conversion.stored if self.conversion else self
 
     @property
@@ -138,7 +138,7 @@ class Kind:
 
     @property
     def is_stored(self) -> bool:
-        """Whether objects of the kind are stored, not only answered."""
+        """True if the server stores objects of the kind."""
         return "list" in self.verbs and "watch" in self.verbs
 
     def subresource(self, name: str) -> Subresource | None:
@@ -147,7 +147,7 @@ class Kind:
 
     @property
     def has_status(self) -> bool:
-        """Whether status is a subresource."""
+        """True if status is a subresource."""
         return self.subresource("status") is not None
 
 

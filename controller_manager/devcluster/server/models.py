@@ -48,7 +48,7 @@ def model_fields(model: str) -> tuple[ModelField, ...] | None:
 
 @cache
 def field_texts(model: str) -> Mapping[str, str]:
-    """Return what a model says about its fields, by attribute."""
+    """Return the descriptions of a model's fields, by attribute."""
     text = _source(model) or ""
     return {
         attribute: _described(ast.literal_eval(literal))

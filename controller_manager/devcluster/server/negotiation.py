@@ -1,4 +1,4 @@
-"""Media types of requests and responses: decoding bodies, choosing a form."""
+"""Decodes the bodies of requests by their media types, and reads headers."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -99,11 +99,11 @@ def _unrecognized(body: bytes, wanted: str) -> str:
 
 
 def _decode_yaml(body: bytes) -> Any:
-    """Decode YAML, of which JSON is a part that is read much faster."""
+    """Decode YAML; try JSON first, which is a subset and much faster to read."""
     try:
         return msgspec.json.decode(body)
     except _UNREADABLE:
-        pass  # it is other YAML
+        pass  # the body is YAML that is not JSON
     try:
         return decode_yaml(body)
     except YAMLBodyError as error:
@@ -210,7 +210,7 @@ def parse_version(text: str) -> int:
 def header(headers: Mapping[str, str], name: str) -> str:
     """Return a header by its lower-case name; headers may be written in any case."""
     if (found := headers.get(name)) is not None:
-        return found  # most are in lower case, and each request looks up several
+        return found  # Try the lower-case name first: most headers have it
     for key, value in headers.items():
         if key.lower() == name:
             return value

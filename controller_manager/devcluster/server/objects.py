@@ -1,7 +1,7 @@
 """Create, update and delete of stored objects (registry/generic).
 
-Every function either returns the new object or raises a Refusal, and then nothing
-has changed. The strategy of a kind decides what is special about it.
+Every function either returns the new object, or raises a Refusal and has changed
+nothing. The strategy of a kind has its special behaviour.
 """
 
 import random
@@ -61,7 +61,7 @@ from controller_manager.devcluster.server.updates import (
 Managed = Callable[[JSON, JSON, Any], list[JSON]]
 """Returns the managers of the fields of an object that is replaced.
 
-It is given the old object, the new one, and the managedFields of the request.
+The arguments are the old object, the new one, and the request's managedFields.
 """
 
 
@@ -89,8 +89,8 @@ class Objects:
     def in_name_of(self, writer: str) -> "Objects":
         """Return the same objects for a part of the cluster that writes them.
 
-        `writer` is recorded as the manager of the fields that it changes, unless the
-        writes say who is.
+        The server records `writer` as the manager of the changed fields, unless a write
+        names another one.
         """
         other = copy(self)
         other._writer = writer  # noqa: SLF001 - of this class
@@ -121,9 +121,9 @@ class Objects:
     # Creating
 
     def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
-        """Store a new object of a part of the cluster, complete, without checks.
+        """Store a new, complete object of a part of the cluster without checks.
 
-        It gets its namespace, its name, a uid, and the time of its creation.
+        The server adds its namespace, its name, a uid, and the time of its creation.
         """
         namespace, name = key
         metadata: JSON = {"name": name}
@@ -145,9 +145,9 @@ class Objects:
     ) -> Stored:
         """Store a new object of `user`.
 
-        `managed` returns the managers of its fields, as it is given and with defaults:
-        nobody owns what the server adds. `submission` is the request of a client,
-        `None` for a part of the cluster.
+        `managed` returns the managers of its fields. Its arguments are the given object
+        and the object with defaults: fields that the server adds have no owner.
+        `submission` is the request of a client, `None` for a part of the cluster.
         """
         write = Write(Operation.CREATE, kind, namespace, "", None)
         write.submission, write.is_dry_run = submission, dry_run
@@ -213,7 +213,7 @@ class Objects:
         return changed if status is None else {**changed, "status": status}
 
     def _named(self, metadata: JSON, submission: Submission | None) -> bool:
-        """Generate the name of a new object if it has none; tell whether it had none.
+        """Generate the name of a new object without one; tell whether it had none.
 
         All attempts of a submission get the same name.
         """
@@ -246,7 +246,7 @@ class Objects:
 
     # Updating
 
-    def update(  # noqa: PLR0913 - what a write is made of
+    def update(  # noqa: PLR0913 - the parts of a write
         self,
         kind: Kind,
         namespace: str,
@@ -300,7 +300,7 @@ class Objects:
         return self._replace(stored, write)
 
     def _managed_by_writer(self, kind: Kind, subresource: str) -> Managed | None:
-        """Return what makes the part of the cluster that writes an owner of fields."""
+        """Return the function that records the writing part of the cluster as manager."""
         if not self._writer:
             return None
         return part_of_cluster(self._writer, kind, subresource, self.clock).updated
@@ -357,7 +357,7 @@ class Objects:
         submission: Submission | None = None,
         in_collection: bool = False,
     ) -> tuple[JSON, bool]:
-        """Delete an object or mark it; return it, and whether it is removed.
+        """Delete or mark an object; return the object, and True if it is removed.
 
         `submission` is the request of a client. As upstream, admission does not see the
         name of an object that is deleted with its collection.

@@ -1,8 +1,8 @@
 """OpenAPI documents, which kubectl uses to explain and validate.
 
-They are made from the models of kubernetes_asyncio at the first request. Of each
-path they contain only what clients read: which kind is there, and that writes accept
-the parameter ``fieldValidation``, so that the server validates, not the client.
+The first request builds them from the models of kubernetes_asyncio. For each path
+they contain only the parts that clients read: the kind, and the parameter
+``fieldValidation`` of writes, so that the server validates, not the client.
 """
 
 import hashlib
@@ -29,9 +29,9 @@ from controller_manager.version import KUBERNETES_VERSION
 
 _INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 _PARAMETERS: Final = (
-    ("dryRun", "When present, indicates that nothing is to be stored."),
-    ("fieldManager", "A name for whoever makes the change."),
-    ("fieldValidation", "What to do about unknown fields: Ignore, Warn or Strict."),
+    ("dryRun", "When present, the server checks the request and stores nothing."),
+    ("fieldManager", "The name of the actor that makes the change."),
+    ("fieldValidation", "The treatment of unknown fields: Ignore, Warn or Strict."),
 )
 
 
@@ -81,7 +81,7 @@ class OpenAPI:
             name = f"apis/{group}/{version}" if group else f"api/{version}"
             digest = hashlib.sha256(f"{name}{KUBERNETES_VERSION}".encode())
             for kind in self._catalogue.kinds(group, version) or ():
-                if kind.is_custom:  # its schema may change while the server runs
+                if kind.is_custom:  # the schema may change while the server runs
                     schema = kind.strategy.openapi_schema()
                     digest.update(msgspec.json.encode([kind.kind, schema]))
             index[name] = {
@@ -159,7 +159,7 @@ def _operation(kind: Kind, action: str, schemas: Schemas, *, v3: bool) -> JSON:
 
 
 def _reading(kind: Kind, action: str) -> JSON:
-    """Return an operation by which kubectl finds the kind of a path, and no more."""
+    """Return an operation from which kubectl reads the kind of a path."""
     return {
         "operationId": f"{action}{kind.kind}",
         "x-kubernetes-action": action,

@@ -114,7 +114,7 @@ class Schemas:
         return f"io.k8s.api.{package}.{version}.{go_type(model)}"
 
     def _home(self, model: str, group: str) -> str:
-        """Return the group whose package a model is in: for most, it is the core group.
+        """Return the group of a model's package; for most models, it is the core group.
 
         The names of models that are part of one kind begin with the kind's model.
         """

@@ -11,12 +11,12 @@ _AFTER_SLASH: Final = chr(ord("/") + 1)
 
 
 def path_of(key: Key) -> str:
-    """Return what lists are ordered by: ``namespace/name``, as the keys of etcd are."""
+    """Return the sort key of lists: ``namespace/name``, as in the keys of etcd."""
     return "/".join(key)
 
 
 class OrderedKeys:
-    """The sorted paths of the objects of a resource, which come and go."""
+    """The sorted paths of the present objects of a resource."""
 
     def __init__(self, keys: Iterable[Key]) -> None:
         """Take the keys of all objects."""
@@ -24,7 +24,7 @@ class OrderedKeys:
 
     @property
     def paths(self) -> list[str]:
-        """The paths; the list changes with the next object that comes or goes."""
+        """The paths; the next added or removed object changes this list."""
         return self._paths
 
     def add(self, key: Key) -> None:
@@ -36,7 +36,7 @@ class OrderedKeys:
         del self._paths[bisect_left(self._paths, path_of(key))]
 
     def copy(self) -> "OrderedKeys":
-        """Return the keys of now, which stay as they are."""
+        """Return a copy of the present keys."""
         copied = OrderedKeys(())
         copied._paths = list(self._paths)
         return copied
@@ -45,18 +45,18 @@ class OrderedKeys:
 class OrderedObjects(Generic[ValueT]):
     """The objects of a resource at one version, in the order of their paths.
 
-    It is to be used before anything else happens: of the present version, it is a view.
+    Use it before the storage changes: for the present version, it is a view.
     """
 
     def __init__(self, paths: list[str], objects: Mapping[Key, ValueT]) -> None:
-        """Take the sorted paths, and the objects, which may be more."""
+        """Take the sorted paths, and the objects; some objects may have no path."""
         self._paths = paths
         self._objects = objects
 
     def range_of(self, namespace: str, after: str = "") -> range:
-        """Return the places of the objects of a namespace (of all, if it is empty).
+        """Return the positions of the objects of a namespace (of all, if it is empty).
 
-        Those up to the path `after` are left out.
+        Objects up to the path `after` are left out.
         """
         begin, end = 0, len(self._paths)
         if namespace:
@@ -67,7 +67,7 @@ class OrderedObjects(Generic[ValueT]):
         return range(begin, max(begin, end))
 
     def at(self, places: Iterable[int]) -> Iterator[tuple[Key, ValueT]]:
-        """Yield the objects in these places, with their keys."""
+        """Yield the objects at these positions, with their keys."""
         for place in places:
             namespace, _, name = self._paths[place].partition("/")
             key = (namespace, name)

@@ -57,7 +57,7 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
 
 
 def _replacing(patch: Any, path: tuple[str, ...]) -> Any:
-    """Return a patch that replaces the object at a path, if it says nothing else."""
+    """Return a patch that replaces the object at a path, unless it has a directive."""
     if not isinstance(patch, dict):
         return patch
     if not path:

@@ -1,7 +1,7 @@
 """Answers as YAML, or as JSON for people, where a client wants them so.
 
-The server makes all its answers as compact JSON. This is what becomes of them at the
-end (endpoints/handlers/negotiation).
+The server makes all its answers as compact JSON. This module converts them at the end
+(endpoints/handlers/negotiation).
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.statuses import Refusal
 
 _PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
-"""How the header User-Agent of a tool for people begins: it gets indented JSON."""
+"""Prefixes of the header User-Agent of tools for people, which get indented JSON."""
 
 _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _LARGE: Final = 64 * 1024
-"""Bytes of JSON from which on YAML is made in a thread, as that takes a while."""
+"""Bytes of JSON from which on a thread makes the YAML, because this is slow."""
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 async def presented(answer: Response, request: Request) -> Response:
-    """Return an answer as its client wants to see it."""
+    """Return an answer in the format that its client wants."""
     if answer.headers.get("content-type") != JSON_TYPE:
         return answer
     if YAML_TYPE in header(request.headers, "accept") and _accepts_yaml(request):
@@ -44,7 +44,7 @@ async def presented(answer: Response, request: Request) -> Response:
 
 
 def _accepts_yaml(request: Request) -> bool:
-    """Tell whether YAML goes before JSON; a refusal of the header comes as JSON."""
+    """Tell whether the client prefers YAML; an invalid header gets JSON."""
     try:
         return accepted(header(request.headers, "accept")).media_type == YAML_TYPE
     except Refusal:
@@ -70,7 +70,7 @@ def _dumped(body: bytes) -> bytes:
 
 
 def _is_for_people(request: Request) -> bool:
-    """Tell whether a client wants indented JSON; the query goes before its name."""
+    """Tell whether a client wants indented JSON; the query decides before the agent."""
     wanted = next((value for name, value in request.query if name == "pretty"), "")
     if wanted:
         return wanted in _TRUE

@@ -11,7 +11,7 @@ _HEADERS: Final = {**TEXT_HEADERS, "x-content-type-options": "nosniff"}
 
 
 def _passes() -> None:
-    """Find no problem: all is in one process, which answers."""
+    """Find no problem: all parts run in one process, and this process answers."""
 
 
 _ALIVE: Final[Mapping[str, HealthCheck]] = dict.fromkeys(
@@ -23,7 +23,7 @@ _CHECKS: Final[Mapping[str, Mapping[str, HealthCheck]]] = {
     "livez": _ALIVE,
     "readyz": {**_ALIVE, **dict.fromkeys(_READY, _passes)},
 }
-"""The checks of a real API server, but for those of its own start."""
+"""The checks of a real API server, except those of its start."""
 
 PROBE_PATHS: Final = tuple(
     path
@@ -39,7 +39,7 @@ def is_probe(path: str) -> bool:
 
 
 def probe_answer(path: str, query: Sequence[tuple[str, str]]) -> Response:
-    """Return the answer to a probe, or to one check of it; 404 if there is no such."""
+    """Return the answer to a probe or to one of its checks, 404 for unknown ones."""
     name, slash, check = path.removeprefix("/").partition("/")
     checks = _CHECKS[name]
     if slash:

@@ -1,8 +1,8 @@
 """Protobuf, as far as kubectl needs it.
 
 Typed clients send their objects in protobuf (``kubectl create deployment``). The
-messages of each kind stand with its strategy. A field that is not in its table is
-refused by name, never dropped. Answers are JSON, which these clients accept.
+messages of each kind stand with its strategy. The server refuses a field that is not in
+its table by name, and never drops it. Answers are JSON, which these clients accept.
 """
 
 import base64
@@ -83,7 +83,7 @@ def write_bytes(number: int, value: bytes) -> bytes:
 
 
 def write_text(number: int, value: str) -> bytes:
-    """Return a field of type string, nothing if it is empty."""
+    """Return a field of type string, no bytes if it is empty."""
     return write_bytes(number, value.encode()) if value else b""
 
 
@@ -116,7 +116,7 @@ def _as_bytes(value: int | bytes) -> bytes:
 
 
 def _time(obj: JSON) -> str | None:
-    # Go's zero time is sent as a negative number of seconds, or not at all.
+    # Go sends its zero time as a negative number of seconds, or not at all.
     seconds = obj.get("seconds", 0)
     return format_time(datetime.fromtimestamp(seconds, UTC)) if seconds > 0 else None
 
@@ -128,7 +128,7 @@ def _micro_time(obj: JSON) -> str | None:
 
 
 def _json(text: bytes) -> Any:
-    """Return the value of a field that is JSON within the message."""
+    """Return the value of a field with JSON inside the message."""
     try:
         return msgspec.json.decode(text or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:

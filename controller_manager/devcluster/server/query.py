@@ -29,8 +29,8 @@ _INT64: Final = 2**63
 def is_true(query: Mapping[str, str], name: str) -> bool:
     """Tell whether a parameter is true.
 
-    It is false if it is absent, ``0`` or ``false``, and true with any other value, also
-    with none (runtime/conversion.go).
+    It is false if it is absent, ``0`` or ``false``, and true with all other values and
+    without a value (runtime/conversion.go).
     """
     value = query.get(name)
     return value is not None and value != "0" and value.lower() != "false"

@@ -78,14 +78,14 @@ _UNCONTINUED: Final = (
 )
 _TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 _VERSION_PATIENCE: Final = 3.0
-"""Seconds for which a list waits for a resourceVersion that is not reached yet."""
+"""The seconds that a list waits for a future resourceVersion."""
 
 
 class Reader:
     """Answers requests that change nothing."""
 
     def __init__(self, objects: Objects, renderer: Renderer) -> None:
-        """Take the stored objects, and what encodes them."""
+        """Take the stored objects, and the encoder."""
         self._objects = objects
         self._renderer = renderer
         self._storage = objects.storage
@@ -94,7 +94,7 @@ class Reader:
     async def get(self, target: Target, request: Request) -> Response:
         """Return one object, or a subresource of it; raises Refusal.
 
-        A ``resourceVersion`` of the query is the least that the server must have seen.
+        The ``resourceVersion`` of the query is a minimum for the version of the server.
         """
         kind = target.kind
         form = wanted_form(header(request.headers, "accept"))
@@ -138,7 +138,7 @@ class Reader:
     def select(
         self, target: Target, selection: Selection, version: int | None
     ) -> list[tuple[Key, Stored]]:
-        """Return the selected objects by key, as of a version, `None` for now.
+        """Return the selected objects by key, as of a version (now, if `None`).
 
         Raises Refusal 410.
         """
@@ -211,7 +211,7 @@ class Reader:
         return "", collection.version, None
 
     async def _reach(self, collection: Collection, version: int) -> None:
-        """Wait a moment for a version that is not reached yet; raises Refusal."""
+        """Wait a moment for a future version; raises Refusal."""
         deadline = self._clock.monotonic() + _VERSION_PATIENCE
         while version > collection.version:
             if self._clock.monotonic() >= deadline:
@@ -258,10 +258,10 @@ class Reader:
 
 
 def _limit(target: Target) -> int:
-    """Return how many objects a page may have; 0 for all.
+    """Return the most objects in a page; 0 for all.
 
-    A list of any version (``resourceVersion=0``) comes as a whole from the watch cache
-    of a real API server, whatever its limit.
+    The watch cache of a real API server ignores the limit of a list of any version
+    (``resourceVersion=0``).
     """
     limit = whole_number(target.query, "limit", 0)
     is_any = target.query.get("resourceVersion") == "0"

@@ -29,7 +29,7 @@ _SUCCESS: Final = (200, 201)
 
 
 class Renderer:
-    """Encodes stored objects; the clock says how old they are."""
+    """Encodes stored objects; the clock is for their ages."""
 
     def __init__(self, clock: Clock) -> None:
         """Take the clock."""
@@ -76,7 +76,7 @@ class Renderer:
         return Response(200, JSON_HEADERS, encode_list(target.kind, page, metadata))
 
     def rewritten(self, target: Target, answer: Response, form: Form) -> Response:
-        """Return the answer to a write in a form; what is no object stays as it is."""
+        """Return the answer to a write in a form; other values are copied unchanged."""
         if form is Form.FULL or answer.status not in _SUCCESS:
             return answer
         obj = msgspec.json.decode(answer.body)

@@ -1,7 +1,6 @@
-"""What a request asks for, read from its path alone (endpoints/request/requestinfo.go).
+"""The attributes of a request, from its path alone (endpoints/request/requestinfo.go).
 
-Authorization uses it: whether a user may do something does not depend on whether it
-exists.
+Authorization uses them: the decision does not depend on the existence of the object.
 """
 
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ _CORE: Final = 3
 def attributes_of_request(
     method: str, path: str, query: Mapping[str, str]
 ) -> Attributes:
-    """Return what a request asks for: a resource, or a path that is none."""
+    """Return the attributes of a request: a resource, or a path that is none."""
     segments = [each for each in path.split("/") if each]
     prefix = segments[0] if segments else ""
     least = _CORE if prefix == "api" else _CORE + 1

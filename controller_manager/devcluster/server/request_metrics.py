@@ -1,4 +1,4 @@
-"""What ``/metrics`` tells of the API server: its requests and its objects.
+"""The metrics of the API server at ``/metrics``: its requests and its objects.
 
 Upstream: apiserver's endpoints/metrics and storage/etcd3/metrics.
 """
@@ -52,10 +52,10 @@ class RequestMetrics(Collector):
         self._registry.register(self)
 
     def count(self, request: Request, code: int) -> None:
-        """Count a request by what it was about, and by the status of its answer.
+        """Count a request by its attributes, and by the status of its answer.
 
-        Paths of kinds that do not exist are counted together, so that no client can
-        make the server remember more and more.
+        All paths of unknown kinds share one series, so that no client can make the
+        server's memory grow.
         """
         query = dict(request.query)
         found = attributes_of_request(request.method, request.path, query)
@@ -100,7 +100,7 @@ class RequestMetrics(Collector):
         yield objects
 
     def body_limit(self, user: User) -> int:
-        """Return the usual number: a scrape has no body."""
+        """Return 0, for the default: a scrape has no body."""
         del user
         return 0
 

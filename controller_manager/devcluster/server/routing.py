@@ -1,4 +1,4 @@
-"""From a path to the kind, namespace, name and subresource that it names."""
+"""Parses a path into kind, namespace, name and subresource."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,14 +15,14 @@ _NAMESPACES: Final = "namespaces"
 """The segment of a path before the name of a namespace."""
 
 _WATCH: Final = "watch"
-"""The segment of a path before what is watched, in the paths of old clients."""
+"""The first segment of the watch paths of old clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path and its query name.
+    """The target that a path and its query name.
 
-    A request to write has a `submission`: itself, as admission sees it.
+    A write has a `submission`: the request in the form for admission.
     """
 
     kind: Kind
@@ -35,12 +35,12 @@ class Target:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing may be stored; raises Refusal for an unknown value."""
+        """True for a dry run; raises Refusal for an unknown value."""
         return asks_for_dry_run(self.query.get("dryRun"))
 
     @property
     def field_validation(self) -> str:
-        """What to do about unknown fields: Ignore, Warn or Strict."""
+        """The treatment of unknown fields: Ignore, Warn or Strict."""
         return self.query.get("fieldValidation", "Warn")
 
 
@@ -51,7 +51,7 @@ def find_target(
     query: dict[str, str],
     user: User,
 ) -> Target:
-    """Return what the `parts` of a path below a group version name.
+    """Return the target that the `parts` of a path below a group version name.
 
     Raises Refusal 404.
     """
@@ -70,9 +70,9 @@ def find_target(
 
 
 def _watched(target: Target) -> Target:
-    """Return what a path with the prefix ``watch`` names.
+    """Return the target that a path with the prefix ``watch`` names.
 
-    Upstream keeps it for old clients: it watches what is below it, also one object.
+    Upstream keeps the prefix for old clients: it watches a resource or one object.
     """
     query = {**target.query, "watch": "true"}
     if target.name:
@@ -84,9 +84,9 @@ def _watched(target: Target) -> Target:
 def _is_in_namespace(
     catalogue: Catalogue, group_version: tuple[str, str], parts: list[str]
 ) -> bool:
-    """Tell whether a path names something in a namespace, not the namespace itself.
+    """Tell whether a path names a resource in a namespace, not the namespace itself.
 
-    ``namespaces/x/widgets`` is, ``namespaces/x/status`` is not (requestinfo.go).
+    ``namespaces/x/widgets`` does, ``namespaces/x/status`` does not (requestinfo.go).
     """
     if parts[0] != _NAMESPACES or len(parts) < 3:
         return False

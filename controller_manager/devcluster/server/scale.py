@@ -65,7 +65,7 @@ def with_value(obj: JSON, path: tuple[str, ...], value: Any) -> JSON:
 def scaled(objects: Objects, target: Target, scale: Any, managed: Managed) -> JSON:
     """Set an object's replicas to those of a Scale; return its new Scale.
 
-    `managed` adds the managers of the object's fields, given the old and the new one.
+    `managed` adds the field managers, given the old and the new object.
 
     Raises Refusal.
     """
@@ -82,7 +82,7 @@ def scaled(objects: Objects, target: Target, scale: Any, managed: Managed) -> JS
     objects.admission.mutate(write)
     scale = write.obj
     metadata, spec = scale["metadata"], scale.get("spec", {})
-    # A Scale may always be written without a resourceVersion.
+    # A Scale never needs a resourceVersion.
     if given := metadata.get("resourceVersion"):
         check_version(kind, stored.obj, given)
     replicas = spec.get("replicas", 0)

@@ -1,7 +1,7 @@
 """The types of the API's objects, taken from kubernetes_asyncio's models.
 
-They are used to find unknown fields and wrong types, and to make the OpenAPI
-documents. A model is read when the first object with it is decoded.
+The server uses them to find unknown fields and wrong types, and to make the OpenAPI
+documents. The first decoded object of a model reads the model.
 """
 
 import re
@@ -50,7 +50,7 @@ _MORE_QUANTITIES: Final = frozenset(
         ("V2MetricValueStatus", "value"),
     )
 )
-"""Quantities, by model, whose names other fields have as well."""
+"""Quantities, by model, whose field names other models use for other types."""
 
 _INT64: Final = frozenset(
     (
@@ -74,7 +74,7 @@ _SCHEMAS: Final = frozenset(
     ("V1JSONSchemaProps", name)
     for name in ("additionalItems", "additionalProperties", "items")
 )
-"""Fields with a schema that are not declared as such."""
+"""Fields that hold a schema, although their declared type does not say so."""
 
 _INT_OR_STRING: Final = frozenset(
     ("maxSurge", "maxUnavailable", "minAvailable", "port", "targetPort")
@@ -142,13 +142,13 @@ _KEPT_WHEN_EMPTY: Final = frozenset(
 )
 """Text fields, by model, that Go keeps when they are empty.
 
-They are pointers, or required.
+These fields are pointers, or required.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The type of a field: a scalar, another model, or many of one."""
+    """The type of a field: a scalar, a model, or a list or map of these."""
 
     shape: Shape
     name: str
@@ -169,11 +169,11 @@ class Field:
 
     @property
     def description(self) -> str:
-        """The model's text about the field."""
+        """The description of the field in the model."""
         return field_texts(self.model).get(self.attribute, "")
 
 
-class TypeMismatch(ValueError):  # noqa: N818 - becomes an answer
+class TypeMismatch(ValueError):  # noqa: N818 - the server turns it into an answer
     """A value has the wrong type; the message is that of encoding/json."""
 
 
@@ -310,7 +310,7 @@ class Checker:
         }
 
     def _schema(self, value: Any, model: str, name: str, path: str) -> Any:
-        """Check a schema in a schema, in whose place there may be a bool or a list."""
+        """Check a schema inside a schema; a bool or a list may stand in its place."""
         if isinstance(value, dict):
             return self._object(value, model, path)
         other = list if name == "items" else bool
@@ -348,7 +348,7 @@ class Checker:
 
 
 def is_text(model: str, name: str) -> bool:
-    """Tell whether a text field takes nothing but texts: quantities may be numbers."""
+    """Tell whether a text field accepts only texts: quantities may be numbers."""
     return not _is_quantity(model, name) and name not in _INT_OR_STRING
 
 
@@ -364,7 +364,7 @@ def _is_omitted(value: Any, model: str, name: str) -> bool:
 
 
 def _quantity(value: Any, model: str, path: str) -> str:
-    """Return a quantity in canonical form; it may be written as a number."""
+    """Return a quantity in canonical form; the value may be a number."""
     if _is_number(value):
         value = f"{value:g}" if isinstance(value, float) else str(value)
     if not isinstance(value, str):

@@ -49,7 +49,7 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """Whether every object is selected."""
+        """True if the selectors select every object."""
         return self.labels.is_empty and not self.fields
 
     def matches(self, obj: JSON) -> bool:
@@ -104,9 +104,9 @@ def _unescaped(value: str) -> str:
 
 
 def _unknown_field(kind: Kind, name: str) -> str:
-    """Return the message about a field that cannot be selected by.
+    """Return the message about a field without a field selector.
 
-    Built-in kinds with fields of their own say it in other words than the rest.
+    Built-in kinds with their own selectable fields have another message than the rest.
     """
     if kind.is_custom or kind.strategy.fields_to_select():
         return f"field label not supported: {name}"
@@ -115,9 +115,9 @@ def _unknown_field(kind: Kind, name: str) -> str:
 
 
 def exact_name(text: str) -> str:
-    """Return the only name that a field selector lets pass, "" if it names none.
+    """Return the only name that a field selector allows, "" if it names none.
 
-    A permission for objects of that name then covers the list (requestinfo.go).
+    Then a permission for objects of that name covers the list (requestinfo.go).
     """
     for part in text.split(","):
         match = re.fullmatch(r"metadata\.name==?([^=,/%]+)", part)
@@ -127,5 +127,5 @@ def exact_name(text: str) -> str:
 
 
 def is_field_selector(text: str) -> bool:
-    """Tell whether a text is a field selector, whatever fields it names."""
+    """Tell whether a text is a valid field selector; the fields are not checked."""
     return all(_FIELD_TERM.fullmatch(part) for part in text.split(",") if part)

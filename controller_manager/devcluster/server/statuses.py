@@ -9,7 +9,7 @@ from controller_manager.api.json_objects import JSON
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
-    """An answer other than success; it carries the Status."""
+    """A refusal of a request; it carries the Status."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
     ) -> None:
         """Take the fields of the Status; `retry_after` is in seconds.
 
-        With `continue_token` a list that cannot be continued as it was goes on.
+        With `continue_token`, a client can continue an expired list.
         """
         super().__init__(message)
         self.code = code
@@ -94,7 +94,7 @@ def invalid_field(field: str, detail: str) -> Cause:
 
 
 def duplicate(field: str, value: str) -> Cause:
-    """Return the cause for a value that comes twice; `value` is JSON."""
+    """Return the cause for a duplicate value; `value` is JSON."""
     return Cause("FieldValueDuplicate", field, f"Duplicate value: {value}")
 
 
@@ -181,7 +181,7 @@ def method_not_allowed() -> Refusal:
 
 
 def not_acceptable(message: str) -> Refusal:
-    """406: the server has not the answer that the client accepts."""
+    """406: the server has no answer in a form that the client accepts."""
     return Refusal(406, "NotAcceptable", message)
 
 
@@ -234,7 +234,7 @@ def invalid_object(
 
 
 def not_implemented(what: str) -> Refusal:
-    """501: the API has it, but this server does not."""
+    """501: the Kubernetes API has the resource, but this server does not serve it."""
     message = f"{what} is not served by the development cluster"
     return Refusal(501, "NotImplemented", message, {})
 

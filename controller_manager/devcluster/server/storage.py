@@ -1,4 +1,4 @@
-"""Objects with versions and history, in the place of etcd and the watch cache."""
+"""Objects with versions and history, instead of etcd and the watch cache."""
 
 import asyncio
 from collections import ChainMap, Counter, deque
@@ -25,7 +25,7 @@ more than a gigabyte. Upstream keeps those of about a minute.
 """
 
 _MANY: Final = 1000
-"""Changes from which on it costs less to sort all objects than to undo each."""
+"""The number of changes from which on sorting all objects costs less than undoing."""
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -84,9 +84,9 @@ class Watcher:
         self._awake()
 
     def expire(self) -> None:
-        """Learn that the state was replaced (called by the collection).
+        """Record that the state was replaced (called by the collection).
 
-        The changes that this took are received as all others.
+        The watcher receives the changes of the replacement as all others.
         """
         self._is_expired = True
         self._awake()
@@ -106,9 +106,9 @@ class Watcher:
         return changes
 
     async def wait(self) -> None:
-        """Wait until there is a change to take; return also when the watcher expires.
+        """Wait until the watcher has a change; return also when the watcher expires.
 
-        Whoever minds that asks `has_expired` first.
+        Callers that must tell these apart check `has_expired` first.
         """
         if self._pending:
             return
@@ -124,12 +124,12 @@ class Watcher:
 
 
 class Versions:
-    """One sequence of versions, as one etcd counts them."""
+    """One sequence of versions, like that of one etcd."""
 
     __slots__ = ("latest",)
 
     def __init__(self, latest: int) -> None:
-        """Take the version from which on it counts."""
+        """Take the version before the first new one."""
         self.latest = latest
 
     def next(self) -> int:
@@ -148,10 +148,10 @@ class Collection:
         self._resource = resource
         self._objects: dict[Key, Stored] = {}
         self._ordered: OrderedKeys | None = None
-        """The sorted keys, once somebody has listed the objects."""
+        """The sorted keys, from the first list on."""
         self._history: deque[Change] = deque()
         self._compacted = storage.loaded_at
-        # Notified in the order of their creation: a dict keeps it, a set does not.
+        # Watchers are notified in the order of their creation: a dict keeps this order.
         self._watchers: dict[Watcher, None] = {}
 
     def __len__(self) -> int:
@@ -162,16 +162,16 @@ class Collection:
     def version(self) -> int:
         """The version of the latest change, of this resource or of any other.
 
-        Only those of resources count that have the same sequence of versions.
+        Only resources with the same sequence of versions count.
         """
         return self._versions.latest
 
     def separate(self, ahead: int) -> None:
         """Count versions apart from now on, beginning `ahead` of the others.
 
-        So does an API server with ``--etcd-servers-overrides`` for this resource: its
-        versions say nothing about those of other resources. Raises ValueError if the
-        changes are kept in a file, which holds one sequence.
+        An API server with ``--etcd-servers-overrides`` for this resource does the same:
+        its versions cannot be compared with those of other resources. Raises ValueError
+        if a data file keeps the changes, because the file has one sequence.
         """
         if self._storage.journal is not None:
             msg = "a cluster with a data file has one sequence of versions"
@@ -198,7 +198,7 @@ class Collection:
         return stored
 
     def remove(self, key: Key) -> Stored:
-        """Remove an object; its last state gets a version of its own."""
+        """Remove an object; its last state gets a new version."""
         before = self._objects.pop(key)
         if self._ordered is not None:
             self._ordered.remove(key)
@@ -236,8 +236,8 @@ class Collection:
     def ordered(self, version: int | None = None) -> "OrderedObjects[Stored]":
         """Return all objects as of `version` (now, if `None`), in order.
 
-        It costs as much as has changed since. Raises TooOldError if that version is no
-        longer in the history.
+        The cost grows with the number of changes since that version. Raises TooOldError
+        if the version is no longer in the history.
         """
         if self._ordered is None:
             self._ordered = OrderedKeys(self._objects)
@@ -257,9 +257,9 @@ class Collection:
         return OrderedObjects(keys.paths, ChainMap(known, self._objects))
 
     def _before(self, version: int | None) -> dict[Key, Stored | None]:
-        """Return what was at `version` in the place of each object changed since.
+        """Return the state at `version` of each object that changed later.
 
-        `None` stands for an object that was not there.
+        `None` stands for an object that did not exist.
         """
         found: dict[Key, Stored | None] = {}
         if version is not None and version < self.version:
@@ -287,14 +287,14 @@ class Collection:
         self._watchers.pop(watcher, None)
 
     def compact(self) -> None:
-        """Drop all history: watches of an earlier version now get 410."""
+        """Drop all history: watches from an earlier version get 410."""
         self._history.clear()
         self._compacted = self.version
 
     def load(self, objects: Mapping[Key, Stored]) -> None:
-        """Take objects that were stored before, with the versions that they have.
+        """Take objects that were stored before, with their versions.
 
-        The collection is new: nobody watches it.
+        The collection is new and has no watchers.
         """
         self._objects.update(objects)
         self._ordered = None
@@ -311,17 +311,17 @@ Journal = Callable[[str, Change], None]
 
 
 class Storage:
-    """Collections that share one sequence of versions, but for those on their own."""
+    """Collections that share one sequence of versions, except separated collections."""
 
     def __init__(self, history: int = HISTORY) -> None:
         """Take the number of changes that each resource keeps."""
         self.history = history
         self.versions = Versions(1)
         self.loaded_at = 0
-        """The version of what was loaded; what happened before it is not known."""
+        """The version of the loaded state; earlier changes are unknown."""
         self.journal: Journal | None = None
         self.trouble = ""
-        """Why changes cannot be kept at present; empty if they can."""
+        """The reason why changes cannot be saved at present; empty if they can."""
         self.last_numbers: Counter[str] = Counter()
         self._collections: dict[str, Collection] = {}
 
@@ -336,7 +336,7 @@ class Storage:
         return dict(self._collections)
 
     def next_number(self, name: str) -> int:
-        """Return 1, 2, 3 ... for each name: no number is returned twice."""
+        """Return 1, 2, 3 ... for each name; no call for a name repeats a number."""
         self.last_numbers[name] += 1
         return self.last_numbers[name]
 

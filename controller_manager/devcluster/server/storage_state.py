@@ -1,4 +1,4 @@
-"""The whole state of a storage: taken at one version, loaded, and restored."""
+"""The whole state of a storage: takes it at one version, loads and restores it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ class StorageState(Struct, frozen=True):
 
 
 def state_of(storage: Storage) -> StorageState:
-    """Return the present state; it copies no object, because none ever changes."""
+    """Return the present state without copies: stored objects never change."""
     objects = {
         resource: collection.snapshot()
         for resource, collection in storage.collections().items()
@@ -42,9 +42,9 @@ def state_of(storage: Storage) -> StorageState:
 
 
 def load(storage: Storage, state: StorageState) -> None:
-    """Fill an empty storage, which goes on with the version of the state.
+    """Fill an empty storage, which continues with the version of the state.
 
-    What happened before cannot be watched: clients get 410, and list.
+    Watches of earlier changes get 410, so that clients list.
     """
     storage.version = storage.loaded_at = state.version
     storage.last_numbers.update(state.numbers)
@@ -55,10 +55,10 @@ def load(storage: Storage, state: StorageState) -> None:
 def restore(storage: Storage, state: StorageState, *, ends_watches: bool) -> None:
     """Replace the objects of a storage that is in use.
 
-    What differs from the state becomes a change of its own, with a version higher than
-    all before, and whoever watches sees each. Objects that are as they were keep their
-    version. If it `ends_watches`, those of clients end with 410, and so does whatever
-    begins at an earlier version, as after a restore of etcd.
+    Each difference from the state becomes a change with a version higher than all
+    before, and watchers see each change. Unchanged objects keep their version. With
+    `ends_watches`, the watches of clients end with 410, and requests that begin at an
+    earlier version get 410, as after a restore of etcd.
     """
     collections = storage.collections()
     for resource, objects in state.objects.items():
@@ -71,7 +71,7 @@ def restore(storage: Storage, state: StorageState, *, ends_watches: bool) -> Non
         storage.last_numbers[name] = max(storage.last_numbers[name], number)
     if not ends_watches:
         return
-    # A list that began before must not go on either, if nothing but this happened.
+    # An older list must not continue either, even without other changes.
     storage.next_version()
     for collection in collections.values():
         collection.expire()
@@ -93,7 +93,7 @@ def _uid(obj: JSON) -> Any:
 
 
 def _are_equal(one: Stored, other: Stored) -> bool:
-    """Tell whether two versions of an object differ in their number only."""
+    """Tell whether two versions of an object differ only in their resourceVersion."""
     if one is other:
         return True
     if _without_version(one.obj["metadata"]) != _without_version(other.obj["metadata"]):

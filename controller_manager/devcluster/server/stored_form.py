@@ -16,7 +16,7 @@ _NESTED: Final = (dict, list)
 def copied(value: Any) -> Any:
     """Return a copy of a JSON value; copy.deepcopy takes several times as long.
 
-    Most values are texts: they are not worth a call.
+    Most values are texts: copy them without a call.
     """
     if isinstance(value, dict):
         return {
@@ -29,7 +29,7 @@ def copied(value: Any) -> Any:
 
 
 def copied_object(given: JSON) -> tuple[JSON, Any]:
-    """Return a copy of an object without its managedFields, and these."""
+    """Return a copy of an object without its managedFields, and the managedFields."""
     entries = None
     if (metadata := given.get("metadata")) and "managedFields" in metadata:
         metadata = dict(metadata)

@@ -129,7 +129,7 @@ def _merge_list(
 def _merge_by_key(
     current: list[Any], patch: list[Any], field: str, key: str, order: Any
 ) -> list[Any]:
-    """Merge items by key; of several with one key (TCP and UDP) the first counts."""
+    """Merge items by key; if several have one key (TCP and UDP), the first counts."""
     items = list(current)
     patched: list[Any] = []
     for each in patch:
@@ -159,7 +159,7 @@ def _ordered_by(
     wanted: list[Any],
     key: str,
 ) -> list[Any]:
-    """Order the patch's items as the patch says, the others as the server had them."""
+    """Put the patch's items in the patch's order, other items in the server's order."""
     named = [each for each in (*patched, *server_only) if each.get(key) in wanted]
     named.sort(key=lambda each: wanted.index(each.get(key)))
     rest = [each for each in (*server_only, *patched) if each.get(key) not in wanted]

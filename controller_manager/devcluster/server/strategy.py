@@ -38,30 +38,30 @@ def fields_by_path(*names: str) -> Mapping[str, tuple[str, ...]]:
 
 
 class Strategy:
-    """How objects of one kind are prepared, checked, shown and deleted.
+    """Prepares, checks, shows and deletes the objects of one kind.
 
     This class is the strategy of a kind without special behaviour: it stores every
-    object as given. A kind overrides what is different. Methods change the object
-    that they are given, and raise Refusal, only where they say so.
+    object as given. Kinds override the methods that differ. Methods change their
+    argument, and raise Refusal, only where their docstrings say so.
     """
 
     counts_generations: ClassVar[bool] = False
-    """Whether ``metadata.generation`` counts the changes of the spec."""
+    """True if ``metadata.generation`` counts the changes of the spec."""
 
     allows_unconditional_update: ClassVar[bool] = True
-    """Whether a PUT may come without a resourceVersion."""
+    """True if a PUT needs no resourceVersion."""
 
     returns_deleted: ClassVar[bool] = False
-    """Whether DELETE answers with the object, and not with a Status."""
+    """True if DELETE answers with the object, and not with a Status."""
 
     orphans_dependents: ClassVar[bool] = False
-    """Whether DELETE orphans dependents unless its options say otherwise."""
+    """True if DELETE orphans dependents by default."""
 
     records_deletion: ClassVar[bool] = False
-    """Whether an object that is removed at once is marked as deleted first."""
+    """True if an object that is removed at once is marked as deleted first."""
 
     merges_strategically: ClassVar[bool] = True
-    """Whether PATCH takes a strategic merge patch."""
+    """True if PATCH accepts a strategic merge patch."""
 
     replaced_by_patch: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Paths of objects that a strategic merge patch replaces (patchStrategy)."""
@@ -70,7 +70,7 @@ class Strategy:
     """Fields of the metadata that a write of the status does not change."""
 
     not_in_status: ClassVar[FieldSet] = _SPEC
-    """Fields that nobody owns by a write of the status (GetResetFields)."""
+    """Fields that a write of the status does not own (GetResetFields)."""
 
     null_condition_times: ClassVar[tuple[str, ...]] = ()
     """Condition times that Go writes as null when they are absent."""
@@ -82,7 +82,7 @@ class Strategy:
     """
 
     absent_fields: ClassVar[Mapping[str, str]] = _NONE
-    """The text of a selectable field that an object lacks, where it is not empty."""
+    """The values of absent selectable fields, if they are not empty."""
 
     columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
     """The columns of the table that kubectl prints."""
@@ -114,10 +114,10 @@ class Strategy:
         """Fill in the defaults of `obj` (pkg/apis/*/v1/defaults.go)."""
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in other fields of `obj`, which has its defaults."""
+        """Fill in other fields of `obj` after the defaults."""
 
     def record_user(self, obj: JSON, user: User) -> None:
-        """Fill in who creates `obj`."""
+        """Fill in the user that creates `obj`."""
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Restore fields of `new` that a PUT of the object may not change."""
@@ -131,10 +131,10 @@ class Strategy:
     def authorize(
         self, user: User, authorizer: Authorizer, old: JSON, new: JSON
     ) -> None:
-        """Raise Refusal if a user may not make this change."""
+        """Raise Refusal if a user has no permission for this change."""
 
     def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
-        """Fill in what a changed object, with its defaults, gets from the server.
+        """Fill in the server's fields in a changed object that has its defaults.
 
         Raises Refusal.
         """
@@ -158,7 +158,7 @@ class Strategy:
         return _content(old) != _content(new)
 
     def field_type(self) -> FieldType | None:
-        """Return how fields of a kind without a model are merged, `None` if unknown."""
+        """Return the field types of a kind without a model, `None` if unknown."""
         return None
 
     # Validation (pkg/apis/*/validation): causes in the order of upstream
@@ -168,12 +168,12 @@ class Strategy:
         return validate_subdomain(name, "metadata.name")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check an object that is to be stored, except its metadata."""
+        """Check an object before it is stored, except its metadata."""
         del obj
         return ()
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check what only a new object must fulfil."""
+        """Check the rules for new objects."""
         del obj
         return ()
 
@@ -183,7 +183,7 @@ class Strategy:
         return ()
 
     def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check a status that is to be stored."""
+        """Check a status before it is stored."""
         del obj
         return ()
 
@@ -225,7 +225,7 @@ class Strategy:
         return None
 
     def shown(self, stored: Stored) -> JSON:
-        """Return an object as clients see it; most are seen as they are stored."""
+        """Return an object in the form for clients, by default the stored form."""
         return stored.obj
 
     def fields_to_select(self) -> Mapping[str, tuple[str, ...]]:
@@ -237,7 +237,7 @@ class Strategy:
         return self.columns
 
     def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
-        """Return objects in the order of the rows of their table."""
+        """Return the objects in the order of the table's rows."""
         return items
 
     def cells(self, obj: JSON, now: datetime) -> Cells:

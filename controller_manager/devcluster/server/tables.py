@@ -1,6 +1,6 @@
 """Objects as rows of a table, the form that kubectl prints (printers).
 
-A kind's strategy has its columns and cells; this module has what they share.
+A kind's strategy has its columns and cells; this module has the shared code.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 
-if TYPE_CHECKING:  # a kind's strategy is made of columns
+if TYPE_CHECKING:  # a kind's strategy has columns
     from controller_manager.devcluster.server.kind import Kind
     from controller_manager.devcluster.server.storage import Stored
 
@@ -77,7 +77,7 @@ def table(
     include: str,
     metadata: JSON,
 ) -> JSON:
-    """Return objects as a Table; `include` selects what each row has of its object.
+    """Return objects as a Table; `include` selects the form of the object in each row.
 
     The values are ``None``, ``Object``, and for all others the metadata.
     """

@@ -1,4 +1,4 @@
-"""What an update makes of an object (registry/rest).
+"""Prepares the new object of an update (registry/rest).
 
 The path of a request names the object, and decides which fields may change.
 """
@@ -17,7 +17,7 @@ SERVER_OWNED: Final = (
     "deletionGracePeriodSeconds",
     "selfLink",
 )
-"""Fields of the metadata that clients do not change."""
+"""Fields of the metadata that clients cannot change."""
 
 
 def place(kind: Kind, namespace: str, metadata: JSON) -> None:
@@ -66,7 +66,7 @@ def _carry_over(old: JSON, metadata: JSON) -> None:
 
 
 def planned_update(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
-    """Return what an update makes of an object, with defaults; `new` is changed."""
+    """Return the object after an update, with defaults; it changes `new`."""
     _carry_over(old, new["metadata"])
     planned = _replaced(kind, old, new, subresource)
     kind.strategy.apply_defaults(planned)
@@ -103,7 +103,7 @@ def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
 def problems_of_update(
     kind: Kind, old: JSON, new: JSON, subresource: str
 ) -> list[Cause]:
-    """Return what is wrong with an update, besides the metadata."""
+    """Return the errors in an update, except those in the metadata."""
     strategy = kind.strategy
     if subresource == "status":
         changes = strategy.validate_status_update(old, new)

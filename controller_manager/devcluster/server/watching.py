@@ -25,18 +25,18 @@ BOOKMARK_INTERVAL: Final = 60.0
 """Seconds between bookmarks, if the request allows them."""
 
 _BEFORE_END: Final = 2.0
-"""Seconds before the end of a watch at which it gets its last bookmark."""
+"""The seconds between the last bookmark and the end of a watch."""
 
 _BATCH: Final = 50
-"""The number of initial events that are sent in one chunk."""
+"""The number of initial events in one chunk."""
 
 _TICK: Final = 1e-3
-"""Seconds that a clock may be behind a deadline when the deadline's timer fires."""
+"""The seconds that a clock may be behind when the timer of a deadline fires."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """What to watch, and how to encode it; `timeout` is in seconds."""
+    """The objects to watch, and their encoding; `timeout` is in seconds."""
 
     kind: Kind
     namespace: str
@@ -49,7 +49,7 @@ class WatchRequest:
 
 @dataclass(slots=True)
 class WatchResponse:
-    """A stream of events: the initial ones, then those of the watcher.
+    """A stream of events: the initial events, then those of the watcher.
 
     `since` is the version at which `initial` is complete.
     """
@@ -79,8 +79,8 @@ class WatchResponse:
         start = self.clock.monotonic()
         end = start + self.request.timeout
         bookmark_at = self._bookmark_time(start, end)
-        # A bookmark promises that all events up to its version have been sent. A slow
-        # reader takes its time for each chunk, while the version grows.
+        # A bookmark promises that all events up to its version have been sent. While a
+        # slow reader takes a chunk, the version grows.
         version = self.since
         for start in range(0, len(self.initial), _BATCH):
             some = self.initial[start : start + _BATCH]
@@ -111,9 +111,9 @@ class WatchResponse:
                 continue
 
     def _bookmark_time(self, now: float, end: float) -> float:
-        """Return when the next bookmark is due: in a minute, or just before the end.
+        """Return the time of the next bookmark: in a minute, or just before the end.
 
-        The latter lets a client go on where the watch has ended (cache_watcher.go).
+        From the last bookmark, a client can start the next watch (cache_watcher.go).
         """
         if not self.request.bookmarks:
             return math.inf
@@ -125,7 +125,7 @@ class WatchResponse:
         self.watcher.close()
 
     def _event(self, change: Change) -> bytes:
-        """Return the line for a change as this watch sees it, empty if it does not.
+        """Return the line of a change for this watch, empty for unselected objects.
 
         An object that becomes selected is ADDED. One that is no longer selected is
         DELETED, in its last selected state but with the version of the change.

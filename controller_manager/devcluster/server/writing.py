@@ -81,7 +81,7 @@ class Writer:
         authorizer: Authorizer,
         select: Select,
     ) -> None:
-        """Take the objects, and what the strategies need to answer.
+        """Take the objects, and the services that strategies need to answer.
 
         `select` returns the objects that a DELETE of a collection removes.
         """
@@ -94,8 +94,7 @@ class Writer:
     async def answer(self, target: Target, request: Request) -> Response:
         """Answer a request that is not a GET.
 
-        It waits only where admission does: any other write is done at once. Raises
-        Refusal.
+        It waits only for admission: other writes happen at once. Raises Refusal.
         """
         now = self._objects.clock.now()
         submission = Submission(target.kind, target.user, now, query=target.query)
@@ -159,7 +158,7 @@ class Writer:
     def _admit(
         self, target: Target, body: JSON, operation: Operation = Operation.CREATE
     ) -> JSON:
-        """Return a posted body that is not stored, as admission leaves it."""
+        """Return a posted body that is not stored, as changed by admission."""
         write = Write(operation, target.kind, target.namespace, target.name, body)
         write.subresource, write.submission = target.subresource, target.submission
         write.is_dry_run = target.dry_run
@@ -234,7 +233,7 @@ class Writer:
         return self._updated(target, changed, managed, uid_is_precondition=False)
 
     def _managed(self, target: Target, request: Request) -> Managed:
-        """Return what checks the user, and records who changed the fields."""
+        """Return a function that checks the user, and the manager of changed fields."""
         permit = self._permit(target)
         fields = self._fields(target, request, "Update")
 
@@ -249,7 +248,7 @@ class Writer:
         return field_manager(target, request, operation, clock, catalogue)
 
     def _permit(self, target: Target) -> Permit:
-        """Return what refuses changes that the user of a request may not make."""
+        """Return the function that refuses changes without the user's permission."""
         strategy = target.kind.stored.strategy
         return partial(strategy.authorize, target.user, self._authorizer)
 
@@ -264,7 +263,7 @@ class Writer:
         kind = target.kind
         obj, unknown = _checked(target, body)
         if (body.get("metadata") or {}).get("managedFields") == []:
-            obj["metadata"]["managedFields"] = []  # It is dropped as all empty lists.
+            obj["metadata"]["managedFields"] = []  # dropped as all empty lists
         stored = self._objects.update(
             kind.stored,
             target.namespace,
@@ -321,7 +320,7 @@ class Writer:
     def _delete_each(
         self, target: Target, items: list[tuple[Key, Stored]], options: Deletion
     ) -> None:
-        """Delete objects, but for those that an earlier attempt has deleted."""
+        """Delete objects, except those that an earlier attempt has deleted."""
         submission = target.submission
         assert submission is not None  # noqa: S101 - each write has one
         deleted: set[Key] = submission.once("deleted", set)
@@ -340,7 +339,7 @@ class Writer:
 
 
 def _removed(kind: Kind, obj: JSON) -> JSON:
-    """Return the Status that says that an object is removed."""
+    """Return the Status for a removed object."""
     details = {
         "name": obj["metadata"]["name"],
         **({"group": kind.group} if kind.group else {}),

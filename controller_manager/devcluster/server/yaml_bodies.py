@@ -1,7 +1,7 @@
 """YAML in the bodies of requests, as Go reads it.
 
-Upstream: sigs.k8s.io/yaml, which makes JSON of it. Keys become texts, and what looks
-like a date stays a text.
+Upstream: sigs.k8s.io/yaml, which converts YAML to JSON. Keys become texts, and dates
+stay texts.
 """
 
 from typing import Any, Final
@@ -9,20 +9,20 @@ from typing import Any, Final
 import yaml
 
 MOST_VALUES: Final = 1_000_000
-"""How many values a document may have once its aliases are expanded."""
+"""The most values in a document after the expansion of its aliases."""
 
 MOST_LEVELS: Final = 200
-"""How deep a value may be in others."""
+"""The greatest depth of a value."""
 
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
 class YAMLBodyError(ValueError):
-    """A body that is not valid YAML; the message is what is wrong with it."""
+    """A body is not valid YAML; the message names the error."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Loads what JSON has: dates are texts."""
+    """Loads the types of JSON: dates are texts."""
 
     yaml_implicit_resolvers: Final = {
         letter: [each for each in resolvers if each[0] != _TIMESTAMP]
@@ -34,7 +34,7 @@ def decode_yaml(body: bytes) -> Any:
     """Return the value of a document; raises YAMLBodyError."""
     try:
         _check_depth(body)
-        found = yaml.load(body, _Loader)  # noqa: S506 - a loader of safe values
+        found = yaml.load(body, _Loader)  # noqa: S506 - the loader is safe
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or "not valid YAML"
         raise YAMLBodyError(problem) from None
@@ -47,7 +47,7 @@ def decode_yaml(body: bytes) -> Any:
 
 
 def _check_depth(body: bytes) -> None:
-    """Raise YAMLBodyError for values too deep in others: loading them recurs."""
+    """Raise YAMLBodyError for values that are too deep: the loader is recursive."""
     depth = 0
     for event in yaml.parse(body, _Loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -60,7 +60,7 @@ def _check_depth(body: bytes) -> None:
 
 
 class _Sizes:
-    """Counts values; what an alias repeats is looked at once."""
+    """Counts values; it reads the value of an alias once."""
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
@@ -69,7 +69,7 @@ class _Sizes:
         if not isinstance(value, dict | list):
             return 1
         if id(value) not in self._known:
-            # An alias within what it stands for has no end.
+            # An alias inside its own value is infinite.
             self._known[id(value)] = MOST_VALUES + 1
             inner = value.values() if isinstance(value, dict) else value
             self._known[id(value)] = 1 + sum(self.of(each) for each in inner)
@@ -77,7 +77,7 @@ class _Sizes:
 
 
 def _with_text_keys(value: Any) -> Any:
-    """Return a value of JSON: keys are texts, and nothing is shared."""
+    """Return a value of JSON: keys are texts, and values are not shared."""
     if isinstance(value, dict):
         return {_text(key): _with_text_keys(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,8 +1,14 @@
-"""Who owns which field of an object: managedFields and server-side apply.
+"""The managers of an object's fields: managedFields and server-side apply.
 
-A type (`field_type`) says how a value is merged; values are compared (`comparison`),
-merged and pruned (`merging`) by it. A set of fields (`field_set`) has the form that
-managedFields shows. `entries` are the managers of an object, and `field_manager` says
-what a write makes of them. Upstream: sigs.k8s.io/structured-merge-diff and
-apimachinery/pkg/util/managedfields.
+- ``field_type``: types that say how to merge a value; ``model_types`` and
+  ``merge_rules`` make those of built-in kinds.
+- ``field_set``: sets of fields in the form of managedFields.
+- ``comparison``: the differences of two values.
+- ``checking``: errors in a configuration.
+- ``merging`` and ``pruning``: add fields to an object and remove them.
+- ``entries``: the managers of an object.
+- ``field_manager``: updates the managers after a write; ``conflicts`` refuses it.
+- ``last_applied``: the annotation of client-side apply.
+
+Upstream: sigs.k8s.io/structured-merge-diff and apimachinery/pkg/util/managedfields.
 """

@@ -1,4 +1,4 @@
-"""A configuration is checked against its type before it is applied.
+"""Checks a configuration against its type before apply.
 
 Upstream: structured-merge-diff, typed/validate.go.
 """
@@ -17,14 +17,14 @@ from controller_manager.devcluster.server.fields.field_type import (
 
 
 class Fault(NamedTuple):
-    """What is wrong, and where."""
+    """An error in a configuration, and its path."""
 
     path: str
     message: str
 
 
 def faults_of(config: JSON, type_: FieldType) -> str:
-    """Return what is wrong with a configuration in upstream's words, "" if nothing."""
+    """Return the error in a configuration as upstream's message, "" if it is valid."""
     faults = [
         f"{path}: {message}" if path else message
         for path, message in _faults(config, type_, "")
@@ -73,7 +73,7 @@ def _faults_of_list(value: list[Any], type_: ListType, path: str) -> Iterator[Fa
 
 
 def _wrong_form(value: Any, type_: FieldType) -> str:
-    """Return what is wrong with a value that is neither a declared map nor a list."""
+    """Return the error in a value that is neither a declared map nor a list."""
     if type_.map and type_.scalar is None:
         return f"expected map, got &{{{_go(value)}}}"
     if type_.list and type_.scalar is None:

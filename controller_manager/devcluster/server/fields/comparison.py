@@ -22,7 +22,7 @@ _SCALARS: Final = frozenset((str, int, bool, float, type(None)))
 
 
 class Comparison(NamedTuple):
-    """In which fields a value differs from an older one."""
+    """The fields in which a value differs from an older one."""
 
     removed: FieldSet
     modified: FieldSet
@@ -44,14 +44,14 @@ SAME: Final = Comparison(EMPTY, EMPTY, EMPTY)
 def fields_of(value: JSON, type_: FieldType) -> FieldSet:
     """Return the fields that a configuration names (ToFieldSet).
 
-    Maps and lists that are merged do not belong to the set themselves, unless they are
-    empty maps or no field declares them.
+    A merged map or list is not a member of the set itself, unless it is an empty map or
+    not declared.
     """
     return _fields(value, type_) or {}
 
 
 def _fields(value: Any, type_: FieldType) -> FieldSet | None:
-    """Return what belongs to the set at a value and inside, `None` for nothing."""
+    """Return the set of a value and the fields inside of it, `None` if it is empty."""
     if map_ := type_.map_of(value):
         return _fields_of_map(value, map_) or None
     if list_ := type_.list_of(value):
@@ -74,14 +74,14 @@ def _fields_of_map(value: JSON, type_: MapType) -> FieldSet:
 def _fields_of_list(value: list[Any], type_: ListType) -> FieldSet:
     found: FieldSet = {}
     for step, items in indexed(value, type_).items():
-        # Of several items with one key only the key is owned.
+        # If several items have one key, the manager owns only the key.
         inner = _fields(items[0], type_.items) if len(items) == 1 else None
         found[step] = with_itself(inner)
     return found
 
 
 def whole(value: Any, type_: FieldType) -> FieldSet:
-    """Return all that is inside of a value which is new or gone, itself included."""
+    """Return the set of a new or removed value and all fields inside of it."""
     if value and (map_ := type_.map_of(value)):
         found: FieldSet = {ITSELF: EMPTY}
         for name, each in value.items():
@@ -110,7 +110,7 @@ class _Differences:
         self.added: FieldSet = {}
 
     def descend(self, step: str, old: Any, new: Any, type_: FieldType) -> None:
-        """Compare what both values have at a step."""
+        """Compare the two values at a step."""
         if old == new and type(old) is type(new):
             return
         inner = _compared(old, new, type_)

@@ -40,7 +40,7 @@ def conflict_of(conflicts: Mapping[Manager, FieldSet]) -> Refusal:
 
 
 def _order(manager: Manager) -> tuple[str, str, str, str]:
-    """Return what upstream's order of the encoded managers goes by."""
+    """Return the sort key for upstream's order of the encoded managers."""
     return (manager.name, manager.operation, manager.version, manager.subresource)
 
 

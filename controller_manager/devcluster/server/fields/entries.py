@@ -24,9 +24,9 @@ _OPERATIONS: Final = frozenset(("Apply", "Update"))
 
 
 class Manager(NamedTuple):
-    """Who writes fields, how (Apply or Update), and through which subresource.
+    """A manager: its name, its operation (Apply or Update), and the subresource.
 
-    Updates in several versions are of several managers: `version` is the apiVersion,
+    Updates in several versions count as several managers: `version` is the apiVersion,
     "" for Apply.
     """
 
@@ -38,20 +38,20 @@ class Manager(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The fields of a manager, in an apiVersion; when it changed the object last."""
+    """The fields of a manager, in an apiVersion, and the time of its last change."""
 
     fields: FieldSet
     api_version: str
     time: str = ""
     entry: JSON | None = None
-    """The entry that says so, if there is one already."""
+    """The stored entry, if the object has one."""
 
 
 Owners = Mapping[Manager, Owned]
 
 
 def owners_in(entries: list[JSON] | None) -> Owners:
-    """Return the owners that the managedFields of a stored object name."""
+    """Return the owners in the managedFields of a stored object."""
     return {
         _manager(entry): Owned(
             entry["fieldsV1"], entry["apiVersion"], entry.get("time", ""), entry
@@ -61,7 +61,7 @@ def owners_in(entries: list[JSON] | None) -> Owners:
 
 
 def owners_given(entries: Any) -> Owners:
-    """Return the owners that a request's managedFields name, none if not valid."""
+    """Return the owners in a request's managedFields, `None` if these are invalid."""
     try:
         return dict(_given(number, each) for number, each in enumerate(entries))
     except (ValueError, RecursionError):
@@ -122,9 +122,9 @@ def _order(entry: JSON) -> tuple[str, ...]:
 
 
 def capped(owners: Owners) -> Owners:
-    """Return owners of which at most ten have updated: the oldest become one.
+    """Return owners with at most ten Updates: the oldest are joined to one.
 
-    Only those with the same version can become one.
+    Only owners with the same version can be joined.
     """
     updaters = [each for each in owners if each.operation == "Update"]
     if len(updaters) <= MOST_UPDATERS:
@@ -153,7 +153,7 @@ def capped(owners: Owners) -> Owners:
 def is_reset(entries: Any) -> bool:
     """Tell whether managedFields of a request remove all managers.
 
-    So do an empty list, and a list with one empty entry.
+    An empty list, and a list with one empty entry, remove them.
     """
     return entries in ([], [{}])
 

@@ -1,4 +1,4 @@
-"""What a write makes of the managers of an object's fields.
+"""Updates the managers of an object's fields after each write.
 
 Upstream: the chain of apimachinery/pkg/util/managedfields/internal/fieldmanager.go,
 and structured-merge-diff, merge/update.go.
@@ -62,7 +62,7 @@ _STRIPPED: Final[FieldSet] = {
         },
     },
 }
-"""Fields that nobody owns (stripmeta.go)."""
+"""Fields without an owner (stripmeta.go)."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class FieldManager:
     """A request's manager of fields, in the version of the request.
 
     `find` returns a version of the kind by its apiVersion, `None` if it is not served.
-    `reset` are the fields that the endpoint does not write: nobody gets them by it.
-    `time` is that of the request.
+    `reset` are the fields that the endpoint does not write, so the manager does not own
+    them. `time` is that of the request.
     """
 
     manager: Manager
@@ -81,15 +81,15 @@ class FieldManager:
     time: str
 
     def created(self, obj: JSON) -> list[JSON]:
-        """Return the managers of an object, as it is stored, that a request creates."""
+        """Return the managers of a new object, given in its stored form."""
         return self._with_mine({}, self._all_of(self.version.shown(obj)))
 
     def updated(self, old: JSON, new: JSON, given: Any = None) -> list[JSON]:
         """Return the managers of an object that a request replaces.
 
         Both objects are as they are stored. `given` are the managedFields of the
-        request, `None` for none. It may change them, except through a subresource;
-        those that are not valid count for nothing.
+        request, `None` for none. A request may change them, except through a
+        subresource; invalid managedFields are ignored.
         """
         entries: list[JSON] = old["metadata"].get("managedFields") or []
         owners: Owners = {}
@@ -115,8 +115,9 @@ class FieldManager:
         """Return an object to which a configuration is applied, and its managers.
 
         All are in the version of the request. Fields that this manager applied before,
-        and that nobody else owns, go if the configuration lacks them. Raises Refusal
-        409 if somebody else owns a field with another value, unless `force` is given.
+        and that no other manager owns, are removed if the configuration lacks them.
+        Raises Refusal 409 if another manager owns a field with another value, unless
+        `force` is given.
         """
         owners = self._owners_before(live)
         last, type_ = owners.get(self.manager), self.version.type
@@ -141,7 +142,7 @@ class FieldManager:
     def _owners_before(self, live: JSON) -> Owners:
         """Return the owners of an object.
 
-        If nobody owns a field of an object that exists, its fields belong to
+        If no manager owns a field of an existing object, its fields belong to
         ``before-first-apply`` (skipnonapplied.go).
         """
         owners = owners_in(live["metadata"].get("managedFields"))
@@ -154,7 +155,7 @@ class FieldManager:
     def _check_conflicts(
         self, conflicts: Mapping[Manager, FieldSet], live: JSON
     ) -> None:
-        """Raise the conflicts; kubectl may take what it has applied as a client."""
+        """Raise the conflicts; kubectl may take fields of its client-side apply."""
         if conflicts and self.manager.name == KUBECTL:
             allowed = given_up(live, self.version.api_version, self.version.type)
             conflicts = {
@@ -166,11 +167,11 @@ class FieldManager:
             raise conflict_of(conflicts)
 
     def _all_of(self, obj: JSON) -> FieldSet:
-        """Return all fields of an object that was not there before."""
+        """Return all fields of a new object."""
         return self._mine(compare({}, obj, self.version.type).changed)
 
     def _mine(self, fields: FieldSet) -> FieldSet:
-        """Return those of the fields that the request's manager can own."""
+        """Return the subset of fields that the request's manager can own."""
         return difference(outside_of(fields, self.reset), _STRIPPED)
 
     def _with_mine(self, owners: Owners, mine: FieldSet) -> list[JSON]:
@@ -183,7 +184,7 @@ class FieldManager:
         return entries_of(capped(owners))
 
     def _compared(self, old: JSON, new: JSON, owners: Owners) -> dict[str, Comparison]:
-        """Compare two objects in each version in which somebody owns fields."""
+        """Compare two objects in each version in which a manager owns fields."""
         own, type_ = self.version.api_version, self.version.type
         found = {own: compare(old, new, type_).outside_of(self.reset)}
         for owned in owners.values():
@@ -197,7 +198,7 @@ class FieldManager:
 
 
 def _taken(owners: Owners, found: Mapping[str, Comparison]) -> dict[Manager, FieldSet]:
-    """Return the fields of others that have another value now."""
+    """Return the fields of other managers that have another value now."""
     return {
         each: fields
         for each, owned in owners.items()
@@ -207,9 +208,9 @@ def _taken(owners: Owners, found: Mapping[str, Comparison]) -> dict[Manager, Fie
 
 
 def _less(owners: Owners, found: Mapping[str, Comparison]) -> Owners:
-    """Return owners without fields that have changed; who has none left goes.
+    """Remove changed fields from owners, and owners without fields.
 
-    So do the owners in versions that are not served any more.
+    Owners in versions that are no longer served are removed, too.
     """
     result = {}
     for each, owned in owners.items():

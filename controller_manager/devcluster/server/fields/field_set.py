@@ -1,9 +1,9 @@
 """Sets of fields, in the form FieldsV1 of managedFields.
 
 A set is a map from steps to sets: ``f:NAME`` is a field, ``k:{KEY: VALUE}`` an item of
-a list with keys, ``v:VALUE`` an item of a set. A step with an empty map is a member;
-one that has members inside is a member itself if it has the step ``.``. Sets are
-values: no function changes one. Upstream: structured-merge-diff, fieldpath.
+a list with keys, ``v:VALUE`` an item of a set. A step with an empty map is a member; a
+step with members inside is a member itself if it has the step ``.``. Sets are values:
+no function changes a set. Upstream: structured-merge-diff, fieldpath.
 """
 
 from collections.abc import Iterator
@@ -21,16 +21,16 @@ ITSELF: Final = "."
 EMPTY: Final[FieldSet] = {}
 _MEMBER: Final[FieldSet] = {ITSELF: {}}
 _KEPT: Final = 4096
-"""The number of encoded sets that are shared; objects of a kind are much alike."""
+"""The size of the cache of encoded sets; most objects of a kind have equal sets."""
 
 
 def is_member(node: FieldSet) -> bool:
-    """Tell whether a step itself belongs to the set, given what is inside of it."""
+    """Tell whether a step is a member, given the set inside of it."""
     return not node or ITSELF in node
 
 
 def with_itself(node: FieldSet | None) -> FieldSet:
-    """Return what is inside of a step that is a member."""
+    """Return the set inside of a step that is a member."""
     return {ITSELF: {}, **node} if node else {}
 
 
@@ -60,7 +60,7 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def _difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
-    """Return what is left of a set, `None` for nothing."""
+    """Return a set, `None` if it is empty."""
     result: FieldSet = {}
     is_changed = False
     for step, node in one.items():
@@ -166,19 +166,19 @@ def set_of(*paths: Path) -> FieldSet:
 
 
 def _simple(node: FieldSet | None) -> FieldSet | None:
-    """Return what is inside of a step in its simplest form, `None` for nothing."""
+    """Return the set inside of a step in its simplest form, `None` if it is empty."""
     if not node:
         return None
     return {} if len(node) == 1 and ITSELF in node else node
 
 
 def shared(fields: FieldSet) -> FieldSet:
-    """Return a set in upstream's order; equal sets become one, to save memory."""
+    """Return a set in upstream's order; equal sets share one object, to save memory."""
     return _decoded(msgspec.json.encode(fields, order="sorted"))
 
 
 def check_fields(fields: Any) -> None:
-    """Raise ValueError for what a request gives, and is no set of fields."""
+    """Raise ValueError if a value of a request is not a set of fields."""
     if not isinstance(fields, dict):
         msg = "fields are a map"
         raise ValueError(msg)  # noqa: TRY004 - a caller asks whether the value is good

@@ -1,4 +1,4 @@
-"""How values are merged: as a whole, field by field, or item by item.
+"""Types of values for merging: as a whole, field by field, or item by item.
 
 Upstream: structured-merge-diff, schema.
 """
@@ -11,11 +11,11 @@ from typing import Any, Final, Literal
 Scalar = Literal["numeric", "string", "boolean", "untyped"]
 
 _KEPT: Final = 4096
-"""The number of steps that are kept: items of a kind have few keys."""
+"""The size of the cache of steps: items of a kind have few keys."""
 
 
 class NoKeyError(ValueError):
-    """An item has no key that would tell it apart from others."""
+    """An item lacks the key of its list."""
 
 
 class ListType:
@@ -34,7 +34,7 @@ class ListType:
         *,
         is_atomic: bool = False,
     ) -> None:
-        """Take the type of the items, and the fields that tell them apart.
+        """Take the type of the items, and the key fields.
 
         `defaults` has the values of those fields that items may lack.
         """
@@ -44,7 +44,7 @@ class ListType:
         self.is_atomic = is_atomic
 
     def step(self, item: Any) -> str:
-        """Return how a path names an item; raises NoKeyError if it has no key."""
+        """Return the step of an item in a path; raises NoKeyError if it has no key."""
         if not self.keys:
             return _value_step(item)
         if item is None:
@@ -79,9 +79,9 @@ class MapType:
         *,
         is_atomic: bool = False,
     ) -> None:
-        """Take what returns the declared fields, and the type of all others.
+        """Take a function that returns the declared fields, and the type of all others.
 
-        Without `others` no other fields may be there. `always` are the fields that Go
+        Without `others`, other fields are forbidden. `always` are the fields that Go
         writes also when they are empty: structs that are no pointers.
         """
         self._load = load
@@ -95,7 +95,7 @@ class MapType:
         return self._load() if self._load else {}
 
     def of(self, name: str) -> "FieldType":
-        """Return the type of a field, that of any value if it is not declared."""
+        """Return the type of a field, that of other fields if it is not declared."""
         return self.fields.get(name) or self.others or DEDUCED
 
 
@@ -116,13 +116,13 @@ class FieldType:
         self.list = list_
 
     def map_of(self, value: Any) -> MapType | None:
-        """Return how a value is merged field by field, `None` if it is not."""
+        """Return the map type of a value that is merged by field, `None` for others."""
         if isinstance(value, dict) and self.map and not self.map.is_atomic:
             return self.map
         return None
 
     def list_of(self, value: Any) -> ListType | None:
-        """Return how a value is merged item by item, `None` if it is not."""
+        """Return the list type of a value that is merged by item, `None` for others."""
         if isinstance(value, list) and self.list and not self.list.is_atomic:
             return self.list
         return None
@@ -130,7 +130,7 @@ class FieldType:
 
 UNTYPED: Final = FieldType("untyped")
 DEDUCED: Final = FieldType("untyped")
-"""The type of a value about which nothing is known: lists are replaced as a whole."""
+"""The type of an unknown value: lists are replaced as a whole."""
 
 DEDUCED.map = MapType(others=DEDUCED)
 DEDUCED.list = ListType(DEDUCED, is_atomic=True)
@@ -139,7 +139,7 @@ DEDUCED.list = ListType(DEDUCED, is_atomic=True)
 def indexed(items: list[Any], type_: ListType) -> dict[str, list[Any]]:
     """Return the items of a list by the steps that name them.
 
-    Items that have no key are passed over, as upstream does in stored objects.
+    It skips items without a key, as upstream does in stored objects.
     """
     found: dict[str, list[Any]] = {}
     for item in items:

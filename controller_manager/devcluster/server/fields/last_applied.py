@@ -1,4 +1,4 @@
-"""The annotation of client-side apply, when kubectl goes on on the server.
+"""The annotation of client-side apply, for kubectl's change to server-side apply.
 
 Upstream: apimachinery/pkg/util/managedfields/internal: lastappliedmanager.go,
 lastappliedupdater.go, lastapplied.go.
@@ -20,13 +20,13 @@ from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.names import validate_annotations
 
 KUBECTL: Final = "kubectl"
-"""The manager whose configurations are those of the annotation, too."""
+"""The manager whose configurations are also in the annotation."""
 
 _ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def given_up(live: JSON, api_version: str, type_: FieldType) -> FieldSet:
-    """Return the fields that client-side apply has set, and nobody has changed since.
+    """Return the fields that client-side apply has set and no manager has changed.
 
     The next server-side apply may take them.
     """
@@ -47,9 +47,9 @@ def given_up(live: JSON, api_version: str, type_: FieldType) -> FieldSet:
 
 
 def with_last_applied(obj: JSON, config: JSON) -> JSON:
-    """Return an object whose annotation, if it has one, is a new configuration.
+    """Return an object with a new configuration in its annotation, if it has one.
 
-    The annotation goes if the annotations would become too large.
+    The annotation is removed if the annotations would become too large.
     """
     annotations = _annotations(obj)
     if not annotations.get(_ANNOTATION):

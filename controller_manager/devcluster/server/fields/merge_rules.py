@@ -1,4 +1,4 @@
-"""How fields of built-in kinds are merged, where it is not the default.
+"""The fields of built-in kinds whose merge differs from the default.
 
 By default a list is replaced as a whole, and a map is merged field by field. Upstream:
 the extensions ``x-kubernetes-list-type``, ``x-kubernetes-list-map-keys`` and

@@ -1,4 +1,4 @@
-"""Configurations are merged into objects, and fields are taken out of them."""
+"""Merges configurations into objects, and removes fields from objects."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ def _merged(current: Any, config: Any, type_: FieldType) -> Any:
 def _merged_items(current: list[Any], config: list[Any], type_: ListType) -> list[Any]:
     """Merge the items of a list by their keys.
 
-    Items that both have follow the order of the configuration, and items that only the
-    object has keep their place between them.
+    Items of both follow the order of the configuration, and items of the object alone
+    keep their place between them.
     """
     known, wanted = indexed(current, type_), indexed(config, type_)
     shared = [step for step in wanted if step in known]
@@ -45,7 +45,7 @@ def _merged_items(current: list[Any], config: list[Any], type_: ListType) -> lis
             shared = shared[1:]
             left.pop(0)
         elif left and right and left[0] in wanted and left[0] not in shared[:1]:
-            left.pop(0)  # It comes where the configuration has it.
+            left.pop(0)  # The item stands at its position in the configuration.
             continue
         elif left and left[0] not in wanted:
             result += known[left.pop(0)]
@@ -56,7 +56,7 @@ def _merged_items(current: list[Any], config: list[Any], type_: ListType) -> lis
         step = right.pop(0)
         shared = shared[1:] if shared[:1] == [step] else shared
         item, before = wanted[step][-1], known.get(step, [])
-        # Of several items with one key none is merged: they are replaced.
+        # Items with the same key are not merged: they are replaced.
         is_one = len(before) == 1
         result.append(_merged(before[0], item, type_.items) if is_one else item)
     return result
@@ -65,7 +65,7 @@ def _merged_items(current: list[Any], config: list[Any], type_: ListType) -> lis
 def without(value: JSON, fields: FieldSet, type_: FieldType) -> JSON:
     """Return an object without these fields (RemoveItems).
 
-    A map or list that loses all that it has goes, too.
+    A map or list that becomes empty is removed, too.
     """
     result: JSON = _without(value, fields, type_) or {}
     return result

@@ -40,7 +40,7 @@ _SCALARS: Final[Mapping[str, Scalar]] = {
 def type_of_model(model: str, *, is_atomic: bool | None = None) -> FieldType:
     """Return the type of a model, DEDUCED if it is not known.
 
-    `is_atomic` says so for a field that differs from its model.
+    `is_atomic` makes a field atomic whose model is not.
     """
     fields = fields_of(model)
     if fields is None:

@@ -1,4 +1,4 @@
-"""What a configuration no longer has is taken out of its object.
+"""Removes fields from an object that a configuration no longer has.
 
 Upstream: structured-merge-diff, merge/update.go (prune).
 """
@@ -21,7 +21,7 @@ from controller_manager.devcluster.server.fields.merging import without
 
 
 class Version(NamedTuple):
-    """One version of a kind: its objects, and how they are merged.
+    """One version of a kind: the type of its objects, and the conversions.
 
     `shown` makes an object of this version from a stored one, `stored` the reverse.
     """
@@ -41,7 +41,7 @@ class Version(NamedTuple):
 
 
 class Pruning(NamedTuple):
-    """Takes out of an object what one manager had applied, and nobody owns now.
+    """Removes fields that one manager had applied and no manager owns now.
 
     `version` is that of the objects; `find` returns other versions of the kind.
     """
@@ -68,7 +68,7 @@ class Pruning(NamedTuple):
     def _with_owned(
         self, before: JSON, found: JSON, version: Version, owners: Iterable[Owned]
     ) -> JSON:
-        """Return what was found, and what somebody owns of what was there before."""
+        """Return `found` with the fields of `before` that a manager owns."""
         managed: dict[str, FieldSet] = {version.api_version: {}}
         for owned in owners:
             known = managed.get(owned.api_version, {})
