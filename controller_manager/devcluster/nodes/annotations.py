@@ -1,8 +1,8 @@
-"""The annotations by which a user says what becomes of a pod.
+"""The annotations with which a user decides what a pod does.
 
-An annotation holds for all containers that are no init containers. With the name of a
-container at its end (``devcluster/exit-code.NAME``) it holds for that one. The table in
-docs/devcluster.md shows all of them.
+An annotation applies to all containers except init containers. With the name of a
+container at its end (``devcluster/exit-code.NAME``) it applies to that container. The
+table in docs/devcluster.md shows all annotations.
 """
 
 import math
@@ -28,7 +28,7 @@ LOGS: Final = "devcluster/logs"
 FOREVER: Final = math.inf
 
 _LONGEST: Final = 100
-"""A message shows so many characters of an annotation that is wrong."""
+"""The most characters of a wrong annotation in a message."""
 
 _NUMBER: Final = r"(\d{1,9}(?:\.\d{1,3})?)"
 _PERIOD: Final = re.compile(rf"{_NUMBER}?-{_NUMBER}?")
@@ -85,7 +85,7 @@ def find(
 
 
 def has_any(pod: JSON) -> bool:
-    """Tell whether a user says something about what becomes of a pod."""
+    """Tell whether an annotation decides what a pod does."""
     annotations = pod["metadata"].get("annotations")
     return bool(annotations) and any(each.startswith(PREFIX) for each in annotations)
 

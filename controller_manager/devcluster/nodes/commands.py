@@ -1,8 +1,8 @@
-"""For how long a command would run, and with which code it would end.
+"""The duration and the exit code of a container's command.
 
-Only commands whose end follows from their text are known: ``true``, ``false``,
-``sleep``, ``echo`` and the like, and shell scripts of them with ``exit``, ``;``,
-``&&`` and ``||``. Any other command is unknown, and nothing is guessed.
+It knows only commands whose end follows from their text: ``true``, ``false``,
+``sleep``, ``echo`` and similar ones, and shell scripts of them with ``exit``, ``;``,
+``&&`` and ``||``. All other commands are unknown.
 """
 
 import re
@@ -24,7 +24,7 @@ _DURATION: Final = re.compile(r"(\d+\.?\d*)([smhd]?)")
 
 
 _WITHOUT_PROGRAM: Final = frozenset(("alpine", "busybox", "debian", "fedora", "ubuntu"))
-"""Images that run what their arguments say."""
+"""Images that run their arguments as a command."""
 
 
 class Run(Struct, frozen=True):
@@ -33,9 +33,9 @@ class Run(Struct, frozen=True):
     seconds: float = 0.0
     code: int = 0
     exits: bool = False
-    """Whether it ends the script in which it stands."""
+    """True if the command ends its script."""
     lines: tuple[tuple[float, str], ...] = ()
-    """What it prints: seconds after its start, and a line."""
+    """The printed lines: seconds after the start, and the text."""
 
 
 def command_of(container: Mapping[str, Any]) -> Sequence[str]:
@@ -48,7 +48,7 @@ def command_of(container: Mapping[str, Any]) -> Sequence[str]:
 
 
 def run_of(command: Sequence[str]) -> Run | None:
-    """Return what a command line does, `None` if that cannot be told."""
+    """Return the run of a command line, `None` if it is unknown."""
     program = PurePosixPath(command[0]).name
     if program not in _SHELLS:
         return _simple([program, *command[1:]])
@@ -102,7 +102,7 @@ def _statements(text: str) -> list[tuple[str, list[str]]] | None:
 
 
 def _simple(words: Sequence[str], last_code: int = 0) -> Run | None:
-    """Return what one command does after another that ended with `last_code`."""
+    """Return the run of one command after another that ended with `last_code`."""
     match words:
         case ["false", *_]:
             return Run(code=1)

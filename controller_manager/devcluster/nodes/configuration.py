@@ -1,4 +1,4 @@
-"""Which config maps and secrets a pod needs, and which of them are not there.
+"""The config maps and secrets that a pod needs, and the missing ones.
 
 Upstream: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go, and the plugins
 configmap, secret and projected in pkg/volume.
@@ -15,7 +15,7 @@ from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.server.storage import Key, Storage
 
 _ROOT_CA: Final = "kube-root-ca.crt"
-"""A config map that a controller creates, which may not run here: nobody misses it."""
+"""A config map of a controller that may not run here: pods start without it."""
 
 _ALL: Final = ""
 
@@ -29,19 +29,19 @@ class Source(Struct, frozen=True):
 
     @property
     def not_found(self) -> str:
-        """What a kubelet says if the object is not there."""
+        """The kubelet's message if the object does not exist."""
         return f'{self.resource} "{self.key[1]}" not found'
 
     @property
     def no_item(self) -> str:
-        """What a kubelet says of a volume if the object has no such key."""
+        """The kubelet's message about a volume if the object lacks the key."""
         if self.resource == "configmap":
             return f"configmap references non-existent config key: {self.item}"
         return f"references non-existent secret key: {self.item}"
 
 
 class Configuration:
-    """Says what a pod misses of its config maps and secrets."""
+    """Finds missing config maps and secrets of pods."""
 
     def __init__(self, storage: Storage) -> None:
         """Take the storage of the API server in the same process."""
@@ -63,7 +63,7 @@ class Configuration:
         return ""
 
     def problem_of_volumes(self, pod: JSON) -> tuple[str, str] | None:
-        """Return a volume that cannot be mounted, and why; `None` if all can."""
+        """Return a volume that cannot be mounted, and the reason; `None` if all can."""
         for volume in pod["spec"].get("volumes", ()):
             for source in _of_volume(pod, volume):
                 data = self._data(source)
@@ -74,7 +74,7 @@ class Configuration:
         return None
 
     def _data(self, source: Source) -> Container[str] | None:
-        """Return the keys of an object, `None` if it is not there."""
+        """Return the keys of an object, `None` if it does not exist."""
         stored = self._collections[source.resource].get(source.key)
         if stored is None:
             return None
@@ -94,7 +94,7 @@ def sources_of(pod: JSON) -> set[tuple[str, Key]]:
 
 
 def _of_container(pod: JSON, container: JSON) -> Iterator[Source]:
-    """Yield what a container's variables need, in the order of kubelets."""
+    """Yield the needs of a container's variables, in the order of kubelets."""
     for each in container.get("envFrom") or ():
         yield from _source(pod, "configmap", each.get("configMapRef"))
         yield from _source(pod, "secret", each.get("secretRef"))
@@ -109,7 +109,7 @@ def _of_container(pod: JSON, container: JSON) -> Iterator[Source]:
 
 
 def _of_volume(pod: JSON, volume: JSON) -> Iterator[Source]:
-    """Yield what a volume needs, those of a projected one included."""
+    """Yield the needs of a volume, also of a projected volume."""
     parts = (volume.get("projected") or {}).get("sources") or ()
     for each in (volume, *parts):
         yield from _items(pod, "configmap", each.get("configMap"))

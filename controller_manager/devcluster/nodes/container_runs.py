@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
-from controller_manager.devcluster.nodes.notes import Note, normal, warning
+from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
 from controller_manager.devcluster.nodes.probes import Probe, ProbeKind
 from controller_manager.devcluster.nodes.programs import OUT_OF_MEMORY, Program, Role
 from controller_manager.options.durations import format_duration
@@ -19,38 +19,38 @@ JUST_NOW: Final = 0.001
 KILLED: Final = 137
 """The exit code of a container that SIGKILL has ended: 128 + 9."""
 
-FIRST_BACK_OFF: Final = 10.0
-LONGEST_BACK_OFF: Final = 300.0
+FIRST_BACKOFF: Final = 10.0
+LONGEST_BACKOFF: Final = 300.0
 _STABLE: Final = 600.0
-"""A container that ran for so many seconds is restarted without a back-off again."""
+"""After so many seconds of a run, the next restart begins a new backoff."""
 
 
 class Step(StrEnum):
-    """Where a container stands."""
+    """The state of a container."""
 
     NEW = "new"
-    """It has not started, and waits for its turn."""
+    """The container has not started, and waits for its turn."""
     STUCK = "stuck"
-    """It cannot start."""
+    """The container cannot start."""
     RUNNING = "running"
     BACKING_OFF = "backing-off"
-    """It has ended, and will be started again."""
+    """The container has ended, and will start again."""
     ENDED = "ended"
-    """It has ended for good."""
+    """The container has ended and will not start again."""
 
 
 class Moment(Struct, frozen=True):
-    """A time: seconds on the monotonic clock, and how the API shows it."""
+    """A time in seconds of the monotonic clock, and in the form of the API."""
 
     seconds: float
     text: str
 
 
 class Refused(Struct, frozen=True):
-    """Why a container cannot start now, and what its kubelet reports of it.
+    """The reason why a container cannot start now, and the kubelet's event.
 
-    `again` is the number of seconds until the kubelet looks again, `None` if something
-    has to change before.
+    `again` is the number of seconds until the kubelet tries again, `None` if it waits
+    for a change.
     """
 
     reason: str
@@ -60,20 +60,20 @@ class Refused(Struct, frozen=True):
 
 
 class Machine(Protocol):
-    """The node of a container, as far as its start depends on it."""
+    """The parts of a node that the start of a container needs."""
 
     def obtain(self, container: "ContainerRun", now: Moment) -> Refused | list[Note]:
-        """Return what is reported before a container starts, or why it cannot."""
+        """Return the events before a container starts, or the reason why it cannot."""
 
 
 class ContainerRun(Struct, frozen=True):
-    """A container's spec, its state as the API shows it, and what happens next.
+    """A container's spec, its state in the form of the API, and its next step.
 
-    `due` is when it starts, ends or is restarted, in seconds of the monotonic clock;
-    `None` if it is never due by itself. `began` is when it started. `back_off` is the
+    `due` is the time of its next start, end or restart, in seconds of the monotonic
+    clock; `None` if it has none. `began` is the time of its start. `backoff` is the
     number of seconds before its next restart. `grace` is the number of seconds after
-    which SIGKILL follows SIGTERM. `stop_code` is how it ends that was told to end.
-    `notes` has what happened since its kubelet wrote its last status.
+    which SIGKILL follows SIGTERM. `stop_code` is the exit code of a container that got
+    SIGTERM. `notes` has the events since its kubelet wrote its last status.
     """
 
     spec: JSON
@@ -85,8 +85,8 @@ class ContainerRun(Struct, frozen=True):
     state: JSON = {}
     last: JSON = {}
     restarts: int = 0
-    back_off: float = 0.0
-    pull_back_off: float = 0.0
+    backoff: float = 0.0
+    pull_backoff: float = 0.0
     pull_failed_at: float | None = None
     is_pulling: bool = False
     grace: float = 30.0
@@ -101,19 +101,19 @@ class ContainerRun(Struct, frozen=True):
 
     @property
     def is_started(self) -> bool:
-        """Whether it runs, and its startup probe has succeeded."""
+        """True if the container runs and its startup probe has succeeded."""
         return self.step is Step.RUNNING and self._passes(ProbeKind.STARTUP)
 
     @property
     def is_ready(self) -> bool:
-        """Whether it serves, or as an init container has succeeded."""
+        """True if the container serves, or has succeeded as an init container."""
         if self.role is Role.INIT:
             return self.step is Step.ENDED and self.code == 0
         return self.is_started and self._passes(ProbeKind.READINESS)
 
     @property
     def next(self) -> float | None:
-        """When something happens next to it by itself, on the monotonic clock."""
+        """The time of its next step or probe, on the monotonic clock."""
         times = [each.due for each in self.probes] if self.step is Step.RUNNING else []
         return min(
             (each for each in (self.due, *times) if each is not None), default=None
@@ -123,15 +123,15 @@ class ContainerRun(Struct, frozen=True):
         return all(each.passes for each in self.probes if each.kind is kind)
 
     def noted(self, *notes: Note) -> "ContainerRun":
-        """Return it with more to report."""
+        """Return the container with more events to report."""
         return replace(self, notes=(*self.notes, *notes))
 
     def started(self, now: Moment, machine: Machine) -> "ContainerRun":
-        """Return it running, or waiting with the reason why it cannot start."""
+        """Return the container running, or waiting with the reason."""
         found = machine.obtain(self, now)
         if isinstance(found, Refused):
             return self._refused(found, now)
-        assert isinstance(self.program, Program)  # noqa: S101 - the machine has looked
+        assert isinstance(self.program, Program)  # noqa: S101 - the machine has checked it
         seconds = self.program.seconds
         running = replace(
             self,
@@ -141,7 +141,7 @@ class ContainerRun(Struct, frozen=True):
             began=now.seconds,
             stop_code=None,
             pull_failed_at=None,
-            pull_back_off=0.0,
+            pull_backoff=0.0,
             is_pulling=False,
             probes=tuple(each.anew() for each in self.probes),
         )
@@ -157,19 +157,19 @@ class ContainerRun(Struct, frozen=True):
             return replace(self, due=due)
         stuck = replace(self, step=Step.STUCK, state=state, due=due, is_pulling=False)
         if found.reason == "ErrImagePull":
-            following = min(self.pull_back_off * 2, LONGEST_BACK_OFF) or FIRST_BACK_OFF
-            stuck = replace(stuck, pull_failed_at=now.seconds, pull_back_off=following)
+            following = min(self.pull_backoff * 2, LONGEST_BACKOFF) or FIRST_BACKOFF
+            stuck = replace(stuck, pull_failed_at=now.seconds, pull_backoff=following)
         return stuck.noted(*found.notes)
 
     def replaced(
         self, now: Moment, image: str, delay: float, machine: Machine
     ) -> "ContainerRun":
-        """Return it with another image, which is there after `delay` seconds."""
+        """Return the container with another image, pulled after `delay` seconds."""
         new = replace(
             self,
             spec={**self.spec, "image": image},
             pull_failed_at=None,
-            pull_back_off=0.0,
+            pull_backoff=0.0,
         )
         if self.step is Step.STUCK:
             return replace(
@@ -184,7 +184,7 @@ class ContainerRun(Struct, frozen=True):
         return new
 
     def probed(self, now: Moment) -> "ContainerRun":
-        """Return it after the probes that are due now."""
+        """Return the container after the probes that are due now."""
         run = self
         for number, probe in enumerate(self.probes):
             if probe.due is None or probe.due > now.seconds + JUST_NOW:
@@ -199,7 +199,7 @@ class ContainerRun(Struct, frozen=True):
         return run.with_first_probes(now)
 
     def with_first_probes(self, now: Moment) -> "ContainerRun":
-        """Return it with the probes begun that nothing holds back."""
+        """Return the container after the start of all probes that may begin."""
         is_started = self._passes(ProbeKind.STARTUP)
         probes = tuple(
             each.started(self.began, now.seconds)
@@ -212,7 +212,7 @@ class ContainerRun(Struct, frozen=True):
         return self if probes == self.probes else replace(self, probes=probes)
 
     def stopped(self, now: Moment, message: str, grace: float) -> "ContainerRun":
-        """Return it after SIGTERM, which comes after its ``preStop`` hook."""
+        """Return the container after its ``preStop`` hook and SIGTERM."""
         if self.step is not Step.RUNNING or self.stop_code is not None:
             return self
         termination = (
@@ -229,19 +229,19 @@ class ContainerRun(Struct, frozen=True):
         return replace(self, due=due, stop_code=code, probes=probes).noted(killing)
 
     def _code(self) -> int:
-        """Return the code with which it ends by itself."""
+        """Return the exit code of a container that ends by itself."""
         return (
             self.program.code(self.restarts) if isinstance(self.program, Program) else 0
         )
 
     def ended_by_itself(self, now: Moment) -> "ContainerRun":
-        """Return it ended, after its time has come."""
+        """Return the ended container, after its time has come."""
         return self.ended(
             now, self._code() if self.stop_code is None else self.stop_code
         )
 
     def ended(self, now: Moment, code: int) -> "ContainerRun":
-        """Return it ended for good, after it ran."""
+        """Return the container, which ran, ended for good."""
         reason = "Error" if code else "Completed"
         if code == OUT_OF_MEMORY:
             code, reason = KILLED, "OOMKilled"
@@ -255,16 +255,16 @@ class ContainerRun(Struct, frozen=True):
         return replace(self, step=Step.ENDED, state=state, due=None)
 
     def restarted(self, now: Moment, pod: str, machine: Machine) -> "ContainerRun":
-        """Return an ended container that is started again, maybe after a back-off.
+        """Return an ended container that starts again, maybe after a backoff.
 
-        As a kubelet has it: the first restart comes at once, the next ones after 10 s,
-        20 s and so on, up to 5 minutes. `pod` is the name that kubelets give to the
-        pod in messages.
+        As in a kubelet, the first restart comes at once, the next ones after 10 s, 20 s
+        and so on, up to 5 minutes. `pod` is the name that kubelets give to the pod in
+        messages.
         """
         stable = now.seconds - self.began >= _STABLE
-        delay = 0.0 if stable else self.back_off
-        following = min(delay * 2, LONGEST_BACK_OFF) or FIRST_BACK_OFF
-        ended = replace(self, last=self.state, back_off=following)
+        delay = 0.0 if stable else self.backoff
+        following = min(delay * 2, LONGEST_BACKOFF) or FIRST_BACKOFF
+        ended = replace(self, last=self.state, backoff=following)
         if not delay:
             return replace(ended, restarts=self.restarts + 1).started(now, machine)
         name = self.spec["name"]
@@ -284,7 +284,7 @@ class ContainerRun(Struct, frozen=True):
 
 
 def _failing(run: ContainerRun, probe: Probe, now: Moment) -> ContainerRun:
-    """Return a container as it ends because of a probe."""
+    """Return a container that ends because of a probe."""
     message = (
         f"Container {run.spec['name']} failed {probe.kind.lower()} probe, will be "
         "restarted"

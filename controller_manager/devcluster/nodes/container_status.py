@@ -12,7 +12,7 @@ from controller_manager.devcluster.nodes.log_lines import lines_of
 _FALLBACK: Final = "FallbackToLogsOnError"
 _LAST_LINES: Final = 80
 _LAST_BYTES: Final = 2048
-"""How much of a log becomes the message of a container that has failed, at most."""
+"""The most bytes of a log in the message of a failed container."""
 
 
 def container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JSON:

@@ -1,4 +1,4 @@
-"""What the requests of a claim to devices ask for."""
+"""The requests for devices in a claim."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from controller_manager.api.json_objects import JSON
 
 
 class Wanted(Struct, frozen=True):
-    """What a request asks for, or one of its alternatives."""
+    """A request for devices, or one of its alternatives."""
 
     name: str
     device_class: str
@@ -22,7 +22,7 @@ class Wanted(Struct, frozen=True):
 
 
 def alternatives_of(claim: JSON) -> Iterator[list[Wanted]]:
-    """Yield for each request what satisfies it, the best first."""
+    """Yield the alternatives of each request, the best first."""
     for request in claim["spec"]["devices"].get("requests", ()):
         name = request["name"]
         if "exactly" in request:

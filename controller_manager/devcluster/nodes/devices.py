@@ -1,4 +1,4 @@
-"""The part of the scheduler that gives devices to the claims of pods.
+"""The part of the scheduler that allocates devices to the claims of pods.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources, with the allocator of
 k8s.io/dynamic-resource-allocation. Here no expression (CEL) is evaluated, and no
@@ -38,11 +38,11 @@ _MAX_USERS: Final = 256
 _IN_USE: Final = "resourceclaim in use"
 _ELSEWHERE: Final = "resourceclaim not available on the node"
 TOO_FEW: Final = "cannot allocate all claims"
-"""Why a pod cannot be on a node that has too few devices."""
+"""The reason of a node that has too few devices."""
 
 
 class _Device(Struct, frozen=True):
-    """A device of a pool, and whether every node can use it."""
+    """A device of a pool; `is_everywhere` is true if every node can use it."""
 
     driver: str
     pool: str
@@ -52,12 +52,12 @@ class _Device(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What names a device among all."""
+        """The identity of a device: driver, pool and name."""
         return self.driver, self.pool, self.name
 
 
 class DeviceAllocation:
-    """Says which claims keep a pod from a node; allocates and reserves them."""
+    """Finds the claims that keep a pod from a node; allocates and reserves claims."""
 
     def __init__(self, objects: Objects) -> None:
         """Take the objects of the API server in the same process."""
@@ -66,7 +66,7 @@ class DeviceAllocation:
         self._slices = objects.storage.collection(SLICE.resource)
 
     def waits(self, pod: JSON) -> bool:
-        """Tell whether a claim of a pod is not there yet, or not any more."""
+        """Tell whether a claim of a pod does not exist."""
         return any(
             claim is None or "deletionTimestamp" in claim["metadata"]
             for claim in self._claims_of(pod)
@@ -139,7 +139,7 @@ class DeviceAllocation:
         `taken` has the devices that the claims before it get, and is added to.
         """
         if claim["spec"]["devices"].get("constraints"):
-            return None  # nothing here compares the attributes of devices
+            return None  # attributes of devices are not compared
         used = self._in_use() | taken
         results: list[JSON] = []
         is_everywhere = True
@@ -212,7 +212,7 @@ def claim_key(key: Key) -> Key:
 
 
 def _keys(pod: JSON) -> Iterator[Key]:
-    """Yield the claims of a pod; one that is not made yet has no name."""
+    """Yield the claims of a pod; a claim that does not exist yet has no name."""
     statuses = pod.get("status", {}).get("resourceClaimStatuses") or ()
     made = {each["name"]: each.get("resourceClaimName") for each in statuses}
     for each in pod["spec"].get("resourceClaims") or ():
@@ -223,7 +223,7 @@ def _keys(pod: JSON) -> Iterator[Key]:
 
 
 def _is_at(place: JSON, node: NodeFacts) -> bool:
-    """Tell whether a node can use the devices of a place."""
+    """Tell whether a node can use devices with these node fields."""
     if place.get("allNodes") or place.get("nodeName") == node.name:
         return True
     return "nodeSelector" in place and _is_on(place["nodeSelector"], node)

@@ -1,4 +1,4 @@
-"""The signs of life of the nodes: their leases and their status."""
+"""The heartbeats of the nodes: their leases and their statuses."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from controller_manager.devcluster.server.statuses import Refusal
 NODE_LEASES: Final = "kube-node-lease"
 
 _PERIOD: Final = 10.0
-"""Seconds between two renewals of a lease, and between two looks at the status."""
+"""Seconds between two renewals of a lease, and two checks of the status."""
 
 _TURNS: Final = 19
 """Thousands of nodes at once would keep the API server busy for too long."""
@@ -42,8 +42,8 @@ _DURATION: Final = 40
 class Heartbeats:
     """Registers nodes, renews their leases, and reports their status.
 
-    A kubelet that is stopped does neither. A node that somebody deletes stays away, as
-    on a real cluster until its kubelet starts again.
+    A stopped kubelet does neither. A deleted node stays deleted, as on a real cluster
+    until its kubelet starts again.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Heartbeats:
         self._numbers = {node_name(number): number for number in range(count)}
 
     def register(self) -> None:
-        """Create the nodes, and what their kubelets tell of drivers of volumes."""
+        """Create the nodes and their CSINodes."""
         for name in self._numbers:
             if not self._objects.has(NODE, "", name):
                 self._objects.create(NODE, "", new_node(name))
@@ -80,7 +80,7 @@ class Heartbeats:
             await asyncio.sleep(_PERIOD - turns * _PAUSE)
 
     def beat(self, name: str) -> None:
-        """Give one sign of life of a node, unless it is stopped, gone or unknown."""
+        """Send one heartbeat of a node, unless it is stopped, deleted or unknown."""
         if name not in self._numbers or not self._objects.has(NODE, "", name):
             return
         if is_stopped(self._objects.find(NODE, "", name).obj):
@@ -94,7 +94,7 @@ class Heartbeats:
             return  # the namespace ends, or a quota is full: try again next time
 
     def _register_driver(self, name: str) -> None:
-        """Tell of the driver of volumes, unless that is done already."""
+        """Create the CSINode, unless it exists."""
         if self._objects.has(CSI_NODE, "", name):
             return
         node = self._objects.find(NODE, "", name).obj
@@ -130,7 +130,7 @@ class Heartbeats:
             self._objects.create(LEASE, NODE_LEASES, lease)
 
     def _owner(self, name: str) -> JSON:
-        """Return the owner of a lease: its node, with which it goes."""
+        """Return the owner of a lease: its node."""
         uid = self._objects.find(NODE, "", name).obj["metadata"]["uid"]
         return {
             "apiVersion": NODE.api_version,

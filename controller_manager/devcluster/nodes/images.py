@@ -39,7 +39,7 @@ def why_invalid(image: str) -> str:
 
 
 def invalid_name_message(image: str) -> str:
-    """Return what a kubelet says of a name of an image, empty if it is valid."""
+    """Return the kubelet's message about the name of an image, "" if it is valid."""
     why = why_invalid(image)
     if not why:
         return ""
@@ -55,7 +55,7 @@ def is_broken(image: str) -> bool:
 
 
 def pull_error(image: str) -> str:
-    """Return what containerd says of an image that no registry has."""
+    """Return containerd's message about an image that no registry has."""
     full = full_name(image)
     return (
         "rpc error: code = NotFound desc = failed to pull and unpack image "
@@ -83,7 +83,7 @@ def image_id(image: str) -> str:
 
 
 def size_of(image: str) -> int:
-    """Return the size of an image in bytes; nothing knows the real one."""
+    """Return an invented size of an image, in bytes."""
     return 1_000_000 + int(sha256(image.encode()).hexdigest()[:6], 16) * 4
 
 

@@ -11,19 +11,16 @@ from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.nodes import annotations
-from controller_manager.devcluster.nodes.adoption import (
-    adopted_run,
-    with_annotations_of,
-)
 from controller_manager.devcluster.nodes.configuration import Configuration
 from controller_manager.devcluster.nodes.container_runs import Moment
+from controller_manager.devcluster.nodes.event_notes import warning
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.machine import NodeMachine
 from controller_manager.devcluster.nodes.node_admission import (
     NodeAdmission,
     Rejection,
 )
 from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
-from controller_manager.devcluster.nodes.notes import warning
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     new_run,
@@ -40,7 +37,10 @@ from controller_manager.devcluster.nodes.pod_states import (
 from controller_manager.devcluster.nodes.pod_status import Place, pod_status
 from controller_manager.devcluster.nodes.pod_steps import advanced, killed, stopping
 from controller_manager.devcluster.nodes.programs import Role, pull_seconds
-from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.restored_pods import (
+    adopted_run,
+    with_annotations_of,
+)
 from controller_manager.devcluster.nodes.volumes.mounts import Mounts
 from controller_manager.devcluster.nodes.volumes.sources import Sources
 from controller_manager.devcluster.server.deletion import Deletion
@@ -49,7 +49,7 @@ from controller_manager.devcluster.server.storage import Key
 
 
 class _Held(Struct, frozen=True):
-    """A pod to which something will happen, and the timer that waits for it."""
+    """A pod with a next step, and the timer for it."""
 
     uid: str
     run: PodRun
@@ -59,10 +59,10 @@ class _Held(Struct, frozen=True):
 class Kubelet:
     """Runs the pods of all nodes.
 
-    It remembers a pod only while something is due in it: its start, the end or the
-    restart of a container, a probe, a deadline, or its removal. All else stands in its
-    status. The containers of a node whose kubelet is stopped go on; what happens in
-    them is reported when it starts again.
+    It remembers a pod only while a step is due: its start, the end or the restart of a
+    container, a probe, a deadline, or its removal. The status has all other facts. The
+    containers of a node whose kubelet is stopped continue; the kubelet reports their
+    changes when it starts again.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class Kubelet:
         grace_scale: float,
         families: tuple[str, ...],
     ) -> None:
-        """Take the delay until images are there, and the factor for grace periods.
+        """Take the delay until images are pulled, and the factor for grace periods.
 
-        `mounts` tells when the volumes of a pod are there, `admission` which pods fit
+        `mounts` mounts the volumes of pods, `admission` rejects pods that do not fit
         their nodes. Pods get addresses of the `families`.
         """
         self._objects = objects
@@ -101,13 +101,13 @@ class Kubelet:
         """React to a pod that is new on a node, or has changed."""
         stored = self._pods.get(key)
         if stored is None:
-            return  # the watch tells of its removal next
+            return  # the watch reports its removal next
         pod, held = stored.obj, self._held.get(key)
         if held is not None and held.uid != pod["metadata"]["uid"]:
             self.forget(key)
             held = None
         if not pod["spec"].get("nodeName") or self._is_stopped(pod):
-            return  # without a node it is another pod, of the same name
+            return  # a pod without a node is a new pod of the same name
         run = held.run if held is not None else None
         if "deletionTimestamp" in pod["metadata"]:
             self._sync_terminating(pod, run)
@@ -119,14 +119,14 @@ class Kubelet:
             self._sync_active(pod, run)
 
     def adopt(self, key: Key) -> None:
-        """Take over a pod that ran before this program was started."""
+        """Take over a pod that ran before this program started."""
         stored = self._pods.get(key)
         if stored is not None and key not in self._held and has_begun(stored.obj):
             now = self._now()
             self._hold(stored.obj, self._adopted(stored.obj, now), now)
 
     def resume(self, node: str) -> None:
-        """Make up for all that has happened in the pods of a node that was stopped."""
+        """Report all changes in the pods of a node whose kubelet was stopped."""
         now = self._now()
         self._mounts.settle(node)
         for stored in list(self._pods):
@@ -135,7 +135,7 @@ class Kubelet:
                 continue
             if pod["status"].get("containerStatuses") and not is_over(pod):
                 held = self._held.get(_key(pod))
-                # Somebody may have written that the pod is not ready.
+                # Another client may have written that the pod is not ready.
                 self._write(pod, held.run if held else self._adopted(pod, now), now)
             self.sync(_key(pod))
 
@@ -152,7 +152,7 @@ class Kubelet:
                 self.sync(pod)
 
     def report_late(self) -> None:
-        """Tell of the pods again that wait for config maps and secrets."""
+        """Check the pods again that wait for config maps and secrets."""
         for key in self._sources.waiting():
             stored = self._pods.get(key)
             if stored is not None and not has_begun(stored.obj):
@@ -160,7 +160,7 @@ class Kubelet:
                 self.sync(key)
 
     def evict(self, key: Key, message: str) -> None:
-        """End a pod because its node is short of something."""
+        """Evict a pod because its node is under pressure."""
         stored = self._pods.get(key)
         if stored is None or self._is_stopped(stored.obj):
             return
@@ -188,7 +188,7 @@ class Kubelet:
         self._sources.forget(key)
 
     def _end(self, key: Key) -> None:
-        """Unmount the volumes of a pod in which nothing will run any more."""
+        """Unmount the volumes of a pod without further runs."""
         self.forget(key)
         self._mounts.release(key)
 
@@ -200,7 +200,7 @@ class Kubelet:
     def _sync_new(self, pod: JSON) -> None:
         """Start a pod once its volumes are there."""
         if pod["status"].get("phase") != "Pending":
-            return  # somebody writes the pod's status by hand
+            return  # a user writes the pod's status
         is_new = not pod["status"].get("containerStatuses")
         if is_new and (rejection := self._admission.why_not(pod)):
             self._reject(pod, rejection)
@@ -262,15 +262,15 @@ class Kubelet:
         self._hold(pod, reported(run), now)
 
     def _advance(self, key: Key, uid: str) -> None:
-        """Do what is due in a pod."""
+        """Do the due steps of a pod."""
         stored = self._pods.get(key)
         if stored is not None and self._is_stopped(stored.obj):
             return
         held = self._held.pop(key)
         if stored is None or stored.obj["metadata"]["uid"] != uid:
-            return  # the watch tells of it next
+            return  # the watch reports it next
         if is_over(stored.obj):
-            return  # so does it of somebody who has ended the pod: its phase stays
+            return  # also the end of the pod by another client: its phase stays
         now = self._now()
         run = advanced(held.run, now, self._machine(stored.obj))
         self._finish(stored.obj, held.run, run, now)
@@ -278,7 +278,7 @@ class Kubelet:
     def _finish(
         self, pod: JSON, before: PodRun | None, after: PodRun, now: Moment
     ) -> None:
-        """Write and report what has happened in a pod; wait for what happens next."""
+        """Write and report the changes of a pod; wait for the next step."""
         run = reported(after)
         if run != before:
             self._write(pod, run, now)
@@ -289,7 +289,7 @@ class Kubelet:
             self._hold(pod, run, now)
 
     def _hold(self, pod: JSON, run: PodRun, now: Moment) -> None:
-        """Wait for what happens next in a pod, if anything does."""
+        """Wait for the next step of a pod, if there is one."""
         key, uid = _key(pod), pod["metadata"]["uid"]
         self.forget(key)
         if run.lacks_configuration:
@@ -301,7 +301,7 @@ class Kubelet:
         self._held[key] = _Held(uid, run, timer)
 
     def _tell(self, pod: JSON, run: PodRun) -> None:
-        """Report what has happened in a pod since its last status."""
+        """Report the events of a pod since its last status."""
         for note in run.notes:
             self._report.kubelet(pod, note)
         for each in run.containers:
@@ -336,7 +336,7 @@ class Kubelet:
         self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
 
     def _machine(self, pod: JSON) -> NodeMachine:
-        """Return the node of a pod, as its containers find it."""
+        """Return the machine for the containers of a pod."""
         images = self._images.setdefault(pod["spec"]["nodeName"], set())
         return NodeMachine(pod, images, self._configuration, self._delay(pod))
 
@@ -345,10 +345,10 @@ class Kubelet:
         try:
             return pull_seconds(pod, self._start_delay)
         except annotations.AnnotationError:
-            return self._start_delay  # the containers will not start, and say why
+            return self._start_delay  # the containers report it
 
     def _adopted(self, pod: JSON, now: Moment) -> PodRun:
-        """Return the pod as its status tells it."""
+        """Return the run of a pod from its status."""
         wall = self._clock.now()
 
         def at(text: str) -> float:
@@ -365,7 +365,7 @@ class Kubelet:
         return max(0.0, grace * self._grace_scale - passed.total_seconds())
 
     def _deadline(self, pod: JSON, now: Moment) -> float | None:
-        """Return when a pod has been active for too long, on the monotonic clock."""
+        """Return the deadline of a pod on the monotonic clock, `None` without one."""
         seconds = pod["spec"].get("activeDeadlineSeconds")
         if seconds is None:
             return None

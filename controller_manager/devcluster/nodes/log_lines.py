@@ -1,4 +1,4 @@
-"""What the containers of a pod print, and when."""
+"""The lines that the containers of a pod print, and their times."""
 
 import re
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ class Line(Struct, frozen=True):
 
 
 def lines_of(pod: JSON, container: JSON) -> Sequence[Line]:
-    """Return what a container prints each time that it runs, in order.
+    """Return the lines that each run of a container prints, in order.
 
-    An annotation says it, else the commands ``echo`` of its command do. ``@5`` and a
-    space before a line of the annotation is when it is printed, in seconds.
+    They come from an annotation, else from the ``echo`` commands of the container.
+    ``@5`` and a space before a line of the annotation is its time in seconds.
     """
     found = find(pod, LOGS, container["name"])
     if found is not None:

@@ -17,7 +17,7 @@ from controller_manager.devcluster.server.statuses import (
 
 
 class LogOptions(Struct, frozen=True):
-    """Which part of a log is asked for, and how it is written."""
+    """The requested part of a log, and the form of its lines."""
 
     container: str
     follow: bool

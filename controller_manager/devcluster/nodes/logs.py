@@ -1,4 +1,4 @@
-"""The logs of containers: what annotations and commands say that they print.
+"""The logs of containers, made from annotations and commands.
 
 Upstream: validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 """
@@ -32,7 +32,7 @@ _IMAGES: Final = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",
 }
-"""How kubelets say that a container waits for its image."""
+"""The reasons of kubelets for a container that waits for its image."""
 
 
 class _Run(Struct, frozen=True):
@@ -42,7 +42,7 @@ class _Run(Struct, frozen=True):
     ended: datetime | None
 
     def at(self, line: Line) -> datetime:
-        """Return when a line is printed."""
+        """Return the time at which the run prints a line."""
         return self.began + timedelta(seconds=line.after)
 
     def prints(self, line: Line) -> bool:
@@ -88,7 +88,7 @@ class LogStream:
     headers: Mapping[str, str] = _HEADERS
 
     def __init__(self, lines: AsyncGenerator[bytes, None]) -> None:
-        """Take what is sent."""
+        """Take the chunks to send."""
         self._lines = lines
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -122,7 +122,7 @@ class _Follower:
     async def lines(
         self, before: bytes, following: deque[Line]
     ) -> AsyncGenerator[bytes, None]:
-        """Yield what was printed `before`, then each line in its time."""
+        """Yield the lines printed `before`, then each line at its time."""
         left = self._options.limit
         watcher = self._pods.watch(self._version)
         try:
@@ -163,7 +163,7 @@ class _Follower:
             return
 
     def _state(self) -> JSON | None:
-        """Return the state that the run has ended with, `None` if that is not known."""
+        """Return the end state of the run, `None` if it is unknown."""
         for name in ("state", "lastState"):
             found = self._status().get(name) or {}
             ended = found.get("terminated")
@@ -185,7 +185,7 @@ class _Follower:
 
 
 def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:
-    """Return the run whose log is asked for; raises Refusal."""
+    """Return the run whose log the request names; raises Refusal."""
     status, quoted = (
         _status_of(pod, name),
         f'"{name}" in pod "{pod["metadata"]["name"]}"',
@@ -222,7 +222,7 @@ def _status_of(pod: JSON, name: str) -> JSON | None:
 
 
 def _shown(run: _Run, lines: list[Line], options: LogOptions) -> Iterator[bytes]:
-    """Yield the lines that the options let through."""
+    """Yield the lines that the options select."""
     since = options.since
     found = [each for each in lines if since is None or run.at(each) >= since]
     if options.tail is not None:

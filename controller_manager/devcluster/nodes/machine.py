@@ -1,4 +1,4 @@
-"""What a container needs on its node before it starts: its image and its variables.
+"""The needs of a container before its start: its image and its variables.
 
 Upstream: startContainer in pkg/kubelet/kuberuntime, which pulls the image first and
 makes the configuration of the container then.
@@ -15,6 +15,7 @@ from controller_manager.devcluster.nodes.container_runs import (
     Moment,
     Refused,
 )
+from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
 from controller_manager.devcluster.nodes.images import (
     invalid_name_message,
     is_broken,
@@ -22,15 +23,14 @@ from controller_manager.devcluster.nodes.images import (
     pull_policy,
     size_of,
 )
-from controller_manager.devcluster.nodes.notes import Note, normal, warning
 from controller_manager.options.durations import format_duration
 
 _SHOWN_ERROR: Final = 1.0
-"""Seconds for which a container shows ``ErrImagePull``: then its kubelet backs off."""
+"""Seconds in which a container shows ``ErrImagePull``, before the kubelet's backoff."""
 
 
 class NodeMachine:
-    """A node, as the containers of one pod find it."""
+    """The node of one pod, for the start of its containers."""
 
     def __init__(
         self, pod: JSON, images: set[str], configuration: Configuration, delay: float
@@ -49,7 +49,7 @@ class NodeMachine:
         return policy == "Always" or image not in self._images
 
     def obtain(self, container: ContainerRun, now: Moment) -> Refused | list[Note]:
-        """Return what is reported before a container starts, or why it cannot."""
+        """Return the events before a container starts, or the reason why it cannot."""
         refused = self._without_image(container, now)
         if refused is not None:
             return refused
@@ -97,14 +97,14 @@ class NodeMachine:
 
 
 def pulling(image: str) -> Note:
-    """Return the report that the pull of an image has begun."""
+    """Return the event for the begin of an image pull."""
     return normal("Pulling", f'Pulling image "{image}"')
 
 
 def _broken(container: ContainerRun, image: str, now: Moment) -> Refused:
-    """Return why a container waits whose image cannot be pulled."""
+    """Return the reason why a container waits for an image that cannot be pulled."""
     error, failed = pull_error(image), container.pull_failed_at
-    left = 0.0 if failed is None else failed + container.pull_back_off - now.seconds
+    left = 0.0 if failed is None else failed + container.pull_backoff - now.seconds
     if left > JUST_NOW:
         text = f'Back-off pulling image "{image}"'
         message = f"{text}: ErrImagePull: {error}"

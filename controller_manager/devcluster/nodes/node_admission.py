@@ -1,4 +1,4 @@
-"""Whether a kubelet admits a pod that somebody has bound to its node.
+"""The kubelet's admission of a pod that is bound to its node.
 
 Upstream: pkg/kubelet/lifecycle/predicate.go.
 """
@@ -26,7 +26,7 @@ _ONE: Final = 10**9
 
 
 class Rejection(Struct, frozen=True):
-    """Why a kubelet does not run a pod: the reason and the message of its failure."""
+    """The rejection of a pod by a kubelet: reason and message of its failure."""
 
     reason: str
     message: str
@@ -36,13 +36,13 @@ class NodeAdmission:
     """Rejects pods that do not fit their nodes."""
 
     def __init__(self, infos: NodeInfos) -> None:
-        """Take what knows the pods on nodes."""
+        """Take the nodes with their pods."""
         self._infos = infos
 
     def why_not(self, pod: JSON) -> Rejection | None:
         """Return why a new pod is rejected, `None` if it is admitted.
 
-        One that is rejected counts no more for the others.
+        A rejected pod no longer counts for other pods.
         """
         rejection = self._checked(pod)
         if rejection is not None:
@@ -53,7 +53,7 @@ class NodeAdmission:
     def _checked(self, pod: JSON) -> Rejection | None:
         node = self._infos.nodes.get(pod["spec"]["nodeName"])
         if node is None or not node.facts.allocatable:
-            return None  # nobody has said what it has
+            return None  # the resources of the node are unknown
         info = PodInfo.of(pod)
         if info.requests and (short := _shortage(info, node)):
             return short
@@ -63,7 +63,7 @@ class NodeAdmission:
 
 
 def _shortage(pod: PodInfo, node: NodeInfo) -> Rejection | None:
-    """Return what a node has too little of for a pod, which may be counted already."""
+    """Return the rejection of a pod by a full node; the pod may be counted already."""
     counted = node.remove(pod.key) if pod.key in node.pods else None
     try:
         return _missing(pod, node)

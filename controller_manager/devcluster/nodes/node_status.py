@@ -17,14 +17,14 @@ from controller_manager.devcluster.nodes.addresses import node_address
 from controller_manager.version import KUBERNETES_VERSION
 
 STOPPED: Final = "devcluster/stopped"
-"""The annotation by which the kubelet of a node is stopped."""
+"""The annotation that stops the kubelet of a node."""
 
 PRESSURE: Final = "devcluster/pressure"
-"""The annotation that says what a node is short of."""
+"""The annotation that names the pressure of a node."""
 
 
 class Pressure(Struct, frozen=True):
-    """What a node is short of, and how its kubelet says so."""
+    """A pressure of a node: the scarce resource, and the condition."""
 
     condition: str
     reason: str
@@ -58,13 +58,13 @@ PRESSURES: Final = {
         "pids",
     ),
 }
-"""What a node can be short of, by the value of the annotation."""
+"""The pressures, by the value of the annotation."""
 
 CAPACITY: Final = "devcluster/capacity"
-"""The annotation that says which resources a node has."""
+"""The annotation with the resources of a node."""
 
 REPORT_PERIOD: Final = timedelta(minutes=5)
-"""How often a kubelet reports a status that has not changed."""
+"""The period in which a kubelet reports an unchanged status."""
 
 _RESOURCES: Final = {
     "cpu": "8",
@@ -106,7 +106,7 @@ def node_name(number: int) -> str:
 
 
 def is_stopped(node: JSON) -> bool:
-    """Tell whether somebody has stopped the kubelet of a node."""
+    """Tell whether the kubelet of a node is stopped."""
     annotations = node["metadata"].get("annotations") or {}
     return bool(annotations.get(STOPPED, "false") != "false")
 
@@ -124,7 +124,7 @@ def new_node(name: str) -> JSON:
 
 
 def pressure_of(node: JSON) -> Pressure | None:
-    """Return what a node is short of, `None` if it is not."""
+    """Return the pressure of a node, `None` without one."""
     annotations = node["metadata"].get("annotations") or {}
     return PRESSURES.get(annotations.get(PRESSURE, "").strip())
 
@@ -132,7 +132,7 @@ def pressure_of(node: JSON) -> Pressure | None:
 def node_status(node: JSON, number: int, now: datetime) -> JSON:
     """Return the status of a node that is ready; `number` is that of the node.
 
-    What others have written stays, such as the conditions of other programs.
+    Fields of other clients stay, such as the conditions of other programs.
     """
     name, before = node["metadata"]["name"], node.get("status", {})
     resources = _resources(node)
@@ -153,9 +153,9 @@ def node_status(node: JSON, number: int, now: datetime) -> JSON:
 
 
 def _resources(node: JSON) -> JSON:
-    """Return the resources of a node; what is no quantity is left out.
+    """Return the resources of a node; texts that are no quantities are left out.
 
-    Resources of devices that somebody has written into its status stay.
+    Resources of devices that other clients have written into its status stay.
     """
     text = (node["metadata"].get("annotations") or {}).get(CAPACITY, "")
     known = node.get("status", {}).get("capacity") or {}
@@ -191,7 +191,7 @@ def is_due(node: JSON, status: JSON, now: datetime) -> bool:
         for each in before["conditions"]
         if _type(each) == "Ready"
     ]
-    # Somebody else may have written a condition without its times.
+    # Another client may have written a condition without its times.
     return any(not each or now - parse_time(each) >= REPORT_PERIOD for each in reported)
 
 

@@ -29,6 +29,7 @@ from controller_manager.devcluster.kinds.storage.volumeattachment import (
 )
 from controller_manager.devcluster.nodes.addresses import IPV4, families_of
 from controller_manager.devcluster.nodes.devices import claim_key
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.logs import PodLogs
@@ -43,7 +44,6 @@ from controller_manager.devcluster.nodes.pod_connections import (
     PodConnections,
 )
 from controller_manager.devcluster.nodes.pressure import Evictions
-from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos
 from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
 from controller_manager.devcluster.nodes.volumes.attacher import Attacher
@@ -93,7 +93,7 @@ class Nodes:
     ) -> None:
         """Take the API server, which is in the same process.
 
-        Without `details`, events tell only of what goes wrong with pods.
+        Without `details`, there are events only for problems of pods.
         """
         objects = server.objects
         self._server = server
@@ -195,7 +195,7 @@ class Nodes:
                 self._heartbeats.beat(change.key[1])
 
     def _start(self, node: JSON) -> None:
-        """Let the kubelet of a node work again, which was stopped."""
+        """Start the stopped kubelet of a node again."""
         name = node["metadata"]["name"]
         self._report.kubelet_started(node)
         self._heartbeats.beat(name)
@@ -258,9 +258,9 @@ class Nodes:
 
 
 def _is_back(change: Change) -> bool:
-    """Tell whether a pod may run without having been started by this program.
+    """Tell whether a pod may run although this program did not start it.
 
-    It ran when the program was started, or the state of the cluster was restored.
+    It ran before the program started, or before the state of the cluster was restored.
     """
     if change.before is None:
         return True
@@ -276,13 +276,13 @@ def _families(objects: Objects) -> tuple[str, ...]:
 
 
 def _says_other(before: JSON, after: JSON) -> bool:
-    """Tell whether a user says something else about a node."""
+    """Tell whether the annotations of a node change."""
     old, new = (each["metadata"].get("annotations") or {} for each in (before, after))
     return any(old.get(each) != new.get(each) for each in (CAPACITY, PRESSURE))
 
 
 def _is_same_for_others(change: Change) -> bool:
-    """Tell whether a change of a pod on a node matters to no other pod."""
+    """Tell whether a change of a pod on a node affects no other pod."""
     if change.before is None:
         return False
     before, after = change.before.obj, change.after.obj
@@ -296,7 +296,7 @@ def _is_same_for_others(change: Change) -> bool:
 
 
 def _changes_explanation(change: Change) -> bool:
-    """Tell whether a change is that the scheduler said why a pod waits."""
+    """Tell whether the change only adds the scheduler's reason why a pod waits."""
     if change.before is None:
         return False
     before, after = change.before.obj, change.after.obj
@@ -311,7 +311,7 @@ def _changes_explanation(change: Change) -> bool:
 
 
 def _unexplained(pod: JSON) -> JSON:
-    """Return the status of a pod without what the scheduler says."""
+    """Return the status of a pod without the scheduler's fields."""
     ours = ("conditions", "nominatedNodeName")
     return {k: v for k, v in pod.get("status", {}).items() if k not in ours}
 
@@ -327,7 +327,7 @@ async def _follow(watcher: Watcher, react: Callable[[Change], None]) -> None:
 
 
 def _react(react: Callable[[Change], None], change: Change) -> None:
-    """React to a change; an object that nobody understands stops no other."""
+    """React to a change; a failure for one object affects no other."""
     try:
         react(change)
     except Exception as error:  # noqa: BLE001 - reported, not swallowed

@@ -1,4 +1,4 @@
-"""What the nodes answer about the containers of one pod.
+"""The nodes' answers to requests about the containers of one pod.
 
 Upstream: LogLocation and its like in pkg/registry/core/pod/strategy.go, and
 validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
@@ -30,21 +30,21 @@ _WORDS: Final = {
         "connect to it there"
     ),
 }
-"""What a user is told who wants more of a pod than the nodes can do."""
+"""The messages for requests that the simulated nodes cannot fulfil."""
 
 CONNECTIONS: Final = tuple(_WORDS)
-"""The subresources that a real cluster has and this one refuses."""
+"""The subresources that this cluster refuses, unlike a real one."""
 
 
 class PodConnections:
-    """Refuses to connect to containers, with a word about what to do instead."""
+    """Refuses connections to containers, and names the alternative."""
 
     def __init__(self, objects: Objects) -> None:
         """Take the objects of the API server in the same process."""
         self._objects = objects
 
     async def refuse(self, target: Target, request: Request) -> Response:
-        """Raise Refusal: something is wrong with the request, or nothing runs."""
+        """Raise Refusal: the request is wrong, or no container runs."""
         pod = self._objects.find(target.kind, target.namespace, target.name).obj
         if target.subresource != "portforward":
             chosen_container(pod, dict(request.query).get("container", ""))
@@ -77,7 +77,7 @@ def chosen_container(pod: JSON, name: str) -> JSON:
 def check_node(objects: Objects, pod: JSON, without: str) -> None:
     """Raise Refusal unless the pod is on a node that answers.
 
-    `without` is what is wrong with a pod without a node.
+    `without` is the message about a pod without a node.
     """
     node = pod["spec"].get("nodeName")
     if not node:

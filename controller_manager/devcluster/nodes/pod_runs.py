@@ -19,8 +19,8 @@ from controller_manager.devcluster.nodes.container_runs import (
     Moment,
     Step,
 )
+from controller_manager.devcluster.nodes.event_notes import Note
 from controller_manager.devcluster.nodes.machine import pulling
-from controller_manager.devcluster.nodes.notes import Note
 from controller_manager.devcluster.nodes.probes import Probe, probes_of
 from controller_manager.devcluster.nodes.programs import Program, Role, program_of
 
@@ -28,13 +28,13 @@ from controller_manager.devcluster.nodes.programs import Program, Role, program_
 class PodRun(Struct, frozen=True):
     """The containers of a pod, init containers first.
 
-    `full_name` is how kubelets name the pod in messages. `seen` is when the kubelet
-    first saw the pod, as the API shows it. `deadline` and `kill_at` are
-    in seconds of the monotonic clock: when the pod has been active for too long, and
-    when its termination grace period ends. `failure` has the reason and the message
-    of a pod that its kubelet has ended. `no_sandbox` says when its sandbox cannot be
-    created, in seconds after `began`, when its kubelet first saw it. `notes` is what
-    is to be reported of the pod as a whole.
+    `full_name` is the kubelets' name of the pod in messages. `seen` is the time at
+    which the kubelet first saw the pod, in the form of the API. `deadline` and
+    `kill_at` are in seconds of the monotonic clock: the end of activeDeadlineSeconds,
+    and the end of the termination grace period. `failure` has the reason and the
+    message of a pod that its kubelet has ended. `no_sandbox` has the periods in which
+    the sandbox cannot be created, in seconds after `began`, the time at which the
+    kubelet first saw the pod. `notes` has the events about the pod as a whole.
     """
 
     full_name: str
@@ -71,19 +71,19 @@ class PodRun(Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """Whether no container will run any more."""
+        """True if no container will run again."""
         return self.phase in ("Failed", "Succeeded")
 
     @property
     def has_sandbox(self) -> bool:
-        """Whether containers of the pod can start: its network is there."""
+        """True if containers of the pod can start, because its network exists."""
         return not self.is_over and any(
             each.step is not Step.NEW for each in self.containers
         )
 
     @property
     def lacks_configuration(self) -> bool:
-        """Whether a container waits for a config map, a secret or a better word."""
+        """True if a container waits for a config map, a secret or an annotation."""
         return any(
             each.state.get("waiting", {}).get("reason") == "CreateContainerConfigError"
             for each in self.containers
@@ -91,16 +91,16 @@ class PodRun(Struct, frozen=True):
 
     @property
     def is_running(self) -> bool:
-        """Whether a container runs."""
+        """True if a container runs."""
         return any(each.step is Step.RUNNING for each in self.containers)
 
     @property
     def due(self) -> float | None:
-        """When something happens by itself, `None` if nothing will."""
+        """The time of the next step, `None` if there is none."""
         times = [self.deadline, self.kill_at]
         if self.kill_at is None:
             times += [each.next for each in self.containers if self._may_move(each)]
-        else:  # what does not run is not started any more
+        else:  # containers that do not run will not start
             times += [
                 each.next for each in self.containers if each.step is Step.RUNNING
             ]
@@ -181,7 +181,7 @@ def with_images_of(
 
 
 def reported(run: PodRun) -> PodRun:
-    """Return the pod after what happened in it was reported."""
+    """Return the pod after its events were reported."""
     if not run.notes and not any(each.notes for each in run.containers):
         return run
     containers = tuple(
@@ -191,13 +191,13 @@ def reported(run: PodRun) -> PodRun:
 
 
 def full_name(pod: JSON) -> str:
-    """Return how kubelets name a pod in messages: ``NAME_NAMESPACE(UID)``."""
+    """Return the kubelets' name of a pod in messages: ``NAME_NAMESPACE(UID)``."""
     metadata = pod["metadata"]
     return f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
 
 
 def specs_of(pod: JSON) -> Iterator[tuple[JSON, Role]]:
-    """Yield the containers of a pod, init containers first, and what each is."""
+    """Yield the containers of a pod, init containers first, with their roles."""
     spec = pod["spec"]
     for each in spec.get("initContainers", ()):
         always = each.get("restartPolicy") == "Always"
@@ -209,7 +209,7 @@ def specs_of(pod: JSON) -> Iterator[tuple[JSON, Role]]:
 def container_of(
     pod: JSON, spec: JSON, role: Role, due: float, grace_scale: float
 ) -> ContainerRun:
-    """Return a container that has not started; it may from `due` on."""
+    """Return a container that has not started; it may start from `due` on."""
     program: Program | AnnotationError
     probes: tuple[Probe, ...] = ()
     try:
@@ -224,12 +224,12 @@ def container_of(
 
 
 def _no_sandbox(pod: JSON) -> Periods:
-    """Return when the sandbox of a pod cannot be created."""
+    """Return the periods in which the sandbox of a pod cannot be created."""
     text = (pod["metadata"].get("annotations") or {}).get(FAILING_SANDBOX)
     try:
         return periods_of(FAILING_SANDBOX, text) if text else Periods()
     except AnnotationError:
-        return Periods()  # the containers will not start, and say why
+        return Periods()  # the containers do not start, and report the reason
 
 
 def is_due(due: float | None, now: Moment) -> bool:

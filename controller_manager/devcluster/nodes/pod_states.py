@@ -1,4 +1,4 @@
-"""What the status of a pod tells about where it stands."""
+"""Tests of a pod's status: new, running, ended."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,11 +9,11 @@ from controller_manager.devcluster.nodes.pod_runs import PodRun
 from controller_manager.devcluster.nodes.pod_status import is_ready
 
 _NOT_BEGUN: Final = ("ContainerCreating", "PodInitializing")
-"""Why a container waits that is still to be started."""
+"""The reasons of a container that has not started yet."""
 
 
 def is_over(pod: JSON) -> bool:
-    """Tell whether no container of a pod will run any more."""
+    """Tell whether no container of a pod will run again."""
     return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 
@@ -23,7 +23,7 @@ def has_begun(pod: JSON) -> bool:
 
 
 def has_not_begun(pod: JSON) -> bool:
-    """Tell whether all containers of a pod are still to be started."""
+    """Tell whether no container of a pod has started yet."""
     status = pod.get("status", {})
     return all(
         each.get("state", {}).get("waiting", {}).get("reason") in _NOT_BEGUN
@@ -34,7 +34,7 @@ def has_not_begun(pod: JSON) -> bool:
 
 
 def needs_attention(pod: JSON) -> bool:
-    """Tell whether a pod in which nothing is due may need a change of its status."""
+    """Tell whether a pod without a next step may need a change of its status."""
     spec = pod["spec"]
     return bool(
         spec.get("activeDeadlineSeconds") is not None
@@ -55,7 +55,7 @@ def _images_of_status(pod: JSON) -> Iterator[str]:
 
 
 def gates_differ(pod: JSON, run: PodRun) -> bool:
-    """Tell whether a pod's readiness gates make it ready, or not ready any more."""
+    """Tell whether the readiness gates of a pod change its readiness."""
     if not pod["spec"].get("readinessGates"):
         return False
     conditions = pod.get("status", {}).get("conditions", ())

@@ -21,14 +21,14 @@ _OVER: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 
 class Place(Struct, frozen=True):
-    """Where a pod is: the addresses of its node, and the families of its network."""
+    """The network of a pod: the addresses of its node, and the families."""
 
     host: tuple[str, ...] = ()
     families: tuple[str, ...] = (IPV4,)
 
 
 def pod_status(pod: JSON, run: PodRun, now: Moment, place: Place) -> JSON:
-    """Return the status of a pod whose containers are as in `run`.
+    """Return the status of a pod with the containers of `run`.
 
     Conditions that are not the kubelet's stay, and so does a condition's time if its
     status does not change.

@@ -1,4 +1,4 @@
-"""What happens in a pod: its containers start, end, and start again."""
+"""The steps of a pod: its containers start, end, and start again."""
 
 from hashlib import sha256
 from typing import Final
@@ -13,7 +13,7 @@ from controller_manager.devcluster.nodes.container_runs import (
     Moment,
     Step,
 )
-from controller_manager.devcluster.nodes.notes import normal, warning
+from controller_manager.devcluster.nodes.event_notes import normal, warning
 from controller_manager.devcluster.nodes.pod_runs import PodRun, is_due
 from controller_manager.devcluster.nodes.programs import Role
 
@@ -28,7 +28,7 @@ DEADLINE_EXCEEDED: Final = (
 
 
 def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
-    """Return the pod after all that is due now has happened."""
+    """Return the pod after all steps that are due now."""
     if is_due(run.deadline, now) and not run.is_over:
         reason, message = DEADLINE_EXCEEDED
         failed = replace(run, failure=DEADLINE_EXCEEDED)
@@ -116,7 +116,7 @@ def _again(run: PodRun, container: ContainerRun) -> bool:
 
 
 def _applies(exit_codes: JSON, code: int) -> bool:
-    """Tell whether a rule about restarts is about an exit code."""
+    """Tell whether a restart rule matches an exit code."""
     is_listed = code in (exit_codes.get("values") or ())
     return is_listed is (exit_codes.get("operator") == "In")
 
@@ -130,7 +130,7 @@ def _killed(container: ContainerRun, now: Moment) -> ContainerRun:
 
 
 def _lacks_sandbox(run: PodRun, now: Moment) -> bool:
-    """Tell whether a pod is to start now whose sandbox cannot be created."""
+    """Tell whether a pod should start now but its sandbox cannot be created."""
     return (
         bool(run.no_sandbox.pairs)
         and run.kill_at is None
@@ -141,7 +141,7 @@ def _lacks_sandbox(run: PodRun, now: Moment) -> bool:
 
 
 def _without_sandbox(run: PodRun, now: Moment) -> PodRun:
-    """Return a pod that is tried again later."""
+    """Return a pod whose sandbox is tried again later."""
     sandbox = sha256(run.full_name.encode()).hexdigest()
     message = (
         "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to "

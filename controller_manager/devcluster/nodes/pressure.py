@@ -1,7 +1,7 @@
 """Nodes under pressure, whose kubelets evict pods.
 
-Upstream: pkg/kubelet/eviction. Nothing is measured: an annotation of the node says
-what it is short of.
+Upstream: pkg/kubelet/eviction. The kubelets measure nothing: an annotation of the node
+names the pressure.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.nodes.event_notes import warning
+from controller_manager.devcluster.nodes.events import KUBELET, Reporter
 from controller_manager.devcluster.nodes.node_status import Pressure, pressure_of
-from controller_manager.devcluster.nodes.notes import warning
-from controller_manager.devcluster.nodes.reports import KUBELET, Reporter
 from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage import Key
 
@@ -41,7 +41,7 @@ class Evictions:
         pods_on: Callable[[str], Iterable[Key]],
         evict: Callable[[Key, str], None],
     ) -> None:
-        """Take what knows the pods on nodes, and what evicts one with a message."""
+        """Take the nodes with their pods, and the function that evicts a pod."""
         self._pods = objects.storage.collection(POD.resource)
         self._nodes = objects.storage.collection(NODE.resource)
         self._report = report

@@ -1,8 +1,8 @@
-"""The probes of one container: when they are made, and what they find.
+"""The probes of one container: their times and their results.
 
-Upstream: pkg/kubelet/prober (worker.go, prober.go). Nothing is asked here: a probe
-succeeds unless an annotation says that it fails at that time. So probes that would
-find nothing new are left out.
+Upstream: pkg/kubelet/prober (worker.go, prober.go). The kubelets contact no container:
+a probe succeeds unless an annotation says that it fails at that time. So they skip
+probes with the same result as before.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from controller_manager.devcluster.nodes.annotations import (
 
 
 class ProbeKind(StrEnum):
-    """What a probe is for, as kubelets spell it in messages."""
+    """The types of probes, in the spelling of kubelets' messages."""
 
     STARTUP = "Startup"
     LIVENESS = "Liveness"
@@ -42,12 +42,12 @@ _JUST_NOW: Final = 0.001
 
 
 class Probe(Struct, frozen=True):
-    """A probe, when it fails, and what it has found; times are in seconds.
+    """A probe, the periods of its failures, and its results; times are in seconds.
 
-    `passes` is the result that counts. `streak` is how often in a row the probe has
-    found `last`. `due` is when it is made next, on the monotonic clock; `None` if it
-    will find nothing new. `grace` is how long a container may take to end that fails
-    the probe, `None` if its pod says it.
+    `passes` is the result that counts. `streak` is the number of equal results `last`
+    in a row. `due` is the time of the next probe, on the monotonic clock; `None` if the
+    result will not change. `grace` is the grace period of a container that fails the
+    probe, `None` for that of its pod.
     """
 
     kind: ProbeKind
@@ -64,11 +64,11 @@ class Probe(Struct, frozen=True):
     due: float | None = None
 
     def started(self, began: float, now: float) -> "Probe":
-        """Return it with its first look at a container that has begun to run."""
+        """Return the probe with the first check of a container that has started."""
         return replace(self, due=max(began + self.delay, now))
 
     def made(self, began: float, now: float) -> "Probe":
-        """Return it after a look at a container that began at `began`."""
+        """Return the probe after a check of a container that began at `began`."""
         found = not self.failing.include(now - began + _JUST_NOW)
         streak = self.streak + 1 if found is self.last else 1
         needed = self.successes if found else self.failures
@@ -77,31 +77,31 @@ class Probe(Struct, frozen=True):
         return replace(made, due=made.requeue_after(began, now))
 
     def resumed(self, began: float, now: float, *, passes: bool) -> "Probe":
-        """Return it for a container that runs already, with the result that counts."""
+        """Return the probe for a container that runs already, with its result."""
         if not passes:
             return replace(self, passes=False, due=max(began + self.delay, now))
         resumed = replace(self, passes=True, last=True, streak=self.successes)
         return replace(resumed, due=resumed.requeue_after(began, now))
 
     def anew(self) -> "Probe":
-        """Return it as it is before the first look at a container."""
+        """Return the probe in its state before the first check."""
         passes = self.kind is ProbeKind.LIVENESS
         return replace(self, passes=passes, last=None, streak=0, due=None)
 
     @property
     def ends_container(self) -> bool:
-        """Whether its kubelet ends the container because of what it has found."""
+        """True if the kubelet ends the container because of the result."""
         if self.kind is ProbeKind.READINESS or self.last is not False:
             return False
         return self.streak >= self.failures
 
     @property
     def failure(self) -> str:
-        """What the event ``Unhealthy`` says."""
+        """The message of the event ``Unhealthy``."""
         return f"{self.kind} probe failed: {self.output}"
 
     def requeue_after(self, began: float, now: float) -> float | None:
-        """Return when the next look may find something new."""
+        """Return the time of the next check whose result may differ."""
         if not self.last or not self.passes:
             return now + self.period
         if self.kind is ProbeKind.STARTUP:
@@ -145,7 +145,7 @@ def _probe(pod: JSON, kind: ProbeKind, spec: JSON, failing: Periods) -> Probe:
 
 
 def _output(pod: JSON, spec: JSON) -> str:
-    """Return what a kubelet says about a probe that fails."""
+    """Return the kubelet's message about a failed probe."""
     if "httpGet" in spec:
         return "HTTP probe failed with statuscode: 503"
     if "grpc" in spec:

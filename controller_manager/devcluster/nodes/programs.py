@@ -1,8 +1,8 @@
-"""What the containers of a pod do: for how long they run, and how they end.
+"""The programs of a pod's containers: the duration of their runs, and their exit codes.
 
-No container runs here. An annotation of the pod says what a container does; without
-one, its command does, as far as a short list of commands goes (`commands`). The
-table in docs/devcluster.md shows both.
+No container runs here. An annotation of the pod decides what a container does; without
+an annotation, its command decides, if it is in a short list of commands (`commands`).
+The table in docs/devcluster.md shows both.
 """
 
 import re
@@ -35,12 +35,12 @@ _INDEX_NUMBER: Final = re.compile("[0-9]{1,10}")
 _OUT_OF_MEMORY_TEXT: Final = "OOMKilled"
 
 _BRIEFLY: Final = 1.0
-"""Seconds for which a container runs that has to end, and of which we know no more."""
+"""Seconds that a container runs which must end, if its program is unknown."""
 _MAX_CODE: Final = 255
 
 
 class Role(StrEnum):
-    """What a container is in its pod."""
+    """The role of a container in its pod."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -48,12 +48,11 @@ class Role(StrEnum):
 
 
 class Program(Struct, frozen=True):
-    """What a container does each time that it runs.
+    """The program of a container, for all of its runs.
 
-    It runs for `seconds`, for ever if that is infinite. It ends with the first of
-    `codes` at first, with the second after its first restart, and so on; the last one
-    holds from then on. After SIGTERM it goes on for `termination` seconds, or until it
-    is killed.
+    It runs for `seconds`, which may be infinite. The first run ends with the first of
+    `codes`, the second run with the second, and so on; the last code is for all later
+    runs. After SIGTERM it continues for `termination` seconds, or until it is killed.
     """
 
     seconds: float = FOREVER
@@ -66,9 +65,9 @@ class Program(Struct, frozen=True):
 
 
 def program_of(pod: JSON, container: JSON, role: Role) -> Program:
-    """Return what a container of a pod does.
+    """Return the program of a container of a pod.
 
-    An annotation without a container's name holds for all that are no init
+    An annotation without a container's name applies to all containers except init
     containers. Raises AnnotationError.
     """
     name, shared = container["name"], role is Role.MAIN
@@ -88,9 +87,9 @@ def program_of(pod: JSON, container: JSON, role: Role) -> Program:
 
 
 def pull_seconds(pod: JSON, default: float) -> float:
-    """Return the seconds until the images of a pod are there; raises AnnotationError.
+    """Return the seconds until the images of a pod are pulled; raises AnnotationError.
 
-    They are `default` unless an annotation says so.
+    The result is `default` without an annotation.
     """
     text = (pod["metadata"].get("annotations") or {}).get(PULL_SECONDS)
     return default if text is None else seconds_of(PULL_SECONDS, text)

@@ -300,7 +300,7 @@ class Objects:
         return self._replace(stored, write)
 
     def _managed_by_writer(self, kind: Kind, subresource: str) -> Managed | None:
-        """Return the function that records the writing part of the cluster as manager."""
+        """Return the function that records this part of the cluster as manager."""
         if not self._writer:
             return None
         return part_of_cluster(self._writer, kind, subresource, self.clock).updated

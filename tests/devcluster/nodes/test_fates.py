@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes import reports
+from controller_manager.devcluster.nodes import events
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.server.storage import Key
 from tests.clusters import Cluster
@@ -636,8 +636,8 @@ async def test_old_events_make_room_for_new_ones(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster with very many pods does not run out of memory."""
-    monkeypatch.setattr(reports, "_MOST_EVENTS", 10)
-    monkeypatch.setattr(reports, "_DROPPED", 4)
+    monkeypatch.setattr(events, "_MOST_EVENTS", 10)
+    monkeypatch.setattr(events, "_DROPPED", 4)
     async with cluster.nodes(count=1, start_delay=0, details=True):
         for number in range(5):
             await create_pod(cluster, f"p{number}")

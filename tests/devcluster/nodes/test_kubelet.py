@@ -120,7 +120,7 @@ async def test_a_pod_that_is_never_restarted_succeeds_or_fails(
 
 
 @pytest.mark.looptime
-async def test_a_failing_container_is_restarted_after_a_growing_back_off(
+async def test_a_failing_container_is_restarted_after_a_growing_backoff(
     cluster: Cluster,
 ) -> None:
     """At once, then after 10 s, 20 s and so on; success ends a pod OnFailure."""
@@ -155,7 +155,7 @@ async def test_a_failing_container_is_restarted_after_a_growing_back_off(
 
 
 @pytest.mark.looptime
-async def test_back_off_is_bounded_and_forgotten_after_ten_good_minutes(
+async def test_backoff_is_bounded_and_forgotten_after_ten_good_minutes(
     cluster: Cluster,
 ) -> None:
     """Always restarts containers that succeed as well."""

@@ -1,7 +1,12 @@
 """The scheduler of a development cluster.
 
-Upstream: pkg/scheduler with its default plugins. `node_infos` counts what the pods on
-each node use, so that no pod costs a look at all others; `fit`, `pod_affinity` and
-`topology_spread` say why a node does not fit; `preference` chooses among those that do;
-`preemption` makes room for pods of a higher priority.
+Upstream: pkg/scheduler with its default plugins. ``node_infos`` counts the requests of
+the pods on each node, so that no pod costs a look at all other pods.
+
+- ``scheduler``: binds pods; ``waiting_pods`` has the others, ``failure_handler``
+  reports them with the message of ``fit_error``.
+- ``fit``, ``predicates``, ``pod_affinity``, ``topology_spread``: reasons why a node
+  does not fit; ``affinity_terms`` are the terms of pods.
+- ``scores``: chooses among the nodes that fit.
+- ``preemption``: makes room for pods of a higher priority.
 """

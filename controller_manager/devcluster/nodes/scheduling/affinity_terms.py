@@ -24,7 +24,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Term(Struct, frozen=True):
-    """Which pods a term is about, and what counts as one place.
+    """The pods that a term selects, and its topology key.
 
     Its pods are in `namespaces`, and in those that `namespace_selector` selects.
     """

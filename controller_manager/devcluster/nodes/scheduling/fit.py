@@ -1,4 +1,4 @@
-"""Why a node does not fit a pod (the filter plugins of the scheduler)."""
+"""The filter plugins of the scheduler: reasons why a node does not fit a pod."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -36,28 +36,28 @@ PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
 TOO_MANY: Final = "Too many pods"
 _INSUFFICIENT: Final = "Insufficient "
 _FIRST: Final = ("cpu", "memory", "ephemeral-storage")
-"""The resources that are named first, in this order."""
+"""The resources that messages name first, in this order."""
 
 _PODS: Final = "pods"
 _ONE: Final = 10**9
 
 
 class Misfit(Struct, frozen=True):
-    """Why a node does not fit, and whether it would if other pods were gone."""
+    """The reasons why a node does not fit; `is_resolvable` if preemption can help."""
 
     reasons: tuple[str, ...]
     is_resolvable: bool = False
 
 
 class Plugin(Protocol):
-    """What looks at the volumes or at the devices of pods."""
+    """A filter plugin for the volumes or the devices of pods."""
 
     def why_not(self, pod: JSON, node: NodeFacts) -> str:
         """Return why a node does not fit a pod, empty if it does."""
 
 
 class Fit:
-    """Says why nodes do not fit one pod."""
+    """Finds the reasons why nodes do not fit one pod."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Fit:
         labels_of: Callable[[str], Labels],
         nominated: Callable[[str, PodInfo], Iterable[PodInfo]],
     ) -> None:
-        """Take the pod, and what knows the pods on nodes.
+        """Take the pod, and the nodes with their pods.
 
         `plugins` come with the reasons of theirs that are gone if other pods are.
         `nominated` returns the pods for which there is room to be kept on a node.
@@ -81,13 +81,13 @@ class Fit:
         self._found: dict[str, Misfit | None] = {}
 
     def again(self) -> "Fit":
-        """Return it for the same pod, after other pods came or went."""
+        """Return a new object for the same pod, after other pods changed."""
         return Fit(
             self.pod, self._infos, self._plugins, self._labels_of, self._nominated
         )
 
     def misfit(self, node: NodeInfo) -> Misfit | None:
-        """Return why a node does not fit, `None` if it does; each is seen once."""
+        """Return why a node does not fit, `None` if it does; the result is cached."""
         name = node.facts.name
         if name not in self._found:
             self._found[name] = self._misfit(node)
@@ -160,7 +160,7 @@ class Fit:
 def shortages(
     pod: PodInfo, node: NodeInfo, others: Sequence[PodInfo]
 ) -> tuple[str, ...]:
-    """Return what a node has too little of for one more pod besides `others`."""
+    """Return the scarce resource of a node for one more pod besides `others`."""
     allocatable = node.facts.allocatable
     found = []
     count = len(node.pods) + len(others) + 1

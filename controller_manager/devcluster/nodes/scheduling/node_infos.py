@@ -1,4 +1,4 @@
-"""What the scheduler knows of nodes and of the pods on them.
+"""The scheduler's cache of nodes and of the pods on them.
 
 Upstream: framework.NodeInfo in pkg/scheduler, and its cache.
 """
@@ -32,7 +32,7 @@ _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - how pods spell it
 
 
 class PodInfo(Struct, frozen=True):
-    """What the scheduler considers of a pod."""
+    """The facts about a pod that the scheduler uses."""
 
     key: Key
     uid: str
@@ -43,11 +43,11 @@ class PodInfo(Struct, frozen=True):
     created: str
     is_terminating: bool
     anti_affinity: tuple[Term, ...]
-    """The terms of its required anti-affinity, which keep others away."""
+    """The terms of its required anti-affinity, which keep other pods away."""
 
     @classmethod
     def of(cls, pod: JSON) -> "PodInfo":
-        """Return what is considered of a pod object."""
+        """Return the facts of a pod object."""
         metadata, spec = pod["metadata"], pod["spec"]
         affinity = (spec.get("affinity") or {}).get("podAntiAffinity")
         return cls(
@@ -68,15 +68,15 @@ class PodInfo(Struct, frozen=True):
 
 
 class NodeInfo:
-    """A node, the pods on it, and what they use together."""
+    """A node, the pods on it, and the sum of their requests."""
 
     def __init__(self, facts: NodeFacts) -> None:
-        """Take what is considered of the node."""
+        """Take the facts of the node."""
         self.facts = facts
         self.pods: dict[Key, PodInfo] = {}
         self.requested: dict[str, int] = {}
         self.priorities: Counter[int] = Counter()
-        """How many pods have each priority."""
+        """The number of pods of each priority."""
 
     def add(self, pod: PodInfo) -> None:
         """Count a pod."""
@@ -86,7 +86,7 @@ class NodeInfo:
             self.requested[name] = self.requested.get(name, 0) + amount
 
     def remove(self, key: Key) -> PodInfo:
-        """Count a pod no more."""
+        """Stop counting a pod."""
         pod = self.pods.pop(key)
         self.priorities[pod.priority] -= 1
         if not self.priorities[pod.priority]:
@@ -104,7 +104,7 @@ class NodeInfos:
         self.nodes: dict[str, NodeInfo] = {}
         self._node_of: dict[Key, str] = {}
         self._lost: dict[str, NodeInfo] = {}
-        """Nodes that are gone, or not known yet, with pods on them."""
+        """Nodes with pods that are deleted, or not known yet."""
         self._by_namespace: dict[str, dict[Key, PodInfo]] = {}
         self._repellent: dict[Key, PodInfo] = {}
         """The pods that keep others away."""
@@ -179,9 +179,9 @@ class NodeInfos:
 
 
 def requests_of(pod: JSON) -> Amounts:
-    """Return what a pod requests.
+    """Return the requests of a pod.
 
-    Most pods are simple: their containers are added up, without a look at all else.
+    Most pods are simple: it adds up their containers and skips the rest.
     """
     spec = pod["spec"]
     if any(spec.get(each) for each in ("initContainers", "overhead", "resources")):

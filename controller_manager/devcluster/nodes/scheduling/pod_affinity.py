@@ -1,4 +1,4 @@
-"""Which nodes the affinity and the anti-affinity of pods allow.
+"""The nodes that the affinity and the anti-affinity of pods allow.
 
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity.
 """
@@ -18,7 +18,7 @@ from controller_manager.devcluster.nodes.scheduling.node_infos import (
 )
 
 Place = tuple[str, str]
-"""A label of a node: all nodes with it are one place."""
+"""A topology domain: a label that its nodes share."""
 
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -26,7 +26,7 @@ REPELLED: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
 class PodAffinity:
-    """Says which nodes the terms of one pod, and those of others, allow it."""
+    """Finds the nodes that the terms of one pod, and those of other pods, allow."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class PodAffinity:
         return ""
 
     def _places_of_all(self, terms: tuple[Term, ...]) -> set[Place]:
-        """Return the places of the pods that all terms are about."""
+        """Return the domains of the pods that all terms select."""
         pods = self._selected(terms) if terms else []
         places: set[Place] = set()
         for term in terms:
@@ -71,7 +71,7 @@ class PodAffinity:
         return places
 
     def _selected(self, terms: Iterable[Term]) -> list[PodInfo]:
-        """Return the pods that each of several terms is about."""
+        """Return the pods that each of several terms selects."""
         wanted = list(terms)
         return [
             pod
@@ -90,7 +90,7 @@ class PodAffinity:
         return places
 
     def _taken_by_others(self) -> set[Place]:
-        """Return the places that other pods keep this one away from."""
+        """Return the domains that other pods forbid for this pod."""
         metadata = self._pod["metadata"]
         labels = metadata.get("labels") or {}
         places: set[Place] = set()

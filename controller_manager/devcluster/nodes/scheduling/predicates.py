@@ -1,4 +1,4 @@
-"""Which nodes fit a pod, and why others do not (the scheduler's filter plugins)."""
+"""Predicates: nodes that fit a pod, and reasons of the others (filter plugins)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -27,14 +27,14 @@ _EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 
 class NodeFacts(Struct, frozen=True):
-    """What the scheduler considers of a node; two equal values fit the same pods."""
+    """The facts about a node for the scheduler; equal values fit the same pods."""
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     unschedulable: bool
     allocatable: Mapping[str, int] = {}
-    """What the pods on it may request together, in billionths of the units."""
+    """The allocatable resources, in billionths of the units."""
 
     @classmethod
     def of(cls, node: JSON) -> "NodeFacts":
@@ -129,7 +129,7 @@ def _matches_term(term: JSON, node: NodeFacts) -> bool:
 
 
 def _matches(expression: JSON, values: Mapping[str, str]) -> bool:
-    """Tell whether a requirement holds; one that makes no sense never does."""
+    """Tell whether a requirement holds; an invalid requirement never holds."""
     requirement = Requirement(
         expression.get("key", ""),
         expression.get("operator", ""),

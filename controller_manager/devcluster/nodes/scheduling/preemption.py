@@ -15,8 +15,8 @@ from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
     KIND as BUDGET,
 )
-from controller_manager.devcluster.nodes.notes import normal
-from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.event_notes import normal
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.scheduling.affinity_terms import compiled
 from controller_manager.devcluster.nodes.scheduling.fit import Fit, Misfit
 from controller_manager.devcluster.nodes.scheduling.node_infos import (
@@ -35,7 +35,7 @@ TERMINATING: Final = "not eligible due to a terminating pod on the nominated nod
 
 _REASON: Final = "PreemptionByScheduler"
 _MOST_CANDIDATES: Final = 100
-"""Nodes that are considered at most; upstream considers as many, or a tenth of all."""
+"""The most candidate nodes; upstream takes as many, or a tenth of all."""
 
 
 class Candidate(Struct, frozen=True):
@@ -47,13 +47,13 @@ class Candidate(Struct, frozen=True):
 
     @property
     def cost(self) -> tuple[int, int, int, int]:
-        """What is compared: the cheapest candidate is chosen."""
+        """The sort key: preemption chooses the lowest one."""
         priorities = [each.priority for each in self.victims]
         return self.violations, max(priorities), sum(priorities), len(priorities)
 
 
 class Preemption:
-    """Finds out whose eviction makes room for a pod, and evicts them."""
+    """Finds the pods whose eviction makes room for a pod, and evicts them."""
 
     def __init__(self, objects: Objects, infos: NodeInfos, report: Reporter) -> None:
         """Take the objects of the API server, and the pods on nodes."""
@@ -79,7 +79,7 @@ class Preemption:
     def find(
         self, fit: Fit, misfits: Iterable[tuple[NodeInfo, Misfit]]
     ) -> tuple[Candidate | None, Counter[str]]:
-        """Return the best candidate, and from how many nodes each reason keeps a pod.
+        """Return the best candidate, and the number of nodes for each reason.
 
         The reasons count only if there is no candidate.
         """
@@ -99,7 +99,7 @@ class Preemption:
         return min(candidates, key=lambda each: each.cost, default=None), counts
 
     def evict(self, pod: JSON, candidate: Candidate) -> None:
-        """Evict the victims, and tell for whom."""
+        """Evict the victims, and name the preempting pod."""
         for victim in candidate.victims:
             if victim.is_terminating or not self._objects.has(POD, *victim.key):
                 continue
@@ -130,7 +130,7 @@ class Preemption:
             self._objects.update(POD, *victim.key, told, "status")
             self._objects.delete(POD, *victim.key, Deletion(uid=victim.uid))
         except Refusal:
-            return  # it has changed meanwhile; the pod is tried again
+            return  # the victim has changed; the pod is tried again
         self._report.scheduler(stored, normal("Preempted", message), "Preempting", pod)
 
     def _candidate(self, fit: Fit, node: NodeInfo) -> Candidate | Misfit:

@@ -1,4 +1,4 @@
-"""The scheduler: binds each pod to a node that fits it, or says why none does."""
+"""The scheduler: binds each pod to a node that fits, or reports why none fits."""
 
 import asyncio
 from collections import Counter
@@ -12,10 +12,13 @@ from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.core.pod_binding import bind
 from controller_manager.devcluster.nodes.devices import TOO_FEW, DeviceAllocation
-from controller_manager.devcluster.nodes.notes import normal
-from controller_manager.devcluster.nodes.reports import SCHEDULER, Reporter
-from controller_manager.devcluster.nodes.scheduling.explanation import Explanation
+from controller_manager.devcluster.nodes.event_notes import normal
+from controller_manager.devcluster.nodes.events import SCHEDULER, Reporter
+from controller_manager.devcluster.nodes.scheduling.failure_handler import (
+    FailureHandler,
+)
 from controller_manager.devcluster.nodes.scheduling.fit import Fit, Misfit
+from controller_manager.devcluster.nodes.scheduling.fit_error import unschedulable
 from controller_manager.devcluster.nodes.scheduling.node_infos import (
     NodeInfo,
     NodeInfos,
@@ -31,13 +34,12 @@ from controller_manager.devcluster.nodes.scheduling.preemption import (
     NOT_HELPFUL,
     Preemption,
 )
-from controller_manager.devcluster.nodes.scheduling.preference import (
+from controller_manager.devcluster.nodes.scheduling.scores import (
     best,
     prefers_nodes,
     repels,
 )
-from controller_manager.devcluster.nodes.scheduling.unschedulable import unschedulable
-from controller_manager.devcluster.nodes.scheduling.waiting import WaitingPods
+from controller_manager.devcluster.nodes.scheduling.waiting_pods import WaitingPods
 from controller_manager.devcluster.nodes.volumes.binding import (
     ONE_POD,
     Binding,
@@ -52,7 +54,7 @@ _RETRY_DELAY: Final = 1.0
 
 _RETRY_CHECKS: Final = 1000
 _FEW_NODES: Final = 20
-"""A batch of waiting pods takes so many looks at nodes, at least so many for a pod."""
+"""The most checks of nodes in a batch of waiting pods, and the least for a pod."""
 
 _RETRY_PAUSE: Final = 0.01
 """Seconds between two batches: many waiting pods must not keep others waiting."""
@@ -62,7 +64,7 @@ _BIND_TIMEOUT: Final = 600.0
 
 
 class _Assumed(Struct, frozen=True):
-    """The node of a pod that waits for its claims to be bound, and since when."""
+    """The node of a pod that waits for its claims to be bound, and the start time."""
 
     uid: str
     node: str
@@ -73,11 +75,11 @@ class _Assumed(Struct, frozen=True):
 class Scheduler:
     """Takes nodes in turn, and stops at the first that fits.
 
-    A pod that no node fits waits. It is tried again when a node that fits it appears,
-    when pods leave nodes, when one of its claims changes, when it changes itself, and
-    once a minute (`retry_all`). Changes of a node that do not matter, such as
-    heartbeats, cost one comparison. A pod with claims that are bound only on demand is
-    bound after them.
+    A pod that fits no node waits. The scheduler tries it again when a node that fits
+    appears, when pods leave nodes, when one of its claims changes, when the pod
+    changes, and once a minute (`retry_all`). Changes of a node without effect, such as
+    heartbeats, cost one comparison. The scheduler binds a pod after its claims that are
+    bound on demand.
     """
 
     def __init__(
@@ -87,9 +89,9 @@ class Scheduler:
         volumes: VolumeBinding,
         report: Reporter,
     ) -> None:
-        """Take what looks at the claims of pods, and what reports failures.
+        """Take the plugins for claims of pods, and the reporter of failures.
 
-        It keeps `infos` as nodes and pods are.
+        It updates `infos` with each change of nodes and pods.
         """
         self._objects = objects
         self._pods = objects.storage.collection(POD.resource)
@@ -101,7 +103,7 @@ class Scheduler:
             (self._devices, frozenset((TOO_FEW,))),
         )
         self._report = report
-        self._explanation = Explanation(objects, report)
+        self._failures = FailureHandler(objects, report)
         self._infos = infos
         self._preemption = Preemption(objects, self._infos, report)
         self._order: list[str] = []
@@ -148,16 +150,16 @@ class Scheduler:
             self._retry_soon()
 
     def _retry_soon(self) -> None:
-        """Try the waiting pods again: those on nodes are others now."""
+        """Try the waiting pods again: the pods on nodes have changed."""
         if self._waiting and self._retry is None:
             loop = asyncio.get_running_loop()
             self._retry = loop.call_later(_RETRY_DELAY, self._retry_waiting)
 
     def _retry_waiting(self) -> None:
-        """Try some waiting pods again; the others have to wait for a moment."""
+        """Try some waiting pods again; the others wait for a moment."""
         self._retry = None
         if not self._to_retry:
-            # The last one goes first: that of the highest priority, or the oldest.
+            # The last pod is the next: that of the highest priority, or the oldest.
             self._to_retry = list(self._waiting)[::-1]
             self._to_retry.sort(key=self._priority)
         batch = max(1, _RETRY_CHECKS // max(len(self._infos.nodes), _FEW_NODES))
@@ -180,9 +182,9 @@ class Scheduler:
             self.sync(pod)
 
     def retry_all(self) -> None:
-        """Try all waiting pods again, so that what is reported of them stays true.
+        """Try all waiting pods again, so that their conditions stay true.
 
-        Those of the highest priority go first.
+        Pods of the highest priority come first.
         """
         if self._retry is None:
             self._retry_waiting()
@@ -202,13 +204,13 @@ class Scheduler:
         if self._continue_binding(key, pod):
             return
         if self._devices.waits(pod):
-            self._wait(key, pod)  # upstream says nothing of it either
+            self._wait(key, pod)  # upstream does not report it either
             return
         if blocker := self._volumes.blocker(pod) or self._devices.blocker(pod):
             self._wait(key, pod)
             total = len(self._infos.nodes)
             message = unschedulable(total, blocker, {NOT_HELPFUL: total})
-            self._explanation.write(pod, message)
+            self._failures.write(pod, message)
             return
         fit = self._fit(pod)
         node = self._find_node(fit)
@@ -219,7 +221,7 @@ class Scheduler:
         self._place(key, pod, node)
 
     def _place(self, key: Key, pod: JSON, node: NodeInfo) -> None:
-        """Bind a pod to a node, or let its claims be bound before."""
+        """Bind a pod to a node, or first ask to bind its claims."""
         bindings = self._volumes.prepare(pod, node.facts)
         self._devices.reserve(pod, node.facts)
         if not bindings:
@@ -237,7 +239,7 @@ class Scheduler:
         self._report.scheduler(pod, normal("Scheduled", message), "Binding")
 
     def _continue_binding(self, key: Key, pod: JSON) -> bool:
-        """Bind a pod whose claims are bound now; tell whether it has a node, or waits.
+        """Bind a pod whose claims are bound now; return True if it has a node or waits.
 
         If its claims cannot be bound, it is scheduled anew.
         """
@@ -311,7 +313,7 @@ class Scheduler:
             yield nodes[name]
 
     def _fail(self, key: Key, fit: Fit) -> None:
-        """Make room for a pod that no node fits, if that is possible; say why none."""
+        """Evict pods for a pod that fits no node; return the reasons if none helps."""
         found = [(each, fit.misfit(each)) for each in self._candidates(fit.pod)]
         misfits = [(node, misfit) for node, misfit in found if misfit is not None]
         total = len(self._infos.nodes)
@@ -319,28 +321,28 @@ class Scheduler:
         if others := total - len(misfits):
             reasons[OTHER_NODE] += others
         if why := self._preemption.ineligible(fit.pod):
-            self._explanation.write(fit.pod, unschedulable(total, reasons, why))
+            self._failures.write(fit.pod, unschedulable(total, reasons, why))
             return
         candidate, counts = self._preemption.find(fit, misfits)
         if candidate is None:
             counts[NOT_HELPFUL] += others
-            self._explanation.write(
+            self._failures.write(
                 fit.pod, unschedulable(total, reasons, +counts), nominated=""
             )
             return
         self._preemption.evict(fit.pod, candidate)
         self._waiting.nominate(key, candidate.node, fit.info)
         message = unschedulable(total, reasons, "")
-        self._explanation.write(fit.pod, message, nominated=candidate.node)
+        self._failures.write(fit.pod, message, nominated=candidate.node)
 
 
 def _counted(misfits: Iterable[tuple[NodeInfo, Misfit]]) -> Counter[str]:
-    """Return from how many nodes each reason keeps a pod."""
+    """Return the number of nodes for each reason."""
     return Counter(reason for _, misfit in misfits for reason in misfit.reasons)
 
 
 def _is_ours(pod: JSON) -> bool:
-    """Tell whether a pod waits for a node, and for this scheduler to find it."""
+    """Tell whether a pod waits for this scheduler."""
     spec = pod["spec"]
     return (
         not spec.get("nodeName")

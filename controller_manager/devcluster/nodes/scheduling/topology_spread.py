@@ -1,4 +1,4 @@
-"""Which nodes the topology spread constraints of a pod allow.
+"""The nodes that the topology spread constraints of a pod allow.
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread.
 """
@@ -24,7 +24,7 @@ SOFT: Final = "ScheduleAnyway"
 
 
 class _Spread(Struct, frozen=True):
-    """A constraint, and how many pods it counts in each domain."""
+    """A constraint, and the number of pods in each domain."""
 
     key: str
     max_skew: int
@@ -34,7 +34,7 @@ class _Spread(Struct, frozen=True):
 
 
 class TopologySpread:
-    """Says which nodes the constraints of one pod allow."""
+    """Finds the nodes that the constraints of one pod allow."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class TopologySpread:
         is_eligible: Callable[[JSON, NodeInfo], bool],
         kind: str = HARD,
     ) -> None:
-        """Count the pods; `is_eligible` tells which nodes a constraint counts."""
+        """Count the pods; `is_eligible` tells whether a constraint counts a node."""
         self._spreads = [
             _counted(pod, each, infos, is_eligible)
             for each in pod["spec"].get("topologySpreadConstraints") or ()
@@ -62,7 +62,7 @@ class TopologySpread:
         return ""
 
     def count(self, node: NodeInfo) -> int:
-        """Return how many pods are in the domains of a node."""
+        """Return the number of pods in the domains of a node."""
         return sum(
             each.counts.get(node.facts.labels.get(each.key, ""), 0)
             for each in self._spreads

@@ -32,7 +32,7 @@ class Attacher:
         """The names of the attachments of each volume."""
 
     def attachment_changed(self, change: Change) -> None:
-        """Attach or detach, as an attachment asks for it."""
+        """Attach or detach the volume of an attachment."""
         given = change.after.obj
         if given["spec"]["attacher"] != DRIVER:
             return
@@ -50,7 +50,7 @@ class Attacher:
             self._attach(stored.obj, name)
 
     def volume_changed(self, change: Change) -> None:
-        """Attach a volume that is new; let one go that is deleted."""
+        """Add the finalizer to a new volume; remove it from a deleted one."""
         name = change.key[1]
         if "deletionTimestamp" in change.after.obj["metadata"]:
             self._release(name)
@@ -97,7 +97,7 @@ class Attacher:
         self._storage.set_finalizer(ATTACHMENT, attachment, FINALIZER, present=False)
 
     def _release(self, name: str) -> None:
-        """Let a deleted volume go once it is attached nowhere."""
+        """Remove the finalizer of a deleted volume that is attached nowhere."""
         if self._of_volume.get(name):
             return
         self._of_volume.pop(name, None)

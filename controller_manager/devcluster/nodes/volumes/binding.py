@@ -48,23 +48,23 @@ ONE_POD: Final = (
     "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
     "access mode"
 )
-"""Why a pod waits whose claim only one pod may use (plugin VolumeRestrictions)."""
+"""The reason of a pod whose claim only one pod may use (plugin VolumeRestrictions)."""
 
 _BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 class Binding(Struct, frozen=True):
-    """A claim, and the volume that is reserved for it, empty if one is to be made."""
+    """A claim, and the volume reserved for it, empty if the driver will make one."""
 
     claim: Key
     volume: str
 
 
 class VolumeBinding:
-    """Says which claims keep a pod from a node, and prepares claims to be bound.
+    """Finds the claims that keep a pod from a node, and prepares claims for binding.
 
-    The controller binds them. It remembers the volumes that are free, by class, so that
+    The controller binds them. This class remembers the free volumes by class, so that
     no pod costs a search through all volumes.
     """
 
@@ -122,7 +122,7 @@ class VolumeBinding:
         return _NO_VOLUMES if self._choose(pod, node) is None else ""
 
     def prepare(self, pod: JSON, node: NodeFacts) -> tuple[Binding, ...]:
-        """Let the claims of a pod be bound for a node; return those that will be."""
+        """Prepare the claims of a pod for binding on a node; return these claims."""
         bindings = []
         for claim, volume in self._choose(pod, node) or ():
             metadata, name = claim["metadata"], ""
@@ -199,7 +199,7 @@ class VolumeBinding:
                 yield claim
 
     def _waits_for_consumer(self, claim: JSON) -> bool:
-        """Tell whether a claim is bound only when a pod that uses it has a node."""
+        """Tell whether a claim is bound only after its pod has a node."""
         if claim["spec"].get("volumeName"):
             return False
         found = self._storage.class_of(claim)
@@ -208,9 +208,9 @@ class VolumeBinding:
     def _choose(
         self, pod: JSON, node: NodeFacts
     ) -> list[tuple[JSON, JSON | None]] | None:
-        """Return a volume for each unbound claim, `None` for one that is to be made.
+        """Return a volume for each unbound claim, or `None` for a new volume.
 
-        Returns `None` if a claim can get no volume on the node.
+        The result is `None` if a claim can get no volume on the node.
         """
         chosen: list[tuple[JSON, JSON | None]] = []
         taken: set[str] = set()
@@ -255,7 +255,7 @@ class VolumeBinding:
         return found is not None and found["provisioner"] != _NO_PROVISIONER
 
     def _reserve(self, volume: JSON, claim: JSON) -> None:
-        """Write into a volume which claim it is for."""
+        """Write the claimRef of a volume."""
         spec = {**volume["spec"], "claimRef": reference_to(claim)}
         annotations = {_BOUND_BY_CONTROLLER: "yes"}
         self._storage.annotate(VOLUME, volume, annotations=annotations, spec=spec)

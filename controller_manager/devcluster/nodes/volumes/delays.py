@@ -1,4 +1,4 @@
-"""Work that takes a while, as on a real cluster, so that users can see it."""
+"""Delays the work of the driver, as on a real cluster, so that users can see it."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,14 +7,14 @@ from typing import Final
 from controller_manager.devcluster.server.storage import Key
 
 RESIZE_SECONDS: Final = 1.0
-"""How long it takes to resize a volume, and then its file system."""
+"""The seconds to resize a volume, and then its file system."""
 
 
 class Delays:
     """Calls functions later, at most one for each key."""
 
     def __init__(self) -> None:
-        """Wait for nothing yet."""
+        """Begin without calls."""
         self._timers: dict[Key, asyncio.TimerHandle] = {}
 
     def call(self, key: Key, seconds: float, function: Callable[[Key], None]) -> None:
@@ -25,7 +25,7 @@ class Delays:
             self._timers[key] = timer
 
     def close(self) -> None:
-        """Call nothing any more."""
+        """Cancel all calls."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

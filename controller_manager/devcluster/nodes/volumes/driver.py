@@ -43,12 +43,12 @@ def storage_classes() -> Iterator[JSON]:
 
 
 def csi_driver() -> JSON:
-    """Return what the driver tells of itself: its volumes are attached to nodes."""
+    """Return the CSIDriver: its volumes need an attachment."""
     return {"metadata": {"name": DRIVER}, "spec": {"attachRequired": True}}
 
 
 def csi_node(node: JSON) -> JSON:
-    """Return what the kubelet of a node registers of its drivers."""
+    """Return the CSINode that the kubelet of a node registers."""
     metadata = node["metadata"]
     owner = {
         "apiVersion": "v1",
@@ -79,7 +79,7 @@ def annotation(obj: JSON, name: str) -> str:
 
 
 def node_annotations(name: str) -> dict[str, str]:
-    """Return what a kubelet writes on its node for controllers and drivers."""
+    """Return the annotations that a kubelet writes on its node."""
     return {
         "csi.volume.kubernetes.io/nodeid": f'{{"{DRIVER}":"{name}"}}',
         "volumes.kubernetes.io/controller-managed-attach-detach": "true",

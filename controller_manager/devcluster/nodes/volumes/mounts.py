@@ -1,4 +1,4 @@
-"""The volumes on nodes, as kubelets wait for them, mount them and resize them.
+"""The volumes on nodes: kubelets wait for them, mount them and resize them.
 
 Upstream: pkg/kubelet/volumemanager.
 """
@@ -15,8 +15,8 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
 )
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.node_status import is_stopped
-from controller_manager.devcluster.nodes.reports import Reporter
 from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
 from controller_manager.devcluster.nodes.volumes.pod_claims import (
     claim_name,
@@ -33,11 +33,11 @@ from controller_manager.devcluster.nodes.volumes.storage_objects import (
 from controller_manager.devcluster.server.storage import Key
 
 _MOUNT_TIMEOUT: Final = 123.0
-"""Seconds for which a kubelet waits for volumes before it says so, and tries again."""
+"""Seconds that a kubelet waits for volumes before it reports a failure and retries."""
 
 
 class _Use(Struct, frozen=True):
-    """What a pod on a node uses: its claims, and the names of attachable volumes."""
+    """The claims of a pod on a node, and the names of its attachable volumes."""
 
     uid: str
     node: str
@@ -46,15 +46,15 @@ class _Use(Struct, frozen=True):
 
 
 class Mounts:
-    """Tells kubelets when the volumes of their pods are there.
+    """Mounts the volumes of pods, and tells kubelets when they are mounted.
 
-    A kubelet reports the volumes of its pods as in use, so that nobody detaches them,
-    and waits until its node lists them as attached. They are in use until the pod has
-    ended.
+    A kubelet reports the volumes of its pods as in use, so that the controller does not
+    detach them, and waits until its node lists them as attached. They are in use until
+    the pod has ended.
     """
 
     def __init__(self, storage: StorageObjects, report: Reporter) -> None:
-        """Take the claims and volumes, and what reports events."""
+        """Take the claims and volumes, and the event recorder."""
         self._storage = storage
         self._nodes = storage.objects.storage.collection(NODE.resource)
         self._pods = storage.objects.storage.collection(POD.resource)
@@ -69,7 +69,7 @@ class Mounts:
         self._waiting_since: dict[Key, float] = {}
 
     def close(self) -> None:
-        """Resize no file system any more."""
+        """Cancel the resizing of file systems."""
         self._delays.close()
 
     def prepare(self, pod: JSON) -> bool:
@@ -122,7 +122,7 @@ class Mounts:
     def release(self, key: Key) -> None:
         """Unmount the volumes of a pod that has ended or is gone.
 
-        A kubelet that is stopped unmounts nothing; `settle` makes up for it.
+        A stopped kubelet unmounts nothing; `settle` does it later.
         """
         self._stop_waiting(key)
         use = self._uses.get(key)
@@ -138,9 +138,9 @@ class Mounts:
         self._report_in_use(use.node)
 
     def settle(self, node: str) -> None:
-        """Make up for what happened while the kubelet of a node was stopped.
+        """Catch up after the kubelet of a node was stopped.
 
-        It unmounts what pods used that are gone, and resizes file systems.
+        It unmounts the volumes of deleted pods, and resizes file systems.
         """
         for key in list(self._by_node.get(node, ())):
             stored = self._pods.get(key)
@@ -151,7 +151,7 @@ class Mounts:
                 self.claim_changed(claim)
 
     def report_late(self) -> None:
-        """Tell of pods that have waited for their volumes for two minutes or more."""
+        """Report pods that have waited for their volumes for two minutes or more."""
         now = self._storage.objects.clock.monotonic()
         for key, since in list(self._waiting_since.items()):
             stored = self._pods.get(key)
@@ -214,7 +214,7 @@ class Mounts:
         return tuple(names)
 
     def _is_attachable(self, driver: str) -> bool:
-        """Tell whether volumes of a driver are attached: unless it says no."""
+        """Tell whether volumes of a driver need an attachment, which is the default."""
         if not self._storage.objects.has(DRIVER, "", driver):
             return True
         found = self._storage.objects.find(DRIVER, "", driver).obj
@@ -227,7 +227,7 @@ class Mounts:
         return {each["name"] for each in attached or ()}
 
     def _report_in_use(self, name: str) -> None:
-        """Write which volumes the pods of a node use."""
+        """Write the volumes in use to the status of a node."""
         node = self._nodes.get(("", name))
         if node is None:
             return

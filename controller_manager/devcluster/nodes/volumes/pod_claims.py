@@ -28,6 +28,6 @@ def is_made_for(claim: JSON, pod: JSON) -> bool:
 
 
 def is_bound(claim: JSON) -> bool:
-    """Tell whether a claim has its volume, and the volume has it."""
+    """Tell whether a claim and its volume are bound to each other."""
     annotations = claim["metadata"].get("annotations") or {}
     return bool(claim["spec"].get("volumeName")) and _BIND_COMPLETED in annotations

@@ -8,7 +8,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.volumes.driver import (
     DRIVER,
     ON_DEMAND,
@@ -36,7 +36,7 @@ class Provisioner:
     """Makes the volumes that claims ask the driver for, and deletes released ones."""
 
     def __init__(self, storage: StorageObjects, report: Reporter) -> None:
-        """Take the claims and volumes, and what reports events."""
+        """Take the claims and volumes, and the event recorder."""
         self._storage = storage
         self._report = report
 
@@ -83,7 +83,7 @@ class Provisioner:
         self._tell(claim, "Normal", "ProvisioningSucceeded", message)
 
     def _delete(self, volume: JSON) -> None:
-        """Delete the storage, the volume, and at last what has held it."""
+        """Delete the storage, then the volume, then its finalizer."""
         name = volume["metadata"]["name"]
         if "deletionTimestamp" not in volume["metadata"]:
             self._storage.objects.delete(VOLUME, "", name, Deletion())
@@ -95,7 +95,7 @@ class Provisioner:
 
 
 def new_volume(claim: JSON, found: JSON) -> JSON:
-    """Return the volume for a claim, made as its class says."""
+    """Return the volume for a claim, with the settings of its class."""
     spec, name = claim["spec"], _name(claim)
     volume: JSON = {
         "capacity": {"storage": request_of(claim)},

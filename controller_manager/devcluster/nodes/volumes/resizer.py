@@ -14,7 +14,7 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
 from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
     KIND as ATTRIBUTES_CLASS,
 )
-from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
 from controller_manager.devcluster.nodes.volumes.driver import DRIVER, is_ours
 from controller_manager.devcluster.nodes.volumes.pod_claims import is_bound
@@ -42,13 +42,13 @@ class Resizer:
     """Resizes and modifies the volumes of the driver."""
 
     def __init__(self, storage: StorageObjects, report: Reporter) -> None:
-        """Take the claims and volumes, and what reports events."""
+        """Take the claims and volumes, and the event recorder."""
         self._storage = storage
         self._report = report
         self._delays = Delays()
 
     def close(self) -> None:
-        """Resize nothing any more."""
+        """Cancel the resizing of volumes."""
         self._delays.close()
 
     def claim_changed(self, change: Change) -> None:
@@ -75,7 +75,7 @@ class Resizer:
         return claim, volume
 
     def _begin(self, claim: JSON, volume: JSON, wanted: str) -> None:
-        """Say that a volume is being resized, unless that is said already."""
+        """Write the condition and the event of a resize, unless they exist."""
         if claim["status"].get("allocatedResources") == {"storage": wanted}:
             return
         message = f"External resizer is resizing volume {volume['metadata']['name']}"

@@ -7,29 +7,29 @@ from controller_manager.devcluster.nodes.configuration import (
     Configuration,
     sources_of,
 )
-from controller_manager.devcluster.nodes.notes import warning
-from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.event_notes import warning
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.server.storage import Key
 
 _Source = tuple[str, Key]
 
 
 class Sources:
-    """Tells kubelets when the config maps and secrets of their pods may be there.
+    """Tells kubelets when the config maps and secrets of their pods may exist.
 
-    Upstream kubelets look again and again; here a change of an object that a pod waits
-    for is what makes a kubelet look.
+    Upstream kubelets poll; here a change of an object that a pod waits for makes a
+    kubelet check again.
     """
 
     def __init__(self, configuration: Configuration, report: Reporter) -> None:
-        """Take what says what a pod misses, and what reports events."""
+        """Take the finder of missing objects, and the event recorder."""
         self._configuration = configuration
         self._report = report
         self._waiting: dict[Key, frozenset[_Source]] = {}
         self._waiting_for: dict[_Source, dict[Key, None]] = {}
 
     def prepare(self, pod: JSON) -> bool:
-        """Mount the config maps and secrets of a pod; tell whether all are there.
+        """Mount the config maps and secrets of a pod; tell whether all exist.
 
         If one is missing, an event says so once, and the pod waits.
         """
@@ -54,7 +54,7 @@ class Sources:
             self._waiting_for.setdefault(each, {})[key] = None
 
     def forget(self, key: Key) -> None:
-        """Forget a pod that waits no more."""
+        """Forget a pod that no longer waits."""
         for each in self._waiting.pop(key, ()):
             pods = self._waiting_for[each]
             del pods[key]

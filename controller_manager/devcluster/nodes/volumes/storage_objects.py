@@ -17,8 +17,8 @@ from controller_manager.devcluster.server.storage import Key
 class StorageObjects:
     """Reads and writes objects of the API server in the same process.
 
-    A write of an object that has changed since it was read is refused, as on a real
-    cluster; here that never happens, as nothing happens between the two.
+    The API server refuses a write of an object that has changed since the read, as on a
+    real cluster; here that never happens, because read and write happen in one step.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -26,7 +26,7 @@ class StorageObjects:
         self.objects = objects
 
     def now(self) -> str:
-        """Return the time, as objects show it."""
+        """Return the present time in the form of the API."""
         return format_time(self.objects.clock.now())
 
     def claim(self, key: Key) -> JSON | None:

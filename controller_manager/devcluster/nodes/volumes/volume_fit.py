@@ -1,4 +1,4 @@
-"""Which volumes satisfy which claims, and on which nodes they can be used."""
+"""Tests whether a volume satisfies a claim, and can be used on a node."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ from controller_manager.devcluster.nodes.scheduling.predicates import (
 
 
 def is_free(volume: JSON) -> bool:
-    """Tell whether a volume waits for a claim; it may be reserved for one."""
+    """Tell whether a volume is free; it may be reserved for a claim."""
     return (
         volume.get("status", {}).get("phase") == "Available"
         and "deletionTimestamp" not in volume["metadata"]

@@ -1,4 +1,4 @@
-"""Why a pod cannot be scheduled, in the scheduler's words (framework.FitError)."""
+"""The scheduler's message about a pod that cannot be scheduled (framework.FitError)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -11,9 +11,8 @@ def unschedulable(
 ) -> str:
     """Return the message about a pod that none of `total` nodes fits.
 
-    `reasons` says from how many nodes each reason keeps it, or names the only one.
-    `preemption` says likewise why no other pod is evicted for it; it is empty if some
-    are.
+    `reasons` has the number of nodes for each reason, or the only reason. `preemption`
+    has the same for the preemption; it is empty if pods are evicted.
     """
     if not total:
         return _NO_NODES

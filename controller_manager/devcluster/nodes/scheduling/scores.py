@@ -1,6 +1,6 @@
-"""Which of the nodes that fit a pod is the best (the score plugins of the scheduler).
+"""Chooses the best of the nodes that fit a pod (the score plugins of the scheduler).
 
-Most pods prefer nothing: they get the next node that fits.
+Most pods have no preferences: they get the next node that fits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ def prefers_nodes(pod: JSON) -> bool:
 
 
 def repels(node: NodeInfo) -> bool:
-    """Tell whether a node is to be avoided, if it can be."""
+    """Tell whether the scheduler avoids a node if it can."""
     return any(each.effect == _PREFER_NO_SCHEDULE for each in node.facts.taints)
 
 
@@ -98,7 +98,7 @@ def _node_score(pod: JSON, node: NodeInfo) -> int:
 
 
 class _PodScores:
-    """How much the pods on nodes attract or repel a pod."""
+    """The weights with which the pods on nodes attract or repel a pod."""
 
     def __init__(
         self, pod: JSON, infos: NodeInfos, labels_of: Callable[[str], Labels]
@@ -128,7 +128,7 @@ class _PodScores:
                     self._weights[place] = weight
 
     def score(self, node: NodeInfo) -> int:
-        """Return the weights of the pods in the places of a node."""
+        """Return the weights of the pods in the domains of a node."""
         labels: Mapping[str, str] = node.facts.labels
         return sum(
             weight

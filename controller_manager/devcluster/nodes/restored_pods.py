@@ -1,4 +1,4 @@
-"""Pods whose status tells what has happened in them so far.
+"""Restores the runs of pods from their statuses.
 
 A kubelet forgets pods in which nothing is due, and a cluster may be restarted.
 """
@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import FOREVER
 from controller_manager.devcluster.nodes.container_runs import (
-    FIRST_BACK_OFF,
-    LONGEST_BACK_OFF,
+    FIRST_BACKOFF,
+    LONGEST_BACKOFF,
     ContainerRun,
     Moment,
     Step,
@@ -26,11 +26,11 @@ from controller_manager.devcluster.nodes.probes import ProbeKind
 from controller_manager.devcluster.nodes.programs import Program
 
 At = Callable[[str], float]
-"""When a time of the API was, in seconds of the monotonic clock."""
+"""Converts a time of the API to seconds of the monotonic clock."""
 
 
 def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
-    """Return the pod that a status describes; `at` tells when a time of it was."""
+    """Return the run of a pod from its status; `at` converts its times."""
     status = pod.get("status", {})
     named = {
         each["name"]: each
@@ -60,7 +60,7 @@ def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
 def with_annotations_of(
     run: PodRun, pod: JSON, now: Moment, grace_scale: float
 ) -> PodRun:
-    """Return the pod as its annotations say now; what has happened stays."""
+    """Return the pod with its present annotations; past events stay."""
     annotations = pod["metadata"].get("annotations")
     if annotations == run.annotations:
         return run
@@ -72,7 +72,7 @@ def with_annotations_of(
 
 
 def _with_fate_of(old: ContainerRun, new: ContainerRun, now: Moment) -> ContainerRun:
-    """Return a container with what becomes of another one."""
+    """Return a container with the future of another one."""
     changed = replace(old, program=new.program, probes=new.probes)
     if old.step is Step.STUCK:
         return replace(changed, due=now.seconds)
@@ -116,7 +116,7 @@ def _adopted(
 def _running(
     container: ContainerRun, status: JSON, now: Moment, at: At
 ) -> ContainerRun:
-    """Return a container that runs since the time that its status tells."""
+    """Return a container that has run since the time in its status."""
     started = container.state["running"].get("startedAt")
     began = at(started) if started else now.seconds
     is_started = status.get("started", True)
@@ -143,12 +143,12 @@ def _running(
 
 
 def _backing_off(container: ContainerRun, now: Moment) -> ContainerRun:
-    """Return a container that is started again after its back-off."""
+    """Return a container that starts again after its backoff."""
     restarts = max(0, container.restarts - 1)
-    delay = min(FIRST_BACK_OFF * 2.0 ** min(restarts, 5), LONGEST_BACK_OFF)
+    delay = min(FIRST_BACKOFF * 2.0 ** min(restarts, 5), LONGEST_BACKOFF)
     return replace(
         container,
         step=Step.BACKING_OFF,
         due=now.seconds + delay,
-        back_off=min(delay * 2, LONGEST_BACK_OFF),
+        backoff=min(delay * 2, LONGEST_BACKOFF),
     )

@@ -13,14 +13,14 @@ from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.client.correlator import Correlated, Correlator
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.nodes.notes import Note, normal, warning
+from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
 from controller_manager.devcluster.server.objects import Objects
 
 SCHEDULER: Final = "default-scheduler"
 KUBELET: Final = "kubelet"
 _MOST_EVENTS: Final = 100_000
 _DROPPED: Final = 1000
-"""How many events there may be, and how many go if there are more."""
+"""The most events, and the number of events that are deleted beyond it."""
 
 _LONGEST: Final = 1024
 """An API server refuses a longer message."""
@@ -32,7 +32,7 @@ class Reporter:
     def __init__(self, objects: Objects, *, details: bool = True) -> None:
         """Take the objects of the API server in the same process.
 
-        Without `details` nothing is told of what goes as it should with a pod.
+        Without `details`, there are events only for problems of pods.
         """
         self._objects = objects
         self._namespaces = objects.storage.collection(NAMESPACE.resource)
@@ -46,7 +46,7 @@ class Reporter:
     ) -> None:
         """Report what the scheduler did with a pod, as an event of events.k8s.io.
 
-        `related` is another object that has to do with it.
+        `related` is another object that the event concerns.
         """
         if note.kind == "Normal" and not self._details:
             return
@@ -87,7 +87,7 @@ class Reporter:
     def kubelet_started(self, node: JSON) -> None:
         """Report that the kubelet of a node has started, as kubelets do.
 
-        They name the node by its name in place of its uid.
+        The event has the name of the node instead of its uid.
         """
         name = node["metadata"]["name"]
         known = {**node, "metadata": {**node["metadata"], "uid": name}}
@@ -100,7 +100,7 @@ class Reporter:
     def _count(
         self, component: str, host: str, obj: JSON, note: Note, field_path: str = ""
     ) -> None:
-        """Create an event, or count one that is there already."""
+        """Create an event, or increase the count of an existing one."""
         now = format_time(self._objects.clock.now())
         reference = _reference(obj, field_path)
         namespace = reference.get("namespace") or "default"

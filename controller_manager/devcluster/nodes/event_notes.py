@@ -1,4 +1,4 @@
-"""What a kubelet reports of a container, as events."""
+"""The events that a kubelet reports about a container."""
 
 from msgspec import Struct
 

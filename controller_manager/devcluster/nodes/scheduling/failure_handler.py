@@ -1,25 +1,25 @@
-"""Says of pods why they are not scheduled: by a condition, and by an event."""
+"""Reports unscheduled pods, with a condition and an event."""
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.pod import KIND as POD
-from controller_manager.devcluster.nodes.reports import Reporter
+from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.server.objects import Objects
 
 
-class Explanation:
-    """Writes why a pod waits, unless that stands there already."""
+class FailureHandler:
+    """Writes the reason why a pod waits, if it is new."""
 
     def __init__(self, objects: Objects, report: Reporter) -> None:
-        """Take the objects of the API server, and what reports events."""
+        """Take the objects of the API server, and the event recorder."""
         self._objects = objects
         self._report = report
 
     def write(self, pod: JSON, message: str, nominated: str | None = None) -> None:
         """Write the condition and the event of a pod that waits.
 
-        `nominated` is the node on which room is made, empty for none; `None` leaves it
-        as it is.
+        `nominated` is the node whose pods are evicted for the pod, empty for none;
+        `None` keeps the present value.
         """
         status = pod.get("status", {})
         conditions = status.get("conditions", [])

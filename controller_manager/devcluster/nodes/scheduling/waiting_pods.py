@@ -1,4 +1,4 @@
-"""The pods that wait for a node, by their claims."""
+"""The pods that wait for a node, with an index by claim."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,7 +7,7 @@ from controller_manager.devcluster.server.storage import Key
 
 
 class WaitingPods:
-    """Remembers which pods wait, for which claims, and for which room."""
+    """Remembers the waiting pods, their claims, and their nominated nodes."""
 
     def __init__(self) -> None:
         """Begin without pods."""
@@ -34,7 +34,7 @@ class WaitingPods:
             self._by_claim.setdefault(claim, {})[key] = None
 
     def discard(self, key: Key) -> None:
-        """Forget a pod that waits no more."""
+        """Forget a pod that no longer waits."""
         self._nominated.pop(key, None)
         for claim in self._claims.pop(key, ()):
             pods = self._by_claim.get(claim, {})
@@ -43,15 +43,15 @@ class WaitingPods:
                 self._by_claim.pop(claim, None)
 
     def with_claim(self, claim: Key) -> Sequence[Key]:
-        """Return the pods that wait and have a claim."""
+        """Return the waiting pods that use a claim."""
         return list(self._by_claim.get(claim, ()))
 
     def nominate(self, key: Key, node: str, pod: PodInfo) -> None:
-        """Keep room on a node for a pod that waits until others have gone."""
+        """Nominate a node for a pod that waits until its victims are gone."""
         self._nominated[key] = (node, pod)
 
     def kept_for(self, node: str, pod: PodInfo) -> Iterator[PodInfo]:
-        """Yield the pods for which room on a node is kept from another pod."""
+        """Yield other pods nominated for a node, of at least the priority of `pod`."""
         for key, (name, other) in self._nominated.items():
             if name == node and key != pod.key and other.priority >= pod.priority:
                 yield other
