@@ -76,7 +76,7 @@ from controller_manager.registry import registry
 class APIServer(GenericAPIServer):
     """Serves the kinds of the package `kinds`."""
 
-    def __init__(  # noqa: PLR0913 - what a server is made of
+    def __init__(  # noqa: PLR0913 - the parts of a server
         self,
         *,
         clock: Clock,
@@ -89,14 +89,14 @@ class APIServer(GenericAPIServer):
         logger: Logger | None = None,
         storage: Storage | None = None,
     ) -> None:
-        """Take the clock, randomness, and the users by their bearer tokens.
+        """Take the clock, the random source, and the users by their bearer tokens.
 
         `storage` may have objects of an earlier server; without it, a new one is made.
-        `rbac` creates the bootstrap roles, and refuses what no role allows. `features`
-        are the gates with another value than their default. Services get addresses of
-        `service_cluster_ip_range`: one range, or two of both families with a comma
-        between. Raises RangeError for anything else. `admission_plugins` are the names
-        of those that are on.
+        `rbac` creates the bootstrap roles, and refuses requests without a role.
+        `features` are the gates with another value than their default. Services get
+        addresses of `service_cluster_ip_range`: one range, or two of both families with
+        a comma between. Raises RangeError for anything else. `admission_plugins` are
+        the names of those that are on.
         """
         storage = storage or Storage()
         gates = self._features = features or FeatureGates()
@@ -128,7 +128,7 @@ class APIServer(GenericAPIServer):
         self.serve(PATH, SnapshotEndpoint(storage, self.restore))
 
     def _add_objects(self, service_cluster_ip_range: str) -> None:
-        """Create what every API server has, unless the storage has it already."""
+        """Create the objects of every API server, unless they exist."""
         add_system_classes(self.objects)
         add_default_cidr(self.objects, service_cluster_ip_range)
         add_local_services(self.objects, self.catalogue)
@@ -143,7 +143,7 @@ class APIServer(GenericAPIServer):
         sync_definitions(self.objects, self.catalogue)
 
     def _reconcile_roles(self) -> None:
-        """Add what the bootstrap roles and bindings lack, if roles decide."""
+        """Complete the bootstrap roles and bindings, if roles decide."""
         if isinstance(self.authorizer, RBACAuthorizer):
             wanted = bootstrap_objects(registry(), self._features)
             reconcile(self._unchecked, self.catalogue.of, wanted)
@@ -160,8 +160,8 @@ class APIServer(GenericAPIServer):
     def sign_account_tokens(self, key: EllipticCurvePrivateKey) -> None:
         """Sign the tokens that service accounts get with a key on the curve P-256.
 
-        So they are valid as well after a restart with the same key, and others can
-        verify them.
+        So the tokens stay valid after a restart with the same key, and other programs
+        can verify them.
         """
         self._bound_tokens.sign_with(key)
         self.serve(KEYS_PATH, Document(lambda: key_set(key), KEYS_TYPE))
@@ -171,15 +171,15 @@ class APIServer(GenericAPIServer):
         )
 
     def know_everybody(self) -> None:
-        """Say in reviews that every user may do everything, unless roles decide.
+        """Let access reviews allow everything to every user, unless roles decide.
 
-        Else reviews say so of users who have a token and of service accounts, as the
-        API server did that was recorded.
+        Without this, only users with a token and service accounts may do everything in
+        reviews, as on the recorded API server.
         """
         self._knows_everybody = True
 
     def _is_known(self, name: str) -> bool:
-        """Tell whether there is a user of a name, as far as reviews are concerned."""
+        """Tell whether access reviews know a user of this name."""
         if self._knows_everybody:
             return name != ANONYMOUS.name
         account = account_of(name)

@@ -65,7 +65,7 @@ def bootstrap_objects(
 def _metrics_reader() -> JSON:
     """Return the role by which users of `view` read metrics.
 
-    metrics-server, in whose place the development cluster serves them, comes with it.
+    metrics-server has this role; the development cluster serves the metrics instead.
     """
     aggregated = ("view", "edit", "admin")
     labels = {

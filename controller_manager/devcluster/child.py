@@ -1,4 +1,4 @@
-"""The program that a development cluster runs: the cluster ends with it."""
+"""The program that a development cluster runs, and with which the cluster ends."""
 
 import asyncio
 import os

@@ -52,7 +52,7 @@ class ClusterOptions:
     """The settings of a cluster; times are in seconds.
 
     Another program may play the provisioner, the attacher or the resizer of volumes.
-    The plugin ServiceAccount needs somebody who makes service accounts: controllers.
+    The plugin ServiceAccount needs controllers that make service accounts.
     """
 
     port: int = 0
@@ -233,7 +233,7 @@ class DevCluster:
 
     @property
     def http(self) -> HTTPServer:
-        """What listens, and may be closed and started again."""
+        """The HTTPS server, which may be closed and started again."""
         return self._http
 
     def credentials(self) -> Credentials:

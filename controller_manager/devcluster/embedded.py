@@ -30,7 +30,7 @@ def embedded_config(
 ) -> Config:
     """Return the config of controllers that run beside their own API server.
 
-    It is parsed from flags, so that /configz and /flagz show all of it. The port is
+    It is parsed from flags, so that /configz and /flagz show all settings. The port is
     that of the controllers' endpoints, 0 for none; `more` are further flags. Raises
     OptionsError for a feature gate that cannot be set.
     """
@@ -83,8 +83,8 @@ async def controllers_in_memory(
 ) -> AsyncIterator[ControllerManager]:
     """Run the controllers against `cluster` until left, without the network.
 
-    They have the identities that they have over HTTPS. What stands between the network
-    and the server does not concern them.
+    They have the same identities as over HTTPS. The interceptor between the network and
+    the server does not see their requests.
     """
     token = secrets.token_urlsafe(32)
     cluster.server.tokens.add(token, User(MANAGER))

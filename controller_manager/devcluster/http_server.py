@@ -50,7 +50,7 @@ class ConnectionCutError(Exception):
 
 
 class Interceptor(Protocol):
-    """Stands between the network and the server, and may change what passes."""
+    """Stands before the server, and may change requests and answers."""
 
     async def __call__(self, request: Request, answer: Answering) -> Answer:
         """Answer a request, with the server's own answer or with another one.
@@ -164,7 +164,7 @@ class HTTPServer:
         return await self._stream(request, answer, common)
 
     async def _answer(self, request: Request, user: User | None) -> Answer:
-        """Answer the request of a user who has a certificate, or of another one."""
+        """Answer the request of a user with or without a certificate."""
 
         async def answer(passed: Request) -> Answer:
             return await self._server.handle_as(user, passed)

@@ -34,7 +34,7 @@ class ClusterKeys(Struct, frozen=True):
 
     @classmethod
     def from_pem(cls, authority: Pair, account_key: bytes) -> Self:
-        """Return keys that were kept; raises ValueError for what is no such key."""
+        """Return stored keys; raises ValueError for an invalid key."""
         key = serialization.load_pem_private_key(account_key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             msg = "the key of account tokens is not one on an elliptic curve"
@@ -50,7 +50,7 @@ class ClusterKeys(Struct, frozen=True):
         )
 
     def write(self, directory: Path) -> dict[str, str]:
-        """Write the keys; return the flags by which a controller manager finds them.
+        """Write the keys; return the flags for a controller manager with their paths.
 
         Only the owner can read the files. Raises OSError.
         """

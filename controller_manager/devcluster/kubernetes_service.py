@@ -57,7 +57,7 @@ def add_kubernetes_service(objects: Objects, host: str, port: int) -> None:
 def _add(
     objects: Objects, kind: Kind, labels: dict[str, str], head: JSON, content: JSON
 ) -> None:
-    """Create an object without `content`, and put that in without a check.
+    """Create an object without `content`, then add the content without checks.
 
     The server listens on the loopback interface, and validation refuses endpoints
     with such addresses.

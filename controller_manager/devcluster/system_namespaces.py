@@ -19,7 +19,7 @@ def add_system_namespaces(objects: Objects) -> None:
 
 
 async def keep_system_namespaces(objects: Objects) -> None:
-    """Create again, within a minute, what somebody has deleted; until cancelled."""
+    """Create deleted namespaces again, within a minute; run until cancelled."""
     while True:
         await asyncio.sleep(_PERIOD)
         add_system_namespaces(objects)

@@ -19,7 +19,7 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.metrics.answering import (
+from controller_manager.devcluster.metrics.answers import (
     RESOURCE_METRICS,
     VERSIONS,
     answer,

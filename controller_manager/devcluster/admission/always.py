@@ -27,7 +27,7 @@ class AlwaysDeny(Plugin):
 
 
 class AlwaysPullImages(Plugin):
-    """Lets only those use an image who may pull it."""
+    """Makes kubelets pull each image, so that they check the right to pull it."""
 
     name: ClassVar = "AlwaysPullImages"
     targets: ClassVar = PODS

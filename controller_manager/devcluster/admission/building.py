@@ -72,7 +72,7 @@ from controller_manager.options.gates import FeatureGates
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What plugins are made of."""
+    """The parts of a server that plugins need."""
 
     storage: Storage
     clock: Clock
@@ -132,8 +132,8 @@ def build_chain(
 ) -> Chain:
     """Return the chain of the chosen plugins that are built, in upstream's order.
 
-    `others` are plugins by name that somebody else has made. Those of `first` see each
-    write before all others, and nobody chooses them.
+    `others` are more plugins by name. The plugins of `first` see each write before all
+    others, and cannot be disabled.
     """
     given = others or {}
     plugins = [*first]

@@ -18,7 +18,7 @@ _MASTERS: Final = "system:masters"
 
 
 class CertificateApproval(Plugin):
-    """Lets those approve a request who may approve for its signer."""
+    """Refuses an approval by a user without the verb ``approve`` on the signer."""
 
     name: ClassVar = "CertificateApproval"
     targets: ClassVar = frozenset(((_GROUP, _REQUESTS, "approval"),))
@@ -34,7 +34,7 @@ class CertificateApproval(Plugin):
 
 
 class CertificateSigning(Plugin):
-    """Lets those sign a request who may sign for its signer."""
+    """Refuses a certificate by a user without the verb ``sign`` on the signer."""
 
     name: ClassVar = "CertificateSigning"
     targets: ClassVar = frozenset(((_GROUP, _REQUESTS, "status"),))
@@ -70,14 +70,14 @@ class CertificateSubjectRestriction(Plugin):
         try:
             parsed = parse_request(spec.get("request"))
         except InvalidRequest:
-            return  # the validation refuses it
+            return  # the validation refuses the request
         if _MASTERS in parsed.organizations:
             why = f"use of {_CLIENT} signer with {_MASTERS} group is not allowed"
             raise refused(write, why)
 
 
 class ClusterTrustBundleAttest(Plugin):
-    """Lets those write a trust bundle who may attest for its signer."""
+    """Refuses a trust bundle by a user without the verb ``attest`` on the signer."""
 
     name: ClassVar = "ClusterTrustBundleAttest"
     targets: ClassVar = frozenset(((_GROUP, _BUNDLES, ""),))
@@ -99,7 +99,7 @@ class ClusterTrustBundleAttest(Plugin):
 
 
 def _check_signer(authorizer: Authorizer, write: Write, verb: str) -> None:
-    """Raise Refusal unless the user may do it for the signer of the request."""
+    """Raise Refusal unless the user has the verb on the signer of the request."""
     signer = (write.old or object_of(write)).get("spec", {}).get("signerName", "")
     if not _may(authorizer, write, verb, signer):
         why = f'user not permitted to {verb} requests with signerName "{signer}"'
@@ -107,7 +107,7 @@ def _check_signer(authorizer: Authorizer, write: Write, verb: str) -> None:
 
 
 def _may(authorizer: Authorizer, write: Write, verb: str, signer: str) -> bool:
-    """Tell whether a user may do it for a signer, or for all of its domain."""
+    """Tell whether a user has a verb on a signer, or on all signers of its domain."""
     names = (signer, f"{signer.partition('/')[0]}/*")
     return any(
         authorizer.allows(

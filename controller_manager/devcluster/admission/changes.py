@@ -1,4 +1,4 @@
-"""A changed object becomes the new object of a write."""
+"""Replaces the new object of a write by a changed object."""
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.admission import Write
@@ -10,8 +10,8 @@ from controller_manager.devcluster.server.negotiation import check_object
 def take_changed(write: Write, changed: JSON, kind: Kind) -> None:
     """Make `changed`, in the version of `kind`, the new object of a write.
 
-    Its types are checked and its defaults filled in, as when a client had sent it. The
-    managers of its fields stay as they were. Raises Refusal for a wrong type.
+    It checks the types and fills in the defaults, as for an object of a client. The
+    managers of the fields do not change. Raises Refusal for a wrong type.
     """
     obj = write.obj
     if obj is None or write.body_kind:

@@ -1,4 +1,4 @@
-"""The admission plugin PersistentVolumeClaimResize: which claims may grow."""
+"""The admission plugin PersistentVolumeClaimResize."""
 
 from typing import Any, ClassVar, Final
 
@@ -29,7 +29,7 @@ class PersistentVolumeClaimResize(Plugin):
         self._storage = storage
 
     def validate(self, write: Write) -> None:
-        """Raise Refusal if a claim grows that may not."""
+        """Raise Refusal if a claim grows and its class forbids this."""
         new = object_of(write)
         if write.old is None or _size(new) <= _size(write.old):
             return

@@ -14,7 +14,7 @@ _SECONDS: Final = 300
 class DefaultTolerationSeconds(Plugin):
     """Lets a pod stay for five minutes on a node that does not answer.
 
-    A pod that says itself how long it stays is left as it is.
+    A pod with its own tolerations for these taints is not changed.
     """
 
     name: ClassVar = "DefaultTolerationSeconds"

@@ -11,7 +11,7 @@ from controller_manager.devcluster.admission.policies.mutating import (
 from controller_manager.devcluster.admission.policies.validating import (
     ValidatingAdmissionPolicy,
 )
-from controller_manager.devcluster.admission.webhooks.asking import Webhooks
+from controller_manager.devcluster.admission.webhooks.answers import Webhooks
 from controller_manager.devcluster.admission.webhooks.mutating import (
     MutatingAdmissionWebhook,
 )
@@ -30,8 +30,8 @@ def dynamic_plugins(
 ) -> Mapping[str, Plugin]:
     """Return the plugins by their names.
 
-    `kinds` returns all kinds of the server, `authorizer` answers the questions of
-    expressions, `rng` generates the uids of reviews.
+    `kinds` returns all kinds of the server, expressions use `authorizer`, `rng`
+    generates the uids of reviews.
     """
     mutating, validating = (
         Webhooks(

@@ -1,6 +1,6 @@
 """Evaluates expressions about a write (pkg/admission/plugin/cel).
 
-Each expression takes steps from a budget: one that would run for long is ended.
+Each expression takes steps from a budget, which ends long evaluations.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,10 +28,10 @@ from controller_manager.devcluster.server.authorization import Attributes, Autho
 from controller_manager.devcluster.server.kind import Kind
 
 MOST_STEPS: Final = 300_000
-"""How many steps the expressions of one policy may take together: a second at most."""
+"""The most steps of all expressions of one policy together: about a second."""
 
 MOST_STEPS_OF_WRITE: Final = 1_000_000
-"""How many steps all policies may take for one write. Upstream has no such limit."""
+"""The most steps of all policies for one write. Upstream has no such limit."""
 
 MOST_CONDITION_STEPS: Final = MOST_STEPS // 4
 OUT_OF_BUDGET: Final = (
@@ -55,10 +55,10 @@ _NAMESPACE_METADATA: Final = (
 
 
 class Names(Mapping[str, Value]):
-    """The values of names in expressions; each is made when it is needed."""
+    """The values of names in expressions; the first use of a name makes its value."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Value]]) -> None:
-        """Take what makes each value."""
+        """Take the functions that make the values."""
         self._makers = dict(makers)
         self._made: dict[str, Value] = {}
 
@@ -90,7 +90,7 @@ class Names(Mapping[str, Value]):
 def names_of(
     write: Write, kind: Kind, matcher: Matcher, authorizer: Authorizer
 ) -> Names:
-    """Return what an expression may say of a write, with objects of `kind`."""
+    """Return the values of a write for expressions, with objects of `kind`."""
     return Names(
         {
             "object": lambda: in_requested(write, kind, write.obj),

@@ -10,7 +10,7 @@ _RULE: Final = "affinity.PodAntiAffinity.RequiredDuringScheduling"
 
 
 class LimitPodHardAntiAffinityTopology(Plugin):
-    """Refuses pods that keep others away from more than a node."""
+    """Refuses required anti-affinity for larger domains than a node."""
 
     name: ClassVar = "LimitPodHardAntiAffinityTopology"
     targets: ClassVar = PODS

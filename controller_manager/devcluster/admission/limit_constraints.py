@@ -1,4 +1,4 @@
-"""The limits of a LimitRange, and what exceeds them (plugin/pkg/admission/limitranger).
+"""Compares objects with the limits of a LimitRange (plugin/pkg/admission/limitranger).
 
 All texts are upstream's; amounts are printed as they are written in the objects.
 """
@@ -14,11 +14,11 @@ _Constraint = Callable[[str, str, Quantity, Amounts, Amounts], str]
 
 _MOST: Final = 2**63 - 1
 _MOST_MILLI: Final = _MOST // 1000
-"""A larger amount is compared in whole numbers (resource.MaxMilliValue)."""
+"""Larger amounts are compared in whole numbers (resource.MaxMilliValue)."""
 
 
 def exceeded_limits(limit: JSON, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """Yield why requests and limits do not keep an item of a LimitRange."""
+    """Yield why requests and limits violate an item of a LimitRange."""
     for field, check in _CONSTRAINTS:
         for name, enforced in sorted(amounts(limit.get(field)).items()):
             if why := check(limit["type"], name, enforced, requests, limits):
@@ -26,7 +26,7 @@ def exceeded_limits(limit: JSON, requests: Amounts, limits: Amounts) -> Iterator
 
 
 def exceeded_by_claim(limit: JSON, requests: Amounts) -> Iterator[str]:
-    """Yield why the requests of a volume claim do not keep an item of a LimitRange."""
+    """Yield why the requests of a volume claim violate an item of a LimitRange."""
     for name, enforced in sorted(amounts(limit.get("min")).items()):
         if why := _below_min(limit["type"], name, enforced, requests, {}):
             yield why

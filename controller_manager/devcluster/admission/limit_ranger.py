@@ -33,17 +33,17 @@ _LONGEST: Final = 256 * 1024
 """Bytes of all annotations of an object."""
 
 _MOST_PROBLEMS: Final = 1000
-"""A message says no more: each container may have as many as there are limits."""
+"""The most errors in a message: each container may violate each limit."""
 
 _OF_PODS: Final = ("cpu", "memory")
-"""What a pod may state for itself as a whole."""
+"""The resources that a pod may state at its own level."""
 
 _LISTS: Final = (("containers", "container"), ("initContainers", "init container"))
-"""The lists of containers, and what the annotation calls what is in them."""
+"""The lists of containers, and the name of a list's items in the annotation."""
 
 
 class LimitRanger(Plugin):
-    """Fills in what containers request and may use, and checks it; claims, too."""
+    """Fills in requests and limits of containers; checks containers and claims."""
 
     name: ClassVar = "LimitRanger"
     targets: ClassVar = PODS | CLAIMS
@@ -55,13 +55,13 @@ class LimitRanger(Plugin):
         self._storage = storage
 
     def mutate(self, write: Write) -> None:
-        """Fill in the defaults of each limit range; an earlier one counts."""
+        """Fill in the defaults of each limit range; the first default counts."""
         if concerns(write, "", "pods"):
             for limits in self._limits(write.namespace):
                 _fill_in(write, limits)
 
     def validate(self, write: Write) -> None:
-        """Raise Refusal if an object does not keep a limit range."""
+        """Raise Refusal if an object violates a limit range."""
         if concerns(write, "", "pods"):
             # The resources of an existing pod cannot change.
             check = _exceeded_by_pod if write.operation is Operation.CREATE else None
@@ -87,9 +87,9 @@ class LimitRanger(Plugin):
 
 
 def _fill_in(write: Write, limits: Iterable[JSON]) -> None:
-    """Fill in the defaults for containers; an annotation says what was filled in.
+    """Fill in the defaults for containers, and list them in an annotation.
 
-    Raises Refusal for so many defaults that the annotation would be too long.
+    Raises Refusal if the annotation is too long because of many defaults.
     """
     pod = object_of(write)
     for_containers = [each for each in limits if each["type"] == "Container"]
@@ -119,7 +119,7 @@ def _merged(each: Iterable[Mapping[str, str] | None]) -> dict[str, str]:
 def _filled_in(
     container: JSON, called: str, defaults: Mapping[str, Mapping[str, str]]
 ) -> Iterator[str]:
-    """Fill in the resources of a container; yield what was filled in."""
+    """Fill in the resources of a container; yield the texts for the annotation."""
     resources = container.setdefault("resources", {})
     missing = {
         field: {
@@ -161,9 +161,9 @@ def _exceeded_by_claim(spec: JSON, limits: Iterable[JSON]) -> Iterator[str]:
 
 
 def _of_pod(spec: JSON, field: str) -> Amounts:
-    """Return what a pod requests or may use: the sum, or its largest init container.
+    """Return the requests or limits of a pod: the sum, or its largest init container.
 
-    A sidecar runs beside everything that starts after it.
+    A sidecar runs beside all containers that start after it.
     """
     total: dict[str, Quantity] = {}
     sidecars: dict[str, Quantity] = {}

@@ -19,8 +19,8 @@ class ConditionError(Exception):
 def hold(conditions: Iterable[JSON], names: Mapping[str, Value]) -> bool:
     """Tell whether all conditions are true.
 
-    One that is false decides, whatever errors the others have. Raises ConditionError
-    for errors otherwise.
+    A false condition decides, also if others have errors. Otherwise raises
+    ConditionError for errors.
     """
     budget, problems = Budget(MOST_CONDITION_STEPS), list[str]()
     for each in conditions:

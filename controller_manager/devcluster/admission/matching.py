@@ -1,4 +1,4 @@
-"""Which writes the rules of a webhook or a policy are about.
+"""Matches writes with the rules and selectors of webhooks and policies.
 
 Upstream: pkg/admission/plugin/webhook/predicates and plugin/policy/matching.
 """
@@ -35,9 +35,9 @@ _CONFIGURATIONS: Final = frozenset(
 
 
 def is_exempt_from_policies(write: Write) -> bool:
-    """Tell whether no policy is asked: about policies, and about reviews.
+    """Tell whether policies skip the write: those of policies and reviews.
 
-    Otherwise a bad policy could not be removed, and break the cluster. Upstream:
+    Otherwise an administrator could not remove a bad policy. Upstream:
     pkg/kubeapiserver/admission/exclusion.
     """
     kind = write.kind
@@ -45,7 +45,7 @@ def is_exempt_from_policies(write: Write) -> bool:
 
 
 def is_exempt(write: Write) -> bool:
-    """Tell whether no webhook is asked: about webhooks and policies."""
+    """Tell whether webhooks skip the write: those of webhooks and policies."""
     kind = write.kind
     return _is_policy(kind) or (kind.group == _GROUP and kind.plural in _CONFIGURATIONS)
 
@@ -77,10 +77,10 @@ class Matcher:
     ) -> Kind | None:
         """Return the kind, in the version that a webhook or a policy asks for.
 
-        `match` has the selectors and the policy, as a webhook or the
-        ``matchConstraints`` of a policy have them. Without `rules`, which is `None`, it
-        is about each kind. Returns `None` if it is about something else. Raises Refusal
-        if the namespace of the write is unknown.
+        `match` has the selectors and the policy, as in a webhook or in the
+        ``matchConstraints`` of a policy. With `rules` `None`, it matches each kind.
+        Returns `None` if it does not match. Raises Refusal if the namespace of the
+        write is unknown.
         """
         if not _selects_object(match.get("objectSelector"), write):
             return None
@@ -103,7 +103,7 @@ class Matcher:
         return stored.obj
 
     def _kind_of(self, write: Write, rules: Sequence[JSON], policy: str) -> Kind | None:
-        """Return the version of the kind which a rule is about: the client's first."""
+        """Return the version of the kind that a rule matches: the client's first."""
         if _fits_any(write, write.requested, rules):
             return write.requested
         if policy != "Equivalent":
@@ -136,7 +136,7 @@ class Matcher:
 
 
 def _selects_object(selector: JSON | None, write: Write) -> bool:
-    """Tell whether a selector selects the object as it was, or as it becomes."""
+    """Tell whether a selector selects the old or the new object."""
     if not selector:
         return True
     return any(
@@ -154,7 +154,7 @@ def _fits_any(write: Write, kind: Kind, rules: Iterable[JSON]) -> bool:
 
 
 def _fits(write: Write, kind: Kind, rule: JSON) -> bool:
-    """Tell whether a rule is about a write, whose kind is in one of its versions."""
+    """Tell whether a rule matches a write, with the kind in one of its versions."""
     names = rule.get("resourceNames")
     return (
         _fits_scope(write, kind, rule.get("scope", "*"))

@@ -1,6 +1,6 @@
 """The admission plugin NamespaceExists.
 
-NamespaceLifecycle, which is on by default, makes it superfluous.
+With NamespaceLifecycle, which is on by default, it has no effect.
 """
 
 from typing import ClassVar, Final

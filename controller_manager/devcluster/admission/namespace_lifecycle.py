@@ -10,13 +10,13 @@ from controller_manager.devcluster.server.storage import Storage
 _NAMESPACES: Final = "namespaces"
 _IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
 _REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
-"""They must not tell which namespaces exist."""
+"""Access reviews must not disclose the names of existing namespaces."""
 
 
 class NamespaceLifecycle(Plugin):
-    """Keeps the namespaces of the system, and what is created in namespaces.
+    """Protects the system namespaces, and refuses objects in terminating namespaces.
 
-    Nothing is created in a namespace that is missing or being deleted.
+    It refuses new objects in a namespace that is missing or being deleted.
     """
 
     name: ClassVar = "NamespaceLifecycle"

@@ -1,6 +1,6 @@
 """The admission plugin OwnerReferencesPermissionEnforcement.
 
-Who sets an owner that waits for its dependents could keep that owner from going.
+A user who sets an owner with ``blockOwnerDeletion`` could block the owner's deletion.
 Upstream: plugin/pkg/admission/gc.
 """
 
@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.authorization import Attributes, Autho
 from controller_manager.devcluster.server.kind import Kind
 
 _REASON: Final = ": , <nil>"
-"""What upstream prints of an authorizer that gives no reason and has no error."""
+"""Upstream's text for an authorizer without a reason and without an error."""
 
 _EXEMPT: Final = frozenset(
     (
@@ -27,9 +27,9 @@ _EXEMPT: Final = frozenset(
 
 
 class OwnerReferencesPermissionEnforcement(Plugin):
-    """Lets only those change owners who may delete the object.
+    """Refuses changed owners by a user who may not delete the object.
 
-    Who sets ``blockOwnerDeletion`` must also be able to set the owner's finalizers.
+    For ``blockOwnerDeletion``, the user must also be able to set its finalizers.
     """
 
     name: ClassVar = "OwnerReferencesPermissionEnforcement"
@@ -38,7 +38,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     def __init__(
         self, authorizer: Authorizer, kinds: Callable[[], Iterable[Kind]]
     ) -> None:
-        """Take the authorizer, and what returns all kinds of the server."""
+        """Take the authorizer, and a function that returns all kinds."""
         self._authorizer = authorizer
         self._kinds = kinds
 
@@ -106,7 +106,7 @@ def _owners(obj: JSON) -> list[JSON]:
 
 
 def _newly_blocking(new: list[JSON], old: list[JSON]) -> Iterator[JSON]:
-    """Yield the owners that wait for the object now, and did not before."""
+    """Yield the owners that newly have ``blockOwnerDeletion``."""
     before = {each.get("uid") for each in old if each.get("blockOwnerDeletion")}
     for each in new:
         if each.get("blockOwnerDeletion") and each.get("uid") not in before:

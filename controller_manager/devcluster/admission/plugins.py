@@ -1,4 +1,4 @@
-"""The names of all admission plugins of upstream, and which of them are on.
+"""The names of all admission plugins of upstream, and the defaults.
 
 Upstream: pkg/kubeapiserver/options/plugins.go and k8s.io/apiserver/pkg/server/options
 /admission.go, version 1.36.
@@ -50,7 +50,7 @@ ORDERED: Final = (
     "ResourceQuota",
     "AlwaysDeny",
 )
-"""In the order in which they see a write (AllOrderedPlugins)."""
+"""All plugins in the order in which they see a write (AllOrderedPlugins)."""
 
 _OFF: Final = frozenset(
     (

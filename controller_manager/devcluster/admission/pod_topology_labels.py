@@ -1,6 +1,6 @@
 """The admission plugin PodTopologyLabels, for pods that name their node themselves.
 
-Those of other pods get their labels when they are bound (kinds/core/pod_binding).
+Other pods get their labels when they are bound (kinds/core/pod_binding).
 """
 
 from typing import ClassVar

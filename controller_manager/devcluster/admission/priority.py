@@ -53,7 +53,7 @@ class Priority(Plugin):
                     spec_of(write).setdefault(name, write.old["spec"][name])
 
     def validate(self, write: Write) -> None:
-        """Raise Refusal if a class is to be one more default class."""
+        """Raise Refusal if a second class would be the default class."""
         if not concerns(write, _GROUP, _CLASSES):
             return
         found = object_of(write)

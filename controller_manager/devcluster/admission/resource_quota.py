@@ -48,7 +48,7 @@ _QUOTAS: Final = "resourcequotas"
 
 
 class ResourceQuota(Plugin):
-    """Refuses what would exceed a quota, and charges quotas for the rest."""
+    """Refuses writes that exceed a quota, and charges quotas for the others."""
 
     name: ClassVar = "ResourceQuota"
     covers_own_writes: ClassVar = True
@@ -72,7 +72,7 @@ class ResourceQuota(Plugin):
             self._claim_evaluator = device_claim_evaluator(dict, lambda _, __: {})
 
     def charge(self, write: Write) -> None:
-        """Charge for an object that is to be stored, unless it is a dry run.
+        """Charge quotas for an object before it is stored, unless it is a dry run.
 
         All quotas are checked before one is charged. Raises Refusal.
         """
@@ -131,7 +131,7 @@ class ResourceQuota(Plugin):
         }
 
     def _charged_to_pod(self, claim: ResourceClaim, now: datetime) -> Amounts:
-        """Return what the pod is charged for that a claim was made for."""
+        """Return the usage that quotas charge to the pod of a claim to devices."""
         name, uid = pod_of(claim)
         namespace = claim.metadata.namespace
         found = self._storage.collection(PODS.plural).get((namespace, name))

@@ -7,7 +7,7 @@ from controller_manager.devcluster.server.admission import Write
 
 
 class Rounds:
-    """What a plugin needs to know in the second round about the first."""
+    """The data of a plugin's first round that its second round needs."""
 
     def __init__(self) -> None:
         """Begin the first round."""
@@ -19,8 +19,8 @@ class Rounds:
     def of(cls, write: Write, plugin: str) -> "Rounds":
         """Return the rounds of a plugin in an attempt to write.
 
-        If others have changed the object since this plugin did, all that it asked
-        before is asked again.
+        If other plugins have changed the object since then, this plugin repeats all its
+        webhooks or policies of the first round.
         """
         rounds: Rounds = write.notes.setdefault(plugin, cls())
         if write.is_again and rounds._output != write.obj:
@@ -28,11 +28,11 @@ class Rounds:
         return rounds
 
     def leaves_out(self, key: Hashable, write: Write) -> bool:
-        """Tell whether a webhook or a policy is not asked in this round."""
+        """Tell whether this round skips a webhook or a policy."""
         return write.is_again and key not in self._again
 
     def note(self, key: Hashable, write: Write, *, changed: bool, policy: str) -> None:
-        """Note what one has done; `policy` is its reinvocationPolicy."""
+        """Record a webhook or policy; `policy` is its reinvocationPolicy."""
         if changed:
             self._ask_again()
             write.wants_again = True
@@ -40,7 +40,7 @@ class Rounds:
             self._asked.add(key)
 
     def end(self, write: Write) -> None:
-        """End a round with the object as it is now."""
+        """End a round with the present object."""
         self._output = write.obj
 
     def _ask_again(self) -> None:

@@ -1,4 +1,4 @@
-"""The admission plugin RuntimeClass: what the runtime of a pod costs and needs."""
+"""The admission plugin RuntimeClass: overhead and scheduling of a pod's runtime."""
 
 from typing import ClassVar, Final
 
@@ -67,7 +67,7 @@ def _overhead(runtime_class: JSON) -> JSON | None:
 
 
 def _restrict(write: Write, spec: JSON, scheduling: JSON) -> None:
-    """Let a pod run only on the nodes of its class."""
+    """Restrict a pod to the nodes of its class."""
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in (scheduling.get("nodeSelector") or {}).items():
         if selector.get(key, value) != value:

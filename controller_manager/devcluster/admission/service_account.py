@@ -51,7 +51,7 @@ class ServiceAccount(Plugin):
         self._rng = rng
 
     def mutate(self, write: Write) -> None:
-        """Fill in the account and what it brings; raises Refusal and Pending."""
+        """Fill in the account, token and pull secrets; raises Refusal and Pending."""
         if _MIRROR in annotations_of(object_of(write)):
             return
         spec = spec_of(write)
@@ -67,7 +67,7 @@ class ServiceAccount(Plugin):
             spec["imagePullSecrets"] = [dict(each) for each in secrets]
 
     def validate(self, write: Write) -> None:
-        """Raise Refusal for references that the pod may not have."""
+        """Raise Refusal for forbidden references of the pod."""
         spec = spec_of(write)
         if _MIRROR in annotations_of(object_of(write)):
             problem = _wrong_in_mirror(spec)
@@ -79,7 +79,7 @@ class ServiceAccount(Plugin):
             raise refused(write, problem)
 
     def _account(self, write: Write, name: str) -> JSON:
-        """Return a service account; raises Pending while it may still come."""
+        """Return a service account; raises Pending while a controller may create it."""
         key = (write.namespace, name)
         stored = self._storage.collection(_ACCOUNTS).get(key)
         if stored is not None:
@@ -113,14 +113,14 @@ class ServiceAccount(Plugin):
 
 
 def _mounts_token(spec: JSON, account: JSON) -> bool:
-    """Tell whether a pod gets its token: it decides before its account does."""
+    """Tell whether a pod gets its token: its field decides before the account's."""
     field = "automountServiceAccountToken"
     wanted = spec.get(field, account.get(field))
     return True if wanted is None else bool(wanted)
 
 
 def _wrong_in_mirror(spec: JSON) -> str:
-    """Return what the pod of a kubelet's own manifest refers to, but may not."""
+    """Return the error for a forbidden reference of a mirror pod."""
     if spec.get("serviceAccountName"):
         return "a mirror pod may not reference service accounts"
     if spec.get("imagePullSecrets") or any(True for _ in _secrets(spec)):

@@ -9,7 +9,7 @@ _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedul
 
 
 class TaintNodesByCondition(Plugin):
-    """Taints a new node as not ready; the node lifecycle controller mends that.
+    """Taints a new node as not ready; the node lifecycle controller removes the taint.
 
     The nodes of the development cluster itself have no such taint: they work without
     that controller.

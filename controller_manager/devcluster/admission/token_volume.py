@@ -8,11 +8,11 @@ from controller_manager.api.json_objects import JSON
 _PREFIX: Final = "kube-api-access-"
 _PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LIFETIME: Final = 3607
-"""Seconds that a token is valid; upstream recognizes by it a token that it mounts."""
+"""Seconds that a token is valid; upstream recognizes mounted tokens by this number."""
 
 
 def mount_token(spec: JSON, suffix: Callable[[], str]) -> None:
-    """Mount the token into each container that has nothing else in its place.
+    """Mount the token into each container without another mount at its path.
 
     `suffix` makes the end of the volume's name.
     """

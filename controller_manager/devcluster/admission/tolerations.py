@@ -1,4 +1,4 @@
-"""Which tolerations cover others (pkg/util/tolerations)."""
+"""Merges lists of tolerations (pkg/util/tolerations)."""
 
 from typing import Final
 
@@ -10,8 +10,7 @@ _MOST_COMPARED: Final = 500
 def merged(first: list[JSON], second: list[JSON]) -> list[JSON]:
     """Return the tolerations of both lists, without those that others cover.
 
-    Lists that are longer than anybody's are kept whole: each toleration would be
-    compared with each other one.
+    Very long lists are not reduced: the cost grows with the square of their length.
     """
     both, kept = [*first, *second], list[JSON]()
     if len(both) > _MOST_COMPARED:

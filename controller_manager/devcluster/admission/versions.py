@@ -1,4 +1,4 @@
-"""The objects of a write in the version that a webhook or a policy asks for."""
+"""Converts the objects of a write to the version of a webhook or a policy."""
 
 import msgspec
 
@@ -13,8 +13,8 @@ from controller_manager.devcluster.server.storage import Stored
 def in_requested(write: Write, kind: Kind, obj: JSON | None) -> JSON | None:
     """Return the new or the old object of a write in the version of `kind`.
 
-    The body of a subresource that has a kind of its own is returned as it is. The
-    result shares nothing that a caller could change with the object of the write.
+    The body of a subresource with its own kind is not converted. The result is a copy:
+    callers may change it.
     """
     if obj is None:
         return None
@@ -36,7 +36,7 @@ def in_requested(write: Write, kind: Kind, obj: JSON | None) -> JSON | None:
 def request_of(write: Write, kind: Kind) -> JSON:
     """Return the fields of an AdmissionRequest but the uid and the objects.
 
-    `kind` is the kind in the version that is asked for (AdmissionRequest of
+    `kind` is the kind in the requested version (AdmissionRequest of
     k8s.io/api/admission/v1). Fields that Go omits when they are empty are absent.
     """
     asked, given = write.requested, write.user

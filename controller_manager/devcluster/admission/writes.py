@@ -1,4 +1,4 @@
-"""What plugins ask about a write, and how they refuse it."""
+"""Functions of plugins about a write: its parts, and the refusal."""
 
 from collections.abc import Mapping
 from typing import Final

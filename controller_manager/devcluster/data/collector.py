@@ -1,4 +1,4 @@
-"""Python's garbage collector, which is in the way of what makes many objects."""
+"""Pauses Python's garbage collector while many objects are made."""
 
 import gc
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 def paused_collector() -> Iterator[None]:
     """Collect no garbage while entered.
 
-    Decoded objects all stay, so there is none. To look for it takes five times as long
-    as to decode them.
+    All decoded objects stay, so there is no garbage. The search for it takes five times
+    as long as the decoding.
     """
     if not gc.isenabled():
         yield

@@ -32,7 +32,7 @@ Place = tuple[str, str, str]
 """Resource, namespace and name of an object."""
 
 RESERVE: Final = 1_000_000
-"""Versions that a cluster may give out before it writes that it has done so."""
+"""The number of versions that a cluster may use before it writes a new ceiling."""
 
 _PUT: Final = """
 INSERT INTO objects VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
@@ -55,15 +55,15 @@ class Batch(Struct, frozen=True):
     numbers: Mapping[str, int]
     is_final: bool = False
     time: datetime | None = None
-    """That of the cluster's clock, which may be fast; `None` leaves what is there."""
+    """The time of the cluster's clock, which may be fast; `None` for no change."""
 
 
 class DataFile:
-    """A data file that is open; no other process can open it meanwhile.
+    """An open data file, which no other process can open.
 
-    It is written by one thread at a time. What was written survives the end of this
-    process, however it ends. A failure of the machine may cost the last seconds, but
-    leaves the state as it was at one moment (journal_mode=WAL, synchronous=NORMAL).
+    One thread at a time writes it. Written changes survive each end of this process,
+    also a crash. A failure of the machine may cost the last seconds, but leaves the
+    state of one moment (journal_mode=WAL, synchronous=NORMAL).
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -88,7 +88,7 @@ class DataFile:
     def open(cls, path: Path) -> Self:
         """Open a data file, or create it with new keys; raises DataError.
 
-        A file that cannot be used is left as it is.
+        It does not change a file that it cannot use.
         """
         if not path.parent.is_dir():
             msg = f"{path}: there is no directory {path.parent}"
@@ -116,8 +116,8 @@ class DataFile:
     def state(self) -> StorageState:
         """Return all objects; raises DataError.
 
-        After an end that was not orderly, the version is one that is higher than all
-        that clients may have seen.
+        After a crash, the version is higher than all versions that clients may have
+        seen.
         """
         objects: dict[str, dict[Key, Stored]] = {}
         query = "SELECT resource, namespace, name, version, object FROM objects"
@@ -139,7 +139,7 @@ class DataFile:
             _write(connection, batch)
 
     def write_port(self, port: int) -> None:
-        """Remember on which port the API server listens; raises NotSavedError."""
+        """Store the port of the API server; raises NotSavedError."""
         with self._transaction() as connection:
             connection.execute(_FACT, ("port", b"%d" % port))
 
@@ -160,7 +160,7 @@ class DataFile:
             _write(connection, batch)
 
     def close(self) -> None:
-        """Close the file; nothing stands in other files beside it any more."""
+        """Close the file, so that no other files beside it have changes."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -177,7 +177,7 @@ class DataFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commit what is done while entered, or nothing; raises NotSavedError."""
+        """Commit all changes made while entered, or none; raises NotSavedError."""
         connection = self._connection
         try:
             with _transaction(connection):
@@ -210,7 +210,7 @@ def _make_private(path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a file into one line."""
+    """Turn the errors of SQLite into one line about the file."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -234,7 +234,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _lock(connection: sqlite3.Connection) -> None:
-    """Take the file for this process alone, until the connection is closed."""
+    """Lock the file for this process until the connection is closed."""
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")
     connection.execute("BEGIN EXCLUSIVE")
     connection.execute("COMMIT")

@@ -1,13 +1,13 @@
-"""Objects as they come out of a file."""
+"""Prepares objects that were decoded from a file."""
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.field_set import shared
 
 
 def share_fields(obj: JSON) -> None:
-    """Let the managedFields of objects with the same fields be one value in memory.
+    """Let objects with equal managedFields share one value in memory.
 
-    It is so in a running cluster. They are a third of a small object.
+    A running cluster does the same. They are a third of a small object.
     """
     for entry in obj.get("metadata", {}).get("managedFields") or ():
         fields = entry.get("fieldsV1")

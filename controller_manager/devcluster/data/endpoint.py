@@ -1,4 +1,4 @@
-"""Where a running cluster gives and takes snapshots: ``/devcluster/snapshot``."""
+"""The path ``/devcluster/snapshot``, for snapshots of a running cluster."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -26,7 +26,7 @@ from controller_manager.devcluster.server.storage_state import StorageState, sta
 PATH: Final = "/devcluster/snapshot"
 MEDIA_TYPE: Final = "application/x-ndjson"
 KEEP_WATCHES: Final = ("watches", "keep")
-"""The parameter of a PUT after which watches go on."""
+"""The parameter of a PUT that keeps watches open."""
 
 ADMINISTRATORS: Final = "system:masters"
 
@@ -45,16 +45,16 @@ class Restoring(Protocol):
 class SnapshotEndpoint:
     """Answers GET with a snapshot, and restores the one in the body of a PUT.
 
-    Only members of ``system:masters`` may do either, whatever roles say.
+    Only members of ``system:masters`` may do either; roles cannot allow it.
     """
 
     def __init__(self, storage: Storage, restore: Restoring) -> None:
-        """Take the storage, and what restores a state in the running cluster."""
+        """Take the storage, and the function that restores a state."""
         self._storage = storage
         self._restore = restore
 
     def body_limit(self, user: User) -> int:
-        """Return how many bytes a user may send, 0 for the usual number."""
+        """Return the most bytes that a user may send, 0 for the default."""
         return _MAX_BODY if ADMINISTRATORS in user.groups else 0
 
     async def answer(
@@ -79,7 +79,7 @@ class SnapshotEndpoint:
         if (wanted := dict(request.query).get(name, keep)) != keep:
             raise bad_request(f'{name} must be "{keep}", or absent, not "{wanted}"')
         try:
-            # Decoding takes long for a large cluster, which goes on meanwhile.
+            # Decoding takes long for a large cluster; the cluster runs meanwhile.
             state = await asyncio.to_thread(decode_snapshot, request.body or b"")
         except DataError as error:
             message = f"the snapshot cannot be restored: {error}"
@@ -90,7 +90,7 @@ class SnapshotEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """A snapshot as an answer; the cluster goes on between its pieces."""
+    """A snapshot as an answer; the cluster runs between its pieces."""
 
     state: StorageState
     status: int = _OK
@@ -105,4 +105,4 @@ class _Snapshot:
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Do nothing: the state goes when nobody reads it any more."""
+        """Do nothing: Python frees the state after the last reader."""

@@ -1,4 +1,4 @@
-"""Writes what changes in a cluster to its data file, behind the running cluster."""
+"""Writes the changes of a cluster to its data file, in the background."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -16,30 +16,30 @@ from controller_manager.devcluster.server.storage import Change, Storage, Stored
 from controller_manager.observability.logs import Logger
 
 _DELAY: Final = 0.01
-"""Seconds for which changes are collected, to be written together."""
+"""Seconds in which changes are collected for one batch."""
 
 _RETRY: Final = 1.0
-"""Seconds after which a batch is written again that could not be written."""
+"""Seconds after which a failed batch is written again."""
 
 
 class Saving:
     """Keeps the data file of a cluster up to date.
 
-    What one request changes, and what follows from it at once, is in one transaction.
-    Of an object that changes several times, the last state is written. The event loop
-    never waits: a thread writes.
+    The changes of one request, and their immediate consequences, are in one
+    transaction. If an object changes several times, only the last state is written. The
+    event loop never waits: a thread writes.
 
-    If the file cannot be written, the API server refuses requests that write, until it
-    can be: it promises nothing that it cannot keep. What it has taken before stays in
-    memory, and is tried again each second.
+    While the file cannot be written, the API server refuses requests that write: it
+    confirms no change that it cannot save. Changes that it has accepted before stay in
+    memory, and the thread tries to write them again each second.
     """
 
     def __init__(
         self, file: DataFile, storage: Storage, clock: Clock, logger: Logger
     ) -> None:
-        """Take the file, whose state is in the storage already, and write to it.
+        """Take the file, whose state is in the storage already, and test a write.
 
-        Raises NotSavedError if that is not possible.
+        Raises NotSavedError if the file cannot be written.
         """
         self._file = file
         self._storage = storage
@@ -61,13 +61,13 @@ class Saving:
             await self._save()
 
     async def close(self) -> None:
-        """Write all that is not written, and close the file.
+        """Write all unwritten changes, and close the file.
 
         :meth:`run` must have ended. Raises NotSavedError.
         """
         self._storage.journal = None
         try:
-            # Behind what the thread still writes.
+            # The close waits for the write of the thread.
             await self._in_thread(self._batch(is_final=True))
         finally:
             self._thread.shutdown()
@@ -83,7 +83,7 @@ class Saving:
         self._changed.set()
 
     def _batch(self, *, is_final: bool = False) -> Batch:
-        """Return all changes that wait, and forget them."""
+        """Return and clear all waiting changes."""
         version = self._storage.version
         if version > self._ceiling - RESERVE // 2:
             self._ceiling = version + RESERVE
@@ -99,7 +99,7 @@ class Saving:
         return batch
 
     async def _save(self) -> None:
-        """Write what waits; if that fails, try again later."""
+        """Write the waiting changes; after a failure, try again later."""
         try:
             await self._in_thread(self._batch())
         except NotSavedError as error:
@@ -114,11 +114,11 @@ class Saving:
             self._logger.info("Data file is written again")
 
     async def _in_thread(self, batch: Batch) -> None:
-        """Write a batch; if that fails, its changes wait again."""
+        """Write a batch; after a failure, its changes wait again."""
         loop = asyncio.get_running_loop()
         writing = loop.run_in_executor(self._thread, self._file.write, batch)
         try:
-            # If we are cancelled, the thread goes on.
+            # After a cancellation, the thread continues.
             await asyncio.wait((writing,))
         finally:
             if writing.done() and writing.exception() is not None:

@@ -1,4 +1,4 @@
-"""The form of a data file, and what tells whether a file has it.
+"""The format of a data file, and checks of the format.
 
 Format 1 has two tables:
 
@@ -13,10 +13,10 @@ from typing import Final
 from controller_manager.devcluster.data.data_error import DataError
 
 FORMAT: Final = 1
-"""The format that is written; all formats up to it are read."""
+"""The format of new files; all earlier formats can be read."""
 
 APPLICATION: Final = 0x64657663
-"""What SQLite knows the program by which a file belongs to: the letters "devc"."""
+"""SQLite's application_id of the file: the letters "devc"."""
 
 _MAGIC: Final = b"SQLite format 3\x00"
 
@@ -36,7 +36,7 @@ _STATEMENTS: Final = (
 
 
 def check_is_database(path: Path) -> None:
-    """Raise DataError if a file exists that SQLite would not take for its own."""
+    """Raise DataError if the file exists and is not an SQLite file."""
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
@@ -55,7 +55,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Tell whether a file has no tables, as a new one."""
+    """Tell whether a file has no tables, as a new file."""
     (number,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     return bool(number == 0)
 
@@ -79,7 +79,7 @@ def check_form(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def damaged(path: Path, why: object) -> DataError:
-    """Return the error for a file that cannot be read any more."""
+    """Return the error for a damaged file."""
     reason = str(why).replace("\n", " ")
     msg = (
         f"{path}: is damaged, and was left as it is: {reason}; restore a snapshot to "

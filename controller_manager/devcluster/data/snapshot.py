@@ -7,8 +7,8 @@ The first line says what the file is::
     {"resource":"namespaces","object":{"kind":"Namespace","apiVersion":"v1", ...}}
     {"resource":"pods","object":{"kind":"Pod","apiVersion":"v1", ...}}
 
-It has the objects as they are stored, with their uids and resource versions, and no
-keys. ``numbers`` says which addresses were given out last.
+It has the objects in their stored form, with uids and resource versions, and no keys.
+``numbers`` has the counters of the last used addresses.
 """
 
 import io
@@ -26,7 +26,7 @@ from controller_manager.devcluster.server.storage_state import StorageState
 from controller_manager.version import KUBERNETES_VERSION
 
 VERSION: Final = 1
-"""The version of the format that is written; all versions up to it are read."""
+"""The version of the format of new snapshots; all earlier versions can be read."""
 
 _FORMAT: Final = "controller-manager devcluster snapshot"
 _CHUNK: Final = 200
@@ -53,7 +53,7 @@ class _Metadata(Struct, frozen=True, rename="camel"):
 
 
 class _Object(Struct, frozen=True, rename="camel"):
-    """What the server needs to know of every object."""
+    """The fields of every object that the server needs."""
 
     kind: str
     api_version: str
@@ -72,7 +72,7 @@ _LINE: Final = msgspec.json.Decoder(_Line)
 
 
 def encode_snapshot(state: StorageState) -> Iterator[bytes]:
-    """Yield the text of a snapshot, in pieces; objects are sorted by their place."""
+    """Yield the text of a snapshot in pieces, sorted by resource and key."""
     header = _Header(
         _FORMAT, VERSION, str(state.version), state.count, dict(state.numbers)
     )
@@ -91,7 +91,7 @@ def encode_snapshot(state: StorageState) -> Iterator[bytes]:
 
 
 def decode_snapshot(text: bytes) -> StorageState:
-    """Return the state of a snapshot; raises DataError, whose message has no name."""
+    """Return the state of a snapshot; raises DataError without the name of the file."""
     lines = io.BytesIO(text)
     header = _header(next(lines, b""))
     with paused_collector():
@@ -104,7 +104,7 @@ def decode_snapshot(text: bytes) -> StorageState:
 def _objects(
     lines: Iterable[bytes],
 ) -> tuple[dict[str, dict[Key, Stored]], int]:
-    """Return the objects of all lines but the first, and their number."""
+    """Return the objects of all lines except the first, and their number."""
     objects: dict[str, dict[Key, Stored]] = {}
     count = 0
     for number, line in enumerate(lines, 2):
@@ -119,7 +119,7 @@ def _objects(
             raise DataError(msg) from error
         count += 1
         key = (metadata.namespace, metadata.name)
-        # In this order, as the server keeps them: somebody may have edited the file.
+        # The server needs this order, and a user may have edited the file.
         first = {"kind": needed.kind, "apiVersion": needed.api_version}
         stored = Stored({**first, **read.object}, version)
         objects.setdefault(read.resource, {})[key] = stored
@@ -127,9 +127,9 @@ def _objects(
 
 
 def checked_count(text: bytes) -> int:
-    """Return the number of objects in a snapshot, of which only lines are counted.
+    """Return the number of objects in a snapshot; it only counts lines.
 
-    Raises DataError, whose message has no name.
+    Raises DataError without the name of the file.
     """
     header = _header(text[: text.find(b"\n") + 1])
     count = text.count(b"\n") - 1

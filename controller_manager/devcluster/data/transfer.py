@@ -42,7 +42,7 @@ _NOT_FOUND: Final = 404
 async def snapshot_of_cluster(kubeconfig: Path, file: Path) -> int:
     """Write the state of a running cluster; return the number of its objects.
 
-    Raises DataError; a file that was there before stays then.
+    Raises DataError; then an old file stays.
     """
     async with _connection(kubeconfig) as transport:
         answer = await transport.stream(Request("GET", PATH, timeout=_PATIENCE))
@@ -94,8 +94,8 @@ async def restore_cluster(
 def restore_data(data: Path, file: Path) -> int:
     """Restore a snapshot in a data file; return the number of objects.
 
-    Versions go on from those of the file. Raises DataError, and then the file is as it
-    was.
+    Versions continue from those of the file. Raises DataError, and then the file has
+    not changed.
     """
     state, storage = read_snapshot(file), Storage()
     with DataFile.open(data) as opened, paused_collector():
@@ -144,7 +144,7 @@ def _text(file: Path) -> bytes:
 
 @contextmanager
 def _replaced(file: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that takes the place of `file` when all is written."""
+    """Yield a new file that replaces `file` after the last write."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -161,7 +161,7 @@ def _replaced(file: Path) -> Iterator[IO[bytes]]:
 
 @asynccontextmanager
 async def _connection(kubeconfig: Path) -> AsyncIterator[HTTPTransport]:
-    """Yield a transport to a cluster; raises DataError for all that fails with it."""
+    """Yield a transport to a cluster; raises DataError for all its failures."""
     try:
         credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
     except ConfigError as error:

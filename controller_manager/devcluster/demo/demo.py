@@ -1,4 +1,4 @@
-"""The steps of the demo: what a user does, and until when it is watched."""
+"""The steps of the demo: the actions of a user, and the waits for their results."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

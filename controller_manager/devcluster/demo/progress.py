@@ -1,4 +1,4 @@
-"""How far a step of the demo is."""
+"""Tests of the progress of the demo's steps."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -31,7 +31,7 @@ def waiting_reason(pod: JSON) -> str:
     for container in pod["status"].get("containerStatuses", ()):
         waiting = container["state"].get("waiting", {})
         if "message" in waiting and waiting["reason"] != "ErrImagePull":
-            # An image is pulled again a moment later, so one line says it.
+            # The kubelet pulls the image again soon, so one line is enough.
             message = waiting["message"].partition(": ErrImagePull")[0]
             return f"{waiting['reason']}: {message}"
     return ""

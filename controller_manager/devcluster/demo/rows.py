@@ -1,4 +1,4 @@
-"""What the demo shows of each workload: one row."""
+"""The row of the demo for each workload."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ from controller_manager.api.workloads import desired_replicas
 class Row(Struct, frozen=True):
     """A workload in numbers; `numbers` has those that a line shows.
 
-    `done` of `total` pods are as they shall be. `progress` is what its controller says
-    about it. It is stuck while all its new pods are unavailable.
+    `done` of `total` pods have the wanted state. `progress` is the text of its
+    controller. It is stuck while all its new pods are unavailable.
     """
 
     kind: str
@@ -192,7 +192,7 @@ def row_of_autoscaler(autoscaler: HorizontalPodAutoscaler) -> Row:
 
 
 def all_complete(rows: Sequence[Row]) -> bool:
-    """Tell whether there are workloads, and all are as they shall be."""
+    """Tell whether there are workloads, and all are complete."""
     return bool(rows) and all(each.is_complete for each in rows)
 
 

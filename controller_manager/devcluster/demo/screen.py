@@ -1,4 +1,4 @@
-"""What the demo prints: lines that are new, or a live table on a terminal."""
+"""The output of the demo: new lines, or a live table on a terminal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ class Screen:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the console shows tables that change."""
+        """True if the console shows tables that change."""
         return self._console.is_terminal
 
     def title(self, text: str) -> None:

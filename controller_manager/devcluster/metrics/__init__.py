@@ -1,7 +1,8 @@
-"""The metrics APIs of the development cluster: what autoscalers and kubectl top read.
+"""The metrics APIs of the development cluster, for autoscalers and ``kubectl top``.
 
-Nothing is measured. A load is said by annotations of pods or of their workloads
-(`loads`), or all answers of a namespace by a ConfigMap (`settings`). The table in
-docs/devcluster.md shows both. `answering` is a pure function from these to the
-answers of the three metrics APIs; `apis` serves them.
+The cluster measures nothing. Annotations of pods or of their workloads set a load
+(``loads``), or a ConfigMap sets all answers of a namespace (``settings``). The table in
+docs/devcluster.md shows both. ``answers`` is a pure function from these to the answers
+of the three metrics APIs; ``apis`` serves them. ``node_metrics`` has the metrics of
+nodes, ``metrics_columns`` the columns of tables, ``quantities`` sums and shares.
 """

@@ -9,7 +9,7 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
 from controller_manager.devcluster.kinds.core.node import KIND as NODES
 from controller_manager.devcluster.kinds.core.pod import KIND as PODS
-from controller_manager.devcluster.metrics.answering import (
+from controller_manager.devcluster.metrics.answers import (
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
     RESOURCE_METRICS,
@@ -41,7 +41,7 @@ FindKind = Callable[[str, str], Kind | None]
 _WINDOW: Final = "1s"
 """The time over which annotated loads count as measured.
 
-Autoscalers pass over the metrics of a pod that became ready within it.
+Autoscalers ignore the metrics of a pod that became ready within this time.
 """
 
 _VERBS: Final = ("get", "list")
@@ -144,7 +144,7 @@ class MetricsAPI:
 
 
 def _selected(pods: list[JSON], query: Mapping[str, str]) -> list[JSON]:
-    """Return the pods that a request selects; all if it does so in a wrong way."""
+    """Return the pods that a request selects; all if its selector is invalid."""
     try:
         selector = parse_selector(query.get("labelSelector", ""))
     except SelectorError:
@@ -155,7 +155,7 @@ def _selected(pods: list[JSON], query: Mapping[str, str]) -> list[JSON]:
 
 
 class ResourceMetricsAPI(MetricsAPI):
-    """What metrics-server serves: the usage of pods and nodes."""
+    """The API of metrics-server: the usage of pods and nodes."""
 
     group = RESOURCE_METRICS
     kinds = _KINDS
@@ -206,12 +206,12 @@ class ResourceMetricsAPI(MetricsAPI):
 
 
 class CustomMetricsAPI(MetricsAPI):
-    """What an adapter serves: metrics of pods and of other objects."""
+    """The API of an adapter: metrics of pods and of other objects."""
 
     group = CUSTOM_METRICS
 
 
 class ExternalMetricsAPI(MetricsAPI):
-    """What an adapter serves: metrics of things outside the cluster."""
+    """The API of an adapter: metrics from outside the cluster."""
 
     group = EXTERNAL_METRICS

@@ -1,8 +1,9 @@
-"""The load of pods as annotations say it.
+"""The load of pods, from annotations.
 
-``devcluster/cpu`` and ``devcluster/memory`` are the load of a pod; its first container
-bears it. ``devcluster/cpu.NAME`` is the load of the container NAME. The annotations of
-a pod go before those of its workload. So a load can be changed without new pods.
+``devcluster/cpu`` and ``devcluster/memory`` are the load of a pod, which counts for its
+first container. ``devcluster/cpu.NAME`` is the load of the container NAME. The
+annotations of a pod have priority over those of its workload. So users can change a
+load without new pods.
 """
 
 from collections import Counter
@@ -18,11 +19,11 @@ FindOwner = Callable[[JSON], JSON | None]
 
 ANNOTATION: Final = "devcluster/"
 IDLE: Final = {"cpu": "1m", "memory": "8Mi"}
-"""The load of a container of which nothing is said."""
+"""The load of a container without annotations."""
 
 
 class _Load(NamedTuple):
-    """A load, and who shares it if it is a total: those of the same workload."""
+    """A load; the pods of the same workload share a total."""
 
     text: str
     sharers: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ def loads_of(
     find_owner: FindOwner,
     everybody: Callable[[], Iterable[JSON]] | None = None,
 ) -> dict[str, Usage]:
-    """Return what running pods of one namespace use, by name.
+    """Return the usage of running pods of one namespace, by name.
 
     `everybody` returns all running pods of the namespace, among which totals are
     shared; without it, these are the `pods`. Raises SettingsError for an annotation

@@ -7,7 +7,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.metrics.answering import (
+from controller_manager.devcluster.metrics.answers import (
     RESOURCE_METRICS,
     VERSIONS,
     Answer,

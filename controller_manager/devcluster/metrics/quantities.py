@@ -1,15 +1,15 @@
-"""The quantities of a load: one, or a share of a total."""
+"""The quantities of a load: a quantity, or a share of a total."""
 
 from typing import Final
 
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
 
 TOTAL: Final = "total:"
-"""What stands before a quantity that is divided."""
+"""The prefix of a quantity that is divided."""
 
 
 def share(text: str, count: int) -> str:
-    """Return a quantity as it is, or an equal share of a total; `count` share it.
+    """Return a quantity unchanged, or the share of a total for one of `count`.
 
     Shares are whole thousandths. Raises QuantityError.
     """

@@ -1,4 +1,4 @@
-"""What the metrics APIs answer in a namespace, as somebody has said it."""
+"""The settings of a namespace with all answers of the metrics APIs."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 CONFIG_MAP: Final = "devcluster-metrics"
-"""The name of the ConfigMap that says it."""
+"""The name of the ConfigMap with the settings."""
 
 KEY: Final = "answers"
 """The key of its data, whose value is JSON."""
@@ -33,14 +33,14 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     resource: dict[str, Usage | None] = {}
-    """What pods use, by their names; ``*`` stands for all others. A pod that is not
-    named, or whose usage is null, has no metrics."""
+    """The usage of pods by name; ``*`` stands for all others. A pod without an entry,
+    or with the usage null, has no metrics."""
 
     window: str = "30s"
     """The time over which the usage was measured."""
 
     age: float = 0
-    """The seconds since it was measured."""
+    """The seconds since the measurement."""
 
     pods: dict[str, dict[str, str | None]] = {}
     """Values of custom metrics by metric and pod; ``*`` stands for all other pods."""
@@ -52,7 +52,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Values of external metrics by metric."""
 
     fail: int = 0
-    """The status of all answers, if they are to fail."""
+    """The status of all answers if they should fail."""
 
 
 def parse_settings(text: str) -> Settings:

@@ -1,13 +1,17 @@
 """A cluster for the tests of controllers, with faults, and a pytest plugin.
 
-- `DevelopmentCluster`: a cluster in a thread of its own, for tests with and without
-  pytest; `ClusterSettings` are its settings.
-- `Snapshot`: the state of a cluster, to which a test puts it back.
-- `Faults`: what can go wrong between a client and the API server.
-- `plugin`: the fixtures and options of pytest.
+- ``development_cluster``: `DevelopmentCluster`, a cluster in its own thread, for tests
+  with and without pytest; ``settings`` has its settings, ``snapshot`` the states that a
+  test can restore, ``namespaces`` a namespace for one test.
+- ``faults``: `Faults`, the faults between a client and the API server. ``fault`` is one
+  of them, ``request_filter`` selects its requests, ``fault_control`` and
+  ``fault_layer`` apply it, ``open_watch`` ends watches.
+- ``plugin``: the fixtures of pytest, with ``options`` and ``importing``.
+- Inside: ``running_cluster``, ``cluster_thread``, ``pace`` (faster time),
+  ``default_kubeconfig``, ``cluster_error``.
 
-pytest imports this package wherever it is installed. So nothing of a cluster is
-imported before somebody uses a name below.
+pytest imports this package wherever it is installed. So the first use of a name below
+imports the cluster, and not the import of this package.
 """
 
 from importlib import import_module
@@ -46,7 +50,7 @@ _MODULES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is exported when it is used first."""
+    """Import an exported name at its first use."""
     if name not in _MODULES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

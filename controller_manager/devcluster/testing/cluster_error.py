@@ -2,4 +2,4 @@
 
 
 class ClusterError(Exception):
-    """A cluster cannot run as it was asked to; the message names cause and remedy."""
+    """A cluster cannot run with its settings; the message names cause and remedy."""

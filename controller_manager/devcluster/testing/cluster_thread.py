@@ -12,9 +12,9 @@ ResultT = TypeVar("ResultT")
 
 
 class ClusterThread(Generic[T]):
-    """Enters a context in a thread, and leaves it when it is told to stop.
+    """Enters a context in a thread, and leaves it when :meth:`stop` is called.
 
-    Whoever calls may have an event loop or not: the thread has its own.
+    Callers may have an event loop or not: the thread has its own.
     """
 
     def __init__(
@@ -22,7 +22,7 @@ class ClusterThread(Generic[T]):
         context: Callable[[], AbstractAsyncContextManager[T]],
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
     ) -> None:
-        """Take what makes the context, and what makes the loop; nothing runs yet."""
+        """Take the functions that make the context and the loop; nothing runs yet."""
         self._context = context
         self._loop_factory = loop_factory
         self._entered: Future[T] = Future()
@@ -68,7 +68,7 @@ class ClusterThread(Generic[T]):
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
                 runner.run(self._main())
-        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
             if self._entered.done():
                 self._ended.set_exception(error)
                 return

@@ -1,4 +1,4 @@
-"""Where the clients of this process find the cluster by themselves."""
+"""The default kubeconfig of the clients in this process."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ _LOCATION: Final = "KUBE_CONFIG_DEFAULT_LOCATION"
 
 @contextmanager
 def default_kubeconfig(path: Path) -> Iterator[None]:
-    """Let every client that is not told otherwise use a kubeconfig while entered.
+    """Let clients use a kubeconfig by default while entered.
 
     So no test can change another cluster by mistake.
     """

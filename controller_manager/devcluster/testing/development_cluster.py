@@ -47,11 +47,11 @@ class DevelopmentCluster:
         try:
             self._running = entered.result()
         finally:
-            entered.cancel()  # if the user has interrupted us, the thread ends
+            entered.cancel()  # after an interrupt by the user, the thread ends
         self._thread = thread
 
     def stop(self) -> None:
-        """Stop the cluster, and wait for its end; raises what has gone wrong in it."""
+        """Stop the cluster, and wait for its end; raises the error of its thread."""
         if thread := self._forget():
             try:
                 thread.stop().result()
@@ -73,7 +73,7 @@ class DevelopmentCluster:
         self.stop()
 
     async def __aenter__(self) -> Self:
-        """Start the cluster; the caller's event loop goes on meanwhile."""
+        """Start the cluster; the caller's event loop runs meanwhile."""
         thread = self._new_thread()
         self._running = await asyncio.wrap_future(thread.start())
         self._thread = thread
@@ -85,7 +85,7 @@ class DevelopmentCluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop the cluster; the caller's event loop goes on meanwhile."""
+        """Stop the cluster; the caller's event loop runs meanwhile."""
         if thread := self._forget():
             try:
                 await asyncio.wrap_future(thread.stop())
@@ -106,7 +106,7 @@ class DevelopmentCluster:
 
     @property
     def faults(self) -> Faults:
-        """What can go wrong between the clients and the API server."""
+        """The faults between the clients and the API server."""
         return Faults(FaultControl(*self._now))
 
     def environment(self) -> dict[str, str]:
@@ -137,9 +137,9 @@ class DevelopmentCluster:
     def restore(self, snapshot: Snapshot, *, ends_watches: bool = False) -> None:
         """Replace all objects by those of a snapshot, also one of another cluster.
 
-        What differs gets a new resourceVersion, higher than all before, and watches
-        tell of it as of any change. If it `ends_watches`, they end with 410, so that
-        all clients and controllers must list again.
+        Objects that differ get a new resourceVersion, higher than all before, and
+        watches send them like all changes. With `ends_watches`, watches end with 410,
+        so that all clients and controllers must list again.
         """
         thread, running = self._now
         thread.call(lambda: running.restore(snapshot, ends_watches=ends_watches))

@@ -1,4 +1,4 @@
-"""One fault of requests, and how long it lasts."""
+"""One fault of requests, and its duration."""
 
 from types import TracebackType
 from typing import Self
@@ -17,16 +17,16 @@ class Fault:
     def __init__(
         self, which: RequestFilter, act: Interceptor, times: int | None = None
     ) -> None:
-        """Take the requests, what happens to them, and to how many; `None`: to all."""
+        """Take the filter, the effect, and the most requests (`None`: all)."""
         self._which = which
         self._act = act
         self._left = times
         self.count = 0
-        """How many requests it has met so far."""
+        """The number of requests that it has met."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it meets the next request that it selects."""
+        """True if it meets the next selected request."""
         return self._left is None or self._left > 0
 
     def remove(self) -> None:

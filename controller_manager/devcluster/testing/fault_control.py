@@ -1,4 +1,4 @@
-"""How faults reach a cluster that runs in another thread."""
+"""Applies faults to a cluster that runs in another thread."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ class FaultControl:
         return fault
 
     def clear(self) -> None:
-        """Remove all faults, and listen if nothing listens; raises ServingError."""
+        """Remove all faults, and listen if the server does not; raises ServingError."""
         self._thread.call(self._running.faults.clear)
         self.listen_again()
 

@@ -1,4 +1,4 @@
-"""What stands between the network and the API server, and applies the faults."""
+"""The layer between the network and the API server that applies the faults."""
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.http_server import Answer, Answering, Interceptor

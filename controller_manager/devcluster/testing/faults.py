@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the API server of a cluster."""
+"""Faults between a client and the API server of a cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,15 +55,15 @@ _REASONS: Final = {
 class Faults:
     """Faults between the clients of a cluster and its API server.
 
-    They meet everybody who comes over the network: the controller under test, kubectl,
-    the test itself. They do not meet the controllers and nodes of the cluster. Each
-    method may be called in any thread, and returns without waiting.
+    They meet all clients on the network: the controller under test, kubectl, the test
+    itself. They do not meet the controllers and nodes of the cluster. Each method may
+    be called in any thread, and returns without waiting.
 
     A fault of requests lasts until it has met `times` requests, until it is removed, or
     until :meth:`clear`; the keywords of `which` select the requests, see
     :class:`~controller_manager.devcluster.testing.request_filter.Which`. Several faults
     apply in the order in which they were made. Seconds are those of the clients' clock,
-    whatever the cluster's time factor is.
+    also if the time of the cluster is faster.
     """
 
     def __init__(self, server: FaultControl) -> None:
@@ -99,7 +99,7 @@ class Faults:
         return self._add(act, times, which)
 
     def conflict(self, *, times: int | None = None, **which: Unpack[Which]) -> Fault:
-        """Refuse with 409, as if somebody else had just written the object.
+        """Refuse with 409, as if another client had just written the object.
 
         It meets updates and patches, unless `verbs` says otherwise.
         """
@@ -116,10 +116,10 @@ class Faults:
         return self._server.add(Fault(chosen, act, times))
 
     def expired(self, *, times: int | None = None, **which: Unpack[Which]) -> Fault:
-        """Refuse with 410 to go on from a resourceVersion or a continue token.
+        """Refuse with 410 to continue from a resourceVersion or a continue token.
 
-        It meets lists and watches that name one, so a client that lists anew goes on.
-        A watch gets it as an event, as from a real server.
+        It meets lists and watches that name one, so a new list of the client succeeds.
+        A watch gets the 410 as an event, as from a real server.
         """
 
         async def act(request: Request, answer: Answering) -> Answer:
@@ -157,7 +157,7 @@ class Faults:
         times: int | None = None,
         **which: Unpack[Which],
     ) -> Fault:
-        """Cut the connection in the place of an answer.
+        """Cut the connection instead of an answer.
 
         The client cannot know whether the request was `carried_out`.
         """
@@ -187,8 +187,8 @@ class Faults:
     def expire_watches(self, **which: Unpack[Which]) -> int:
         """End the open watches with an error 410, and return their number.
 
-        The history of their resources is gone: nobody can go on from a resourceVersion
-        of before, and everybody must list again.
+        The history of their resources is gone: no client can continue from an earlier
+        resourceVersion, and all clients must list again.
         """
         return self._server.end_watches(make_filter(which), Ending.EXPIRED)
 
@@ -205,8 +205,8 @@ class Faults:
         """Restart the API server; it is unreachable for some seconds.
 
         Connections are cut. The objects stay, and the history of watches is gone, as
-        that of a real server is: a watch from an earlier resourceVersion gets 410.
-        With a `downtime` this returns while the server is unreachable.
+        after a restart of a real server: a watch from an earlier resourceVersion gets
+        410. With a `downtime` this returns while the server is unreachable.
         """
         self._server.stop_listening()
         self._server.listen_again(downtime)

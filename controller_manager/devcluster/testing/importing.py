@@ -1,4 +1,4 @@
-"""How the plugin imports the cluster: as any program does."""
+"""Imports the cluster for the plugin without pytest's rewriting of assertions."""
 
 import sys
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ import pytest
 
 @contextmanager
 def plain_imports(config: pytest.Config) -> Iterator[None]:
-    """Let imports pass pytest by while entered.
+    """Import modules without pytest's import hook while entered.
 
     pytest rewrites the assertions of each module of a distribution that has a plugin.
-    Those of this package are not for tests, and to rewrite a thousand modules takes
-    more than a second, wherever the result cannot be stored.
+    The assertions of this package are not for tests, and rewriting a thousand modules
+    takes more than a second where pytest cannot store the result.
     """
     hook = getattr(config.pluginmanager, "rewrite_hook", None)
     if hook not in sys.meta_path:

@@ -20,17 +20,17 @@ _CONTENTS: Final = (
     ("serviceaccount-controller", SERVICE_ACCOUNT, "default"),
     ("root-ca-certificate-publisher-controller", CONFIG_MAP, "kube-root-ca.crt"),
 )
-"""What controllers put into each new namespace."""
+"""The objects that controllers create in each new namespace."""
 
 _PATIENCE: Final = 30.0
 
 
 class TemporaryNamespace:
-    """A namespace that is there while it is entered (``with`` or ``async with``).
+    """A namespace that exists while it is entered (``with`` or ``async with``).
 
-    It has what every namespace of a cluster has: its default service account and the
-    root certificate, if their controllers run. At the end it goes with all that is in
-    it, at once: finalizers and grace periods do not count.
+    Like every namespace of a cluster, it has its default service account and the root
+    certificate, if their controllers run. At the end it is removed at once with all its
+    objects: finalizers and grace periods do not count.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class TemporaryNamespace:
         running: RunningCluster,
         prefix: str,
     ) -> None:
-        """Take the cluster, and the beginning of the name."""
+        """Take the cluster, and the prefix of the name."""
         self._thread = thread
         self._running = running
         self._prefix = prefix
@@ -80,9 +80,9 @@ class TemporaryNamespace:
 
 
 async def create_namespace(running: RunningCluster, prefix: str) -> str:
-    """Create a namespace, and wait for what controllers put into it.
+    """Create a namespace, and wait for the objects of controllers in it.
 
-    Raises ClusterError if they do not, or if the name is not valid.
+    Raises ClusterError if the objects do not appear, or if the name is not valid.
     """
     objects = running.cluster.server.objects
     try:
@@ -113,9 +113,9 @@ async def _wait_for(objects: Objects, kind: Kind, namespace: str, name: str) -> 
 
 
 def remove_namespace(objects: Objects, kinds: list[Kind], name: str) -> None:
-    """Remove a namespace and its objects, whatever holds them.
+    """Remove a namespace and its objects, also with finalizers.
 
-    Nothing runs in between, so no controller creates anything in it meanwhile.
+    No other task runs meanwhile, so no controller can create objects in it.
     """
     if not objects.has(NAMESPACE, "", name):
         return  # the test has deleted it
@@ -130,7 +130,7 @@ def remove_namespace(objects: Objects, kinds: list[Kind], name: str) -> None:
 def _remove(objects: Objects, kind: Kind, key: tuple[str, str]) -> None:
     collection = objects.storage.collection(kind.resource)
     if collection.get(key) is None:
-        return  # it went with another object
+        return  # the object was removed with another one
     removed: dict[str, Any] = collection.remove(key).obj
     kind.strategy.after_change(key[0], objects.storage)
     kind.strategy.after_write(objects, removed, None)

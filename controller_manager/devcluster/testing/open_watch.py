@@ -1,4 +1,4 @@
-"""A watch that is open, and how a fault ends it."""
+"""An open watch, and its end by a fault."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -14,13 +14,13 @@ from controller_manager.devcluster.testing.request_filter import version_of
 
 
 def gone_event(request: Request, oldest: int) -> bytes:
-    """Return the event that tells a watch that its version is gone."""
+    """Return the event for a watch whose version is gone."""
     message = f"too old resource version: {version_of(request) or 0} ({oldest})"
     return error_event(expired(message).status())
 
 
 class Ending(Enum):
-    """How a watch ends."""
+    """The ways in which a watch ends."""
 
     CLOSED = auto()
     """The stream ends as after its timeout."""
@@ -29,7 +29,7 @@ class Ending(Enum):
     EXPIRED = auto()
     """The last event is an error 410: the client must list again."""
     SILENT = auto()
-    """The connection stays open, and no event comes any more."""
+    """The connection stays open, and no further event comes."""
 
 
 class OpenWatch:
@@ -41,7 +41,7 @@ class OpenWatch:
         answer: StreamingResponse,
         on_close: Callable[["OpenWatch"], None],
     ) -> None:
-        """Take the stream; `on_close` is called once nobody reads it any more."""
+        """Take the stream; `on_close` is called after the last read."""
         self.request = request
         self._answer = answer
         self._on_close = on_close
@@ -78,10 +78,10 @@ class OpenWatch:
             case Ending.EXPIRED:
                 yield gone_event(self.request, oldest)
             case Ending.SILENT:
-                await asyncio.Event().wait()  # until the client goes
+                await asyncio.Event().wait()  # until the client disconnects
 
     async def _next(self, chunks: AsyncGenerator[bytes, None]) -> bytes | None:
-        """Return the next piece, `None` at the end of the stream, however it ends."""
+        """Return the next piece, `None` at each kind of end of the stream."""
         if self._ending.done():
             return None
         coming = asyncio.ensure_future(anext(chunks, None))

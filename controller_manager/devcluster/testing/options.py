@@ -1,4 +1,4 @@
-"""The options of the pytest plugin, and the settings that they stand for."""
+"""The options of the pytest plugin, and the settings that they set."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -68,7 +68,7 @@ OPTIONS: Final = (
         "devcluster-rbac",
         "BOOL",
         "false",
-        "Whether users may do only what roles allow.",
+        "Let users do only what roles allow.",
         _truth,
     ),
     Option(
@@ -127,7 +127,7 @@ OPTIONS: Final = (
         "devcluster-verbosity",
         "N",
         "-1",
-        "How much the cluster logs on standard error; -1 logs nothing.",
+        "Verbosity of the cluster's log on standard error; -1 logs nothing.",
         _whole,
     ),
 )

@@ -13,11 +13,11 @@ _TOLERANCE: Final = 1e-6
 
 
 class _PacedSelector(selectors.DefaultSelector):
-    """Waits for a fraction of each timeout, and counts what it has left out.
+    """Waits for a fraction of each timeout, and counts the skipped time.
 
-    Only waiting is shortened. Work takes as long as it takes, and a wait never passes
-    the timer at its end. So timers fire in their order, at their times, also on a
-    machine that is too busy: no lease expires because its holder had no CPU.
+    Only waiting is shortened. Work takes its real time, and a wait never passes the
+    timer at its end. So timers fire in their order, at their times, also on a machine
+    that is too busy: no lease expires because its holder had no CPU.
     """
 
     def __init__(self, factor: float) -> None:

@@ -51,8 +51,7 @@ def cluster(
 ) -> "Iterator[DevelopmentCluster]":
     """Run a cluster that all tests of the session share; KUBECONFIG names it.
 
-    A client that is not told which cluster to use takes this one, and no other one by
-    mistake.
+    Clients without an explicit cluster use this one, and no other cluster by mistake.
     """
     with plain_imports(pytestconfig):
         from controller_manager.devcluster.testing.development_cluster import (  # noqa: PLC0415
@@ -79,7 +78,7 @@ def kubeconfig(cluster: "DevelopmentCluster") -> Path:
 
 @pytest.fixture
 def namespace(cluster: "DevelopmentCluster") -> Iterator[str]:
-    """Return the name of a namespace for one test; it goes with all that is in it."""
+    """Return a namespace for one test, which is removed with all its objects."""
     with cluster.namespace() as name:
         yield name
 

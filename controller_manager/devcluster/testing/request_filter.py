@@ -1,4 +1,4 @@
-"""Which requests a fault meets."""
+"""Selects the requests that a fault meets."""
 
 from collections.abc import Sequence
 from typing import Final, TypedDict
@@ -24,7 +24,7 @@ VERBS: Final = (
 
 
 class Which(TypedDict, total=False):
-    """The requests that a fault meets; what is absent is not looked at.
+    """The requests that a fault meets; absent keys select all requests.
 
     - `verbs`: one of :data:`VERBS`, or several.
     - `resource`: ``pods`` with its subresources, ``pods/status``, ``deployments.apps``.
@@ -48,7 +48,7 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
     name: str = ""
     user_agent: str = ""
     goes_on: bool = False
-    """Whether only requests that go on from a version or a token are selected."""
+    """True if it selects only requests that continue from a version or a token."""
 
     def matches(self, request: Request) -> bool:
         """Tell whether a request is selected."""
@@ -94,14 +94,14 @@ def make_filter(
 
 
 def version_of(request: Request) -> str:
-    """Return the version or token from which a request goes on, empty for none."""
+    """Return the version or token from which a request continues, empty for none."""
     query = dict(request.query)
     version = query.get("continue") or query.get("resourceVersion", "")
     return "" if version == "0" else version
 
 
 def attributes_of_request(request: Request) -> Attributes | None:
-    """Return what a request is about, `None` if that is no resource."""
+    """Return the attributes of a request, `None` if it names no resource."""
     attributes = request_info.attributes_of_request(
         request.method, request.path, dict(request.query)
     )

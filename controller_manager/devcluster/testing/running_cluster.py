@@ -47,13 +47,13 @@ from controller_manager.serving.certificates import ServingError
 _OF_ACCOUNTS: Final = frozenset(
     ("serviceaccount-controller", "root-ca-certificate-publisher-controller")
 )
-"""Controllers that make what the plugin ServiceAccount gives to pods."""
+"""Controllers that create the objects that the plugin ServiceAccount needs."""
 
 _TOKEN_LIFETIME: Final = timedelta(days=365)
 
 
 class RunningCluster:
-    """The parts of a cluster, to be used in the cluster's own thread only."""
+    """The parts of a cluster, for use in the cluster's own thread only."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RunningCluster:
         controllers: frozenset[str],
         time_factor: float,
     ) -> None:
-        """Take what runs."""
+        """Take the running parts."""
         self.cluster = cluster
         self.faults = faults
         self.kubeconfig = kubeconfig
@@ -138,7 +138,7 @@ class RunningCluster:
             self.close()
 
     def close(self) -> None:
-        """Give the port free that is reserved, if nothing listens."""
+        """Release the reserved port if the server does not listen."""
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
@@ -199,8 +199,8 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
 def _reserved(server: HTTPServer) -> socket.socket:
     """Keep the port of a server that does not listen; connections are refused.
 
-    Else the system may give the port to any connection that is made meanwhile, also to
-    that of a client which tries to reach the server.
+    Otherwise the system may give the port to a new connection, also to that of a client
+    which tries to reach the server.
     """
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -240,9 +240,9 @@ def _plugins(settings: ClusterSettings) -> frozenset[str]:
 
 
 def _clock(time_factor: float, least: datetime | None) -> Clock:
-    """Return the clock of a cluster: it goes on from `least`, if that is ahead.
+    """Return the clock of a cluster, which begins at `least` if that is later.
 
-    A cluster whose time passed faster has left timestamps that are in our future.
+    An earlier cluster with faster time has left timestamps in the future.
     """
     now = datetime.now(UTC)
     if time_factor == 1 and (least is None or least <= now):

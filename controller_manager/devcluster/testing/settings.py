@@ -34,13 +34,13 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
     """The number of nodes; with 0, pods stay pending."""
 
     controllers: tuple[str, ...] = ("*",)
-    """Which controllers run, as in ``--controllers``; without any, none does."""
+    """The controllers that run, as in ``--controllers``; an empty tuple runs none."""
 
     rbac: bool = False
-    """Whether users may do only what roles allow."""
+    """True if users may do only what roles allow."""
 
     time_factor: float = 1.0
-    """How many seconds pass in the cluster while one passes for its clients."""
+    """The seconds that pass in the cluster while one second passes for its clients."""
 
     pod_start_delay: float = 0.1
     """Seconds until a pod that was scheduled is Ready."""
@@ -64,7 +64,7 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
     """The SQLite file in which the cluster keeps its state; without one, in memory."""
 
     verbosity: int = -1
-    """How much the cluster logs, on standard error; -1 logs nothing."""
+    """The verbosity of the log on standard error; -1 logs nothing."""
 
     def __post_init__(self) -> None:
         """Check the numbers and the lists."""

@@ -1,4 +1,4 @@
-"""The state of a cluster, to which a test puts it back."""
+"""A state of a cluster, which a test can restore."""
 
 from pathlib import Path
 from typing import Self

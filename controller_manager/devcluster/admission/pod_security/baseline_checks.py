@@ -1,4 +1,4 @@
-"""Checks of the level ``baseline``: what security contexts may say."""
+"""Checks of the level ``baseline`` for security contexts."""
 
 from typing import Final
 
@@ -192,7 +192,7 @@ def _is_good_selinux(options: JSON, types: frozenset[str]) -> bool:
 
 
 def _seccomp_annotations(metadata: JSON, spec: JSON) -> Violation | None:
-    """Check the annotations that said before 1.19 what fields say now."""
+    """Check the annotations that were the fields' predecessors before 1.19."""
     annotations = metadata.get("annotations") or {}
     keys = [
         f"{_SECCOMP_CONTAINER}{each.get('name', '')}" for each in containers_of(spec)

@@ -1,4 +1,4 @@
-"""What a check of the Pod Security Standards is, and the words that checks share."""
+"""The type of a check of the Pod Security Standards, and shared texts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
@@ -9,7 +9,7 @@ CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 class Violation(NamedTuple):
-    """Why a pod is not allowed: a short reason, and what exactly is wrong."""
+    """The violation of a check by a pod: a short reason, and the details."""
 
     reason: str
     detail: str
@@ -24,12 +24,12 @@ CheckPod = Callable[[JSON, JSON], Violation | None]
 
 
 class Check(NamedTuple):
-    """A check, by the minor versions of Kubernetes from which on its forms hold."""
+    """A check: its forms by the minor version of Kubernetes that introduced them."""
 
     name: str
     versions: tuple[tuple[int, CheckPod], ...]
     overrides: str = ""
-    """The check of the level ``baseline`` whose place it takes."""
+    """The check of the level ``baseline`` that this check replaces."""
 
     def at(self, minor: int) -> CheckPod | None:
         """Return the form of the check in a minor version, if there is one."""
@@ -65,7 +65,7 @@ def containers(names: list[str]) -> str:
 
 
 def setters(*, pod: bool, names: list[str]) -> str:
-    """Return who sets something: the pod, some containers, or both."""
+    """Return the subject of a message: the pod, some containers, or both."""
     return " and ".join(
         [*(["pod"] if pod else []), *([containers(names)] * bool(names))]
     )
@@ -77,10 +77,10 @@ def names_of(spec: JSON, is_bad: Callable[[JSON], bool]) -> list[str]:
 
 
 def runs_on_windows(spec: JSON) -> bool:
-    """Tell whether a pod says that it is for Windows."""
+    """Tell whether a pod names Windows as its operating system."""
     return bool((spec.get("os") or {}).get("name") == "windows")
 
 
 def has_user_namespace(spec: JSON) -> bool:
-    """Tell whether the users of a pod are not those of its host."""
+    """Tell whether a pod has its own user namespace."""
     return spec.get("hostUsers") is False

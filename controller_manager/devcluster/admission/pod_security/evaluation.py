@@ -30,10 +30,10 @@ _NEWEST: Final = 35
 
 
 def violations(wanted: LevelVersion, metadata: JSON, spec: JSON) -> list[Violation]:
-    """Return what a pod does that a level does not allow.
+    """Return the violations of a level by a pod.
 
-    What only ``baseline`` forbids comes first, each part in the order of the names of
-    its checks.
+    Those of ``baseline`` come first, then the others, each part in the order of the
+    names of the checks.
     """
     if wanted.level == PRIVILEGED:
         return []

@@ -1,4 +1,4 @@
-"""Checks of the level ``baseline``: what a pod takes from its host."""
+"""Checks of the level ``baseline`` for the host: namespaces, ports, volumes."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""The levels that the labels of a namespace ask for (pod-security-admission/api)."""
+"""The levels in the labels of a namespace (pod-security-admission/api)."""
 
 import re
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
 """From the least strict one to the strictest one."""
 
 LATEST: Final = 10**9
-"""Counts as a minor version that is later than all others."""
+"""The minor version ``latest``, which is later than all others."""
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,8})", re.ASCII)
@@ -21,13 +21,13 @@ _WRONG_VERSION: Final = 'must be "latest" or "v1.x"'
 
 
 class LevelVersion(NamedTuple):
-    """A level as it was in a minor version of Kubernetes."""
+    """A level in the form of a minor version of Kubernetes."""
 
     level: str = PRIVILEGED
     minor: int = LATEST
 
     def __str__(self) -> str:
-        """Return it as messages show it, as ``baseline:v1.30``."""
+        """Return the text for messages, such as ``baseline:v1.30``."""
         version = "latest" if self.minor == LATEST else f"v1.{self.minor}"
         return f"{self.level}:{version}"
 
@@ -37,14 +37,14 @@ class LevelVersion(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """What a namespace enforces, and what it warns about."""
+    """The policy of a namespace: the levels for enforcement and for warnings."""
 
     enforce: LevelVersion = LevelVersion()
     warn: LevelVersion = LevelVersion()
 
 
 def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
-    """Return the policy of a namespace, and what is wrong with its labels.
+    """Return the policy of a namespace, and the errors in its labels.
 
     A wrong level counts as ``restricted`` where it is enforced, and as ``privileged``
     elsewhere; a wrong version counts as the latest. (PolicyToEvaluate)
@@ -59,7 +59,7 @@ def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
 def _level_version(
     labels: dict[str, str], mode: str, wrong: str, causes: list[Cause]
 ) -> LevelVersion:
-    """Read the two labels of a mode; add what is wrong with them to `causes`."""
+    """Read the two labels of a mode; add their errors to `causes`."""
     level = labels.get(f"{_PREFIX}{mode}", PRIVILEGED)
     if level not in LEVELS:
         causes.append(_wrong_label(f"{_PREFIX}{mode}", level, _WRONG_LEVEL))

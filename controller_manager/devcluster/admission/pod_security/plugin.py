@@ -25,7 +25,7 @@ from controller_manager.devcluster.server.statuses import invalid_object
 from controller_manager.devcluster.server.storage import Storage
 
 _MOST_PODS: Final = 3000
-"""So many pods of a namespace are checked when it enforces another level."""
+"""The most checked pods of a namespace when it enforces another level."""
 
 _IGNORED: Final = frozenset(
     (
@@ -39,7 +39,7 @@ _IGNORED: Final = frozenset(
         "status",
     )
 )
-"""Subresources that do not change what a pod asks for."""
+"""Subresources that do not change the fields of the checks."""
 
 _TEMPLATE: Final = ("spec", "template")
 _TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
@@ -52,7 +52,7 @@ _TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "cronjobs"): ("spec", "jobTemplate", "spec", "template"),
     ("batch", "jobs"): _TEMPLATE,
 }
-"""Where each resource has its pod template."""
+"""The path of the pod template in each resource."""
 
 _SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
@@ -98,7 +98,7 @@ class PodSecurity(Plugin):
         _warn(write, policy.warn, pod)
 
     def _warn_about_template(self, write: Write, path: tuple[str, ...]) -> None:
-        """Warn about the pods that a template makes; they are not made yet."""
+        """Warn about the future pods of a template."""
         policy, _ = policy_of(self._labels(write.namespace))
         template: Any = object_of(write)
         for name in path:
@@ -128,7 +128,7 @@ class PodSecurity(Plugin):
                 write.warn(warning)
 
     def _warnings(self, namespace: str, enforced: LevelVersion) -> Iterator[str]:
-        """Yield what the pods of a namespace do that it now forbids."""
+        """Yield the violations of existing pods when their namespace forbids more."""
         pods = [
             stored.obj
             for stored in self._storage.collection("pods")
@@ -178,9 +178,9 @@ def _warn(write: Write, level: LevelVersion, pod: JSON) -> None:
 
 
 def _is_significant(old: JSON, new: JSON) -> bool:
-    """Tell whether an update changes what the checks look at.
+    """Tell whether an update changes the fields of the checks.
 
-    The images and the containers decide, and the annotations that were fields once.
+    These are images, containers, and the annotations that fields have replaced.
     """
     before, after = (
         [

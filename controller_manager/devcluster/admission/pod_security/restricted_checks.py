@@ -1,4 +1,4 @@
-"""Checks of the level ``restricted``: what a pod must say."""
+"""Checks of the level ``restricted``: the required fields of a pod."""
 
 from typing import Final
 

@@ -25,7 +25,7 @@ _NO_NAMESPACE = (
 
 
 class Invocation(Struct, frozen=True):
-    """A policy that is about a write, with a binding and with one parameter.
+    """A policy that matches a write, with a binding and with one parameter.
 
     `problem` says why it cannot be evaluated, "" if it can. A `binding` is `None` if
     the problem is that of the policy.
@@ -45,7 +45,7 @@ class Invocation(Struct, frozen=True):
 
     @property
     def fails_closed(self) -> bool:
-        """Whether the write is refused if the policy cannot be evaluated."""
+        """True if the write is refused when the policy cannot be evaluated."""
         return bool(self.policy["spec"].get("failurePolicy", "Fail") == "Fail")
 
 
@@ -59,7 +59,7 @@ class Policies:
     def __init__(
         self, policies: Collection, bindings: Collection, storage: Storage, kinds: Kinds
     ) -> None:
-        """Take the policies and bindings, and what the parameters are found in."""
+        """Take the policies and bindings, and the storage of the parameters."""
         self.matcher = Matcher(storage, kinds)
         self._policies = policies
         self._bindings = bindings
@@ -68,11 +68,11 @@ class Policies:
 
     @property
     def are_bound(self) -> bool:
-        """Whether there are policies and bindings."""
+        """True if there are policies and bindings."""
         return len(self._bindings) > 0 and len(self._policies) > 0
 
     def invocations(self, write: Write) -> Iterator[Invocation]:
-        """Yield what is to be evaluated for a write: policies sorted by name."""
+        """Yield the policies to evaluate for a write, sorted by name."""
         if not self.are_bound:
             return
         bound: dict[str, list[JSON]] = {}

@@ -33,7 +33,7 @@ from controller_manager.devcluster.server.statuses import Refusal, forbidden
 
 
 class _PolicyError(Exception):
-    """A policy cannot be evaluated. With `is_own` it says what it cannot change."""
+    """A policy cannot be evaluated; `is_own` is false for wrong configuration."""
 
     def __init__(self, message: str, *, is_own: bool = True) -> None:
         super().__init__(message)
@@ -41,13 +41,13 @@ class _PolicyError(Exception):
 
 
 class MutatingAdmissionPolicy(Plugin):
-    """Lets the policies that are bound change an object, one after the other."""
+    """Lets the bound policies change an object, one after the other."""
 
     name: ClassVar = "MutatingAdmissionPolicy"
     mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
     def __init__(self, policies: Policies, authorizer: Authorizer) -> None:
-        """Take the policies, and what answers ``authorizer`` in expressions."""
+        """Take the policies, and the ``authorizer`` of expressions."""
         self._policies = policies
         self._authorizer = authorizer
 
@@ -56,9 +56,9 @@ class MutatingAdmissionPolicy(Plugin):
         return self._policies.are_bound
 
     def mutate(self, write: Write) -> None:
-        """Change the object as policies want; raises Refusal.
+        """Change the object by all matching policies; raises Refusal.
 
-        A policy that fails, and may not, refuses the write.
+        A policy with failurePolicy Fail that fails refuses the write.
         """
         if not self.acts() or is_exempt_from_policies(write) or write.obj is None:
             return

@@ -30,7 +30,7 @@ class MutationError(Exception):
 def mutated(
     mutation: JSON, obj: JSON, kind: Kind, names: Mapping[str, Value], budget: Budget
 ) -> JSON:
-    """Return an object of a kind as a mutation changes it; it is not changed itself.
+    """Return a changed copy of an object after a mutation.
 
     Raises MutationError, and OutOfBudgetError.
     """
@@ -86,7 +86,7 @@ def _applied(obj: JSON, config: Value, kind: Kind) -> JSON:
     if why := misnamed(config):
         raise MutationError(f"type mismatch: {why}")
     wanted = {**as_json(config), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-    # A subresource may have a body of another kind, of which nothing is known here.
+    # A subresource may have a body of another kind, whose types are unknown here.
     type_ = version_of(kind).type if obj["kind"] == kind.kind else DEDUCED
     if faults := faults_of(wanted, type_):
         why = f"failed to convert patch object to typed object: {faults}"
@@ -100,7 +100,7 @@ def _applied(obj: JSON, config: Value, kind: Kind) -> JSON:
 
 
 def _atomic(value: Any, type_: FieldType, path: str) -> Iterator[str]:
-    """Yield the paths of what would be replaced as a whole (findAtomics)."""
+    """Yield the paths of values that would be replaced as a whole (findAtomics)."""
     if isinstance(value, dict) and type_.map:
         if type_.map.is_atomic:
             yield path

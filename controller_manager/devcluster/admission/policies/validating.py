@@ -28,15 +28,15 @@ _INVALID: Final = ("Invalid", 422)
 class ValidatingAdmissionPolicy(Plugin):
     """Evaluates the policies that are bound.
 
-    A binding with the action Deny refuses the write, one with Warn adds a warning. What
-    Audit would write goes nowhere: this server has no audit log.
+    A binding with the action Deny refuses the write, one with Warn adds a warning.
+    Audit has no effect, because this server has no audit log.
     """
 
     name: ClassVar = "ValidatingAdmissionPolicy"
     validates: ClassVar = frozenset(Operation)
 
     def __init__(self, policies: Policies, authorizer: Authorizer) -> None:
-        """Take the policies, and what answers ``authorizer`` in expressions."""
+        """Take the policies, and the ``authorizer`` of expressions."""
         self._policies = policies
         self._authorizer = authorizer
 
@@ -79,7 +79,7 @@ class ValidatingAdmissionPolicy(Plugin):
 
 
 def _actions(invocation: Invocation) -> list[str]:
-    """Return what to do; what is wrong with the configuration always denies."""
+    """Return the actions; a wrong configuration always denies."""
     if invocation.problem or invocation.binding is None:
         return ["Deny"]
     actions: list[str] = invocation.binding["spec"].get("validationActions") or []

@@ -24,7 +24,7 @@ _MOST_CHARACTERS: Final = 5 << 10
 
 
 class Denial(Struct, frozen=True):
-    """Why a policy refuses a write. Without a `reason` it could not be evaluated."""
+    """The reason of a policy's refusal; empty if the policy cannot be evaluated."""
 
     message: str
     reason: str = ""
@@ -33,7 +33,7 @@ class Denial(Struct, frozen=True):
 def denials(spec: JSON, names: Names, total: Budget) -> Iterator[Denial]:
     """Yield why a policy with this spec refuses a write, expression by expression.
 
-    It takes its steps from the `total` of the write, and no more than one policy may.
+    It takes its steps from the `total` of the write, up to the limit of one policy.
     """
     try:
         if not hold(spec.get("matchConditions") or (), names):
@@ -75,7 +75,7 @@ def _message(validation: JSON, names: Mapping[str, Value], budget: Budget) -> st
 
 
 def _own_message(expression: str, names: Mapping[str, Value], budget: Budget) -> str:
-    """Return the value of a message's expression, "" if it is of no use."""
+    """Return the value of a messageExpression, "" if it is unusable."""
     if not expression:
         return ""
     try:
@@ -91,7 +91,7 @@ def _own_message(expression: str, names: Mapping[str, Value], budget: Budget) ->
 def _annotated(
     annotation: JSON, names: Mapping[str, Value], budget: Budget
 ) -> Iterator[Denial]:
-    """Evaluate the value of an audit annotation, which nothing keeps."""
+    """Evaluate an audit annotation; only its errors have an effect."""
     expression = annotation["valueExpression"]
     try:
         found = evaluated(expression, names, budget)

@@ -16,7 +16,7 @@ class Variables(dict[str, Value]):
     def __init__(self, variables: Sequence[JSON], names: Names, budget: Budget) -> None:
         """Take the variables of a policy, and the names that they may use.
 
-        A variable may use those before it.
+        A variable may use the variables before it.
         """
         super().__init__((each["name"], None) for each in variables)
         self._expressions = {each["name"]: each["expression"] for each in variables}

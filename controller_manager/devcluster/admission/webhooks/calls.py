@@ -33,7 +33,7 @@ from controller_manager.devcluster.admission.webhooks.services import (
 from controller_manager.devcluster.server.storage import Storage
 
 _MOST_BYTES: Final = 10 << 20
-"""The longest answer that is read. Upstream reads any; an object has 3 MiB at most."""
+"""The most bytes of an answer. Upstream has no limit; an object has 3 MiB at most."""
 
 _MOST_REDIRECTS: Final = 10
 _HEADERS: Final = {
@@ -50,7 +50,7 @@ class Endpoint(Struct, frozen=True):
 
     url: str
     authority: str = ""
-    """The certificates that may have signed its own, as PEM; "" for the system's."""
+    """The trusted authorities as PEM; "" for those of the system."""
 
     addresses: tuple[Address, ...] = ()
 
@@ -60,7 +60,7 @@ def endpoint_of(
 ) -> Endpoint | Failure:
     """Return where a webhook with this ``clientConfig`` listens.
 
-    It is told that its answer may take so many seconds.
+    The URL has the timeout in seconds.
     """
     query = f"?timeout={seconds}s"
     try:
@@ -148,7 +148,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes | Failure:
 
 
 def _refusal(code: int, body: bytes) -> str:
-    """Return what an answer other than success says; it may be a Status."""
+    """Return the error text of an unsuccessful answer, which may be a Status."""
     try:
         status = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -182,4 +182,4 @@ class _Fixed(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Release nothing."""
+        """Do nothing: the resolver holds no resources."""

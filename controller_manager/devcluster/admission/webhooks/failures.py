@@ -1,4 +1,4 @@
-"""Why a call failed, in the words of Go's net/http and of client-go."""
+"""The reasons of failed calls, as messages of Go's net/http and of client-go."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from typing import Final
 import aiohttp
 
 _UNKNOWN_AUTHORITY: Final = frozenset((2, 18, 19, 20, 21))
-"""Errors of OpenSSL about a chain without a trusted certificate at its end."""
+"""Errors of OpenSSL about a chain that ends without a trusted certificate."""
 
 _EXPIRED: Final = frozenset((9, 10))
 _OTHER_NAME: Final = frozenset((62, 64))
@@ -52,7 +52,7 @@ def status_text(code: int, body: bytes) -> str:
 
 
 def transport_text(error: Exception) -> str:
-    """Return why there was no answer."""
+    """Return the reason for a missing answer."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return _certificate_text(error.certificate_error, error.host)
@@ -95,7 +95,7 @@ def _certificate_text(error: Exception, host: str) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """Return the text of an error's number: that of the error depends on the loop."""
+    """Return the text of an error number: the text of the error depends on the loop."""
     if isinstance(error, ssl.SSLError | socket.gaierror):
         return str(error)
     number = error.errno or 0

@@ -1,4 +1,4 @@
-"""The webhooks of all configurations, in the order in which they are asked."""
+"""The webhooks of all configurations, in the order of the calls."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from controller_manager.devcluster.server.storage import Collection
 class Hook(Struct, frozen=True):
     """One webhook of a configuration; `config` is the webhook's JSON.
 
-    `identity` is the same as long as nothing in the configuration changes.
+    `identity` stays the same while the configuration does not change.
     """
 
     configuration: str
@@ -26,17 +26,17 @@ class Hook(Struct, frozen=True):
 
     @property
     def ignores_failures(self) -> bool:
-        """Whether a webhook that cannot be asked counts as one that agrees."""
+        """True if a failed call counts as consent."""
         return bool(self.config.get("failurePolicy") == "Ignore")
 
     @property
     def has_side_effects(self) -> bool:
-        """Whether the webhook must not be asked about a dry run."""
+        """True if the webhook does not support dry runs."""
         return self.config.get("sideEffects") not in ("None", "NoneOnDryRun")
 
     @property
     def timeout(self) -> int:
-        """How long an answer may take, in seconds."""
+        """The timeout of a call in seconds."""
         return int(self.config.get("timeoutSeconds", 10))
 
 

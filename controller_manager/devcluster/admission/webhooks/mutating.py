@@ -5,7 +5,10 @@ from typing import Any, ClassVar
 from controller_manager.devcluster.admission.changes import take_changed
 from controller_manager.devcluster.admission.rounds import Rounds
 from controller_manager.devcluster.admission.versions import in_requested
-from controller_manager.devcluster.admission.webhooks.asking import Invocation, Webhooks
+from controller_manager.devcluster.admission.webhooks.answers import (
+    Invocation,
+    Webhooks,
+)
 from controller_manager.devcluster.admission.webhooks.hooks import Hook
 from controller_manager.devcluster.admission.webhooks.outcomes import (
     Answer,
@@ -21,9 +24,9 @@ from controller_manager.devcluster.server.statuses import Refusal
 class MutatingAdmissionWebhook(Plugin):
     """Lets mutating webhooks change an object, one after the other.
 
-    Each sees what those before have changed. If one has changed the object, all
-    mutating plugins see it once more, and webhooks with the reinvocationPolicy
-    IfNeeded are asked again about what was changed after them.
+    Each webhook sees the changes of those before. If a webhook has changed the object,
+    all mutating plugins see it once more, and webhooks with the reinvocationPolicy
+    IfNeeded are called again if the object has changed after them.
     """
 
     name: ClassVar = "MutatingAdmissionWebhook"
@@ -38,7 +41,7 @@ class MutatingAdmissionWebhook(Plugin):
         return self._webhooks.are_configured
 
     def mutate(self, write: Write) -> None:
-        """Change the object as webhooks want; raises Refusal, and Pending to ask."""
+        """Change the object by all matching webhooks; raises Refusal and Pending."""
         hooks = self._webhooks.hooks(write)
         if not hooks:
             return
@@ -53,7 +56,7 @@ class MutatingAdmissionWebhook(Plugin):
         rounds.end(write)
 
     def _has_changed(self, invocation: Invocation, write: Write) -> bool:
-        """Ask one webhook; tell whether it has changed the object."""
+        """Apply the answer of one webhook; tell whether it has changed the object."""
         hook = invocation.hook
         if write.is_dry_run and hook.has_side_effects:
             raise no_dry_run(hook.name)
@@ -68,7 +71,7 @@ class MutatingAdmissionWebhook(Plugin):
 
 
 def _patch(invocation: Invocation, write: Write, patch: Any) -> bool:
-    """Change the object of a write; tell whether it is another one. Raises Refusal."""
+    """Apply a patch to the object; tell whether the object changes. Raises Refusal."""
     hook, kind = invocation.hook, invocation.kind
     shown = in_requested(write, kind, write.obj)
     if shown is None:

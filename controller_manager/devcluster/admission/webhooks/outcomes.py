@@ -1,4 +1,4 @@
-"""What the answer of a webhook means for a write (webhook/errors, dispatcher.go)."""
+"""The outcome of a webhook's answer for a write (webhook/errors, dispatcher.go)."""
 
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ _SUCCESS: Final = "Success"
 
 
 class Failure(Struct, frozen=True):
-    """A webhook could not be asked, or its answer is of no use; `why` says it."""
+    """The call of a webhook failed, or its answer is invalid; `why` has the reason."""
 
     why: str
 
@@ -37,12 +37,12 @@ def internal_error(message: str) -> Refusal:
 
 
 def calling_failed(name: str, failure: Failure) -> Refusal:
-    """Return the refusal of a write that a webhook with failurePolicy Fail missed."""
+    """Return the refusal after a failed call of a webhook with failurePolicy Fail."""
     return internal_error(f'failed calling webhook "{name}": {failure.why}')
 
 
 def no_dry_run(name: str) -> Refusal:
-    """Return the refusal of a dry run of which a webhook must not be told."""
+    """Return the refusal of a dry run that a webhook does not support."""
     return bad_request(f'admission webhook "{name}" does not support dry run')
 
 

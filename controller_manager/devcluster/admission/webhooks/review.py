@@ -1,4 +1,4 @@
-"""AdmissionReview: the question to a webhook, and its answer.
+"""AdmissionReview: the request to a webhook, and its answer.
 
 Upstream: pkg/admission/plugin/webhook/request/admissionreview.go.
 """
@@ -29,12 +29,12 @@ _INVALID: Final = "received invalid webhook response: "
 _FAILED: Final = "failed to call webhook: "
 
 
-class Unsuitable(Exception):  # noqa: N818 - why a webhook cannot be asked
-    """A webhook does not take the reviews of this server."""
+class Unsuitable(Exception):  # noqa: N818 - a reason, not an error of the program
+    """A webhook does not accept the reviews of this server."""
 
 
 class Question(Struct, frozen=True):
-    """A review, but for its uid. `subject` is equal for equal questions."""
+    """A review without its uid. `subject` is equal for equal requests."""
 
     version: str
     request: JSON
@@ -65,7 +65,7 @@ def question_of(hook: Hook, write: Write, kind: Kind) -> Question:
 
 
 def _without_managers(obj: JSON | None) -> JSON | None:
-    """Return an object without what follows from the rest of it and the request."""
+    """Return an object without the fields that follow from others or the request."""
     if obj is None or "managedFields" not in (obj.get("metadata") or ()):
         return obj
     metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
@@ -112,7 +112,7 @@ def answer_of(body: bytes, uid: str, version: str, *, mutates: bool) -> Outcome:
 
 
 def _problem(review: _Review, uid: str, version: str, *, mutates: bool) -> str:
-    """Return what is wrong with an answer (VerifyAdmissionResponse)."""
+    """Return the error in an answer (VerifyAdmissionResponse)."""
     response = review.response
     if response is None:
         return "webhook response was absent"

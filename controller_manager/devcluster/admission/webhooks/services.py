@@ -1,6 +1,6 @@
 """The addresses behind a service that a webhook's configuration names.
 
-A real API server connects to the cluster IP, which no proxy answers here. So the
+A real API server connects to the cluster IP, but this cluster has no proxy. So the
 addresses come from the Endpoints and the EndpointSlices of the service, as with
 ``--enable-aggregator-routing`` (pkg/util/proxy). Tests serve them on localhost.
 """
@@ -21,7 +21,7 @@ class UnresolvedError(Exception):
 def addresses_of(
     storage: Storage, namespace: str, name: str, port: int
 ) -> list[Address]:
-    """Return where pods of a service listen for one of its ports.
+    """Return the addresses and ports of a service's pods for one of its ports.
 
     Raises UnresolvedError.
     """

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from controller_manager.devcluster.admission.webhooks.asking import Webhooks
+from controller_manager.devcluster.admission.webhooks.answers import Webhooks
 from controller_manager.devcluster.admission.webhooks.hooks import Hook
 from controller_manager.devcluster.admission.webhooks.outcomes import (
     Failure,
@@ -15,7 +15,7 @@ from controller_manager.devcluster.server.admission import Operation, Plugin, Wr
 
 
 class ValidatingAdmissionWebhook(Plugin):
-    """Asks validating webhooks whether an object may be stored, all at the same time.
+    """Calls validating webhooks about an object, all at the same time.
 
     The refusal of the first in their order counts.
     """
@@ -28,7 +28,7 @@ class ValidatingAdmissionWebhook(Plugin):
         self._webhooks = webhooks
 
     def validate(self, write: Write) -> None:
-        """Raise Refusal if a webhook refuses the write, and Pending to ask."""
+        """Raise Refusal if a webhook refuses; raise Pending if an answer is missing."""
         found = (
             self._webhooks.invocation(hook, write)
             for hook in self._webhooks.hooks(write)
@@ -49,7 +49,7 @@ class ValidatingAdmissionWebhook(Plugin):
 
 
 def check_outcome(hook: Hook, outcome: Outcome) -> None:
-    """Raise Refusal for a webhook that refuses a write, or fails and must not."""
+    """Raise Refusal if a webhook refuses, or fails with failurePolicy Fail."""
     if isinstance(outcome, Failure):
         if not hook.ignores_failures:
             raise calling_failed(hook.name, outcome)

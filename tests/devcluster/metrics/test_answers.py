@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.metrics.answering import answer
+from controller_manager.devcluster.metrics.answers import answer
 from controller_manager.devcluster.metrics.settings import (
     SettingsError,
     parse_settings,

@@ -1,7 +1,7 @@
 """The answers of the metrics APIs: a pure function from settings and pods.
 
-They are what metrics-server and an adapter for custom and external metrics answer,
-as far as autoscalers and kubectl read it.
+They have the parts of the answers of metrics-server, and of an adapter for custom and
+external metrics, that autoscalers and kubectl read.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ _NO_RESOURCE: Final = "the server could not find the requested resource"
 
 
 class _Question(NamedTuple):
-    """What a request asks, and what there is to answer it."""
+    """A request, and the data for its answer."""
 
     settings: Settings
     pods: Sequence[JSON]
@@ -54,7 +54,7 @@ class _Question(NamedTuple):
 
     @property
     def timestamp(self) -> str:
-        """When the values were measured."""
+        """The time of the measurement."""
         return format_time(self.now - timedelta(seconds=self.settings.age))
 
 
@@ -91,7 +91,7 @@ def answer(
 
 
 def measured(pods: Iterable[JSON]) -> list[JSON]:
-    """Return the pods that have metrics, by name: those that run, and are to stay."""
+    """Return the pods with metrics, by name: running and not being deleted."""
     found = [
         pod
         for pod in pods
@@ -102,7 +102,7 @@ def measured(pods: Iterable[JSON]) -> list[JSON]:
 
 
 def failure(code: int, message: str) -> Answer:
-    """Return the Status that says what is wrong."""
+    """Return the Status of an error."""
     return code, {
         "kind": "Status",
         "apiVersion": "v1",
@@ -115,7 +115,7 @@ def failure(code: int, message: str) -> Answer:
 
 
 def not_found(plural: str, name: str) -> Answer:
-    """Return the Status that says that there are no metrics of an object."""
+    """Return the Status for an object without metrics."""
     return failure(404, f'{plural}.{RESOURCE_METRICS} "{name}" not found')
 
 
@@ -153,7 +153,7 @@ def _resource_metrics(asked: _Question) -> Answer:
 
 
 def _pod_metrics(asked: _Question) -> list[JSON]:
-    """Return the PodMetrics of the selected pods; those share a total."""
+    """Return the PodMetrics of the selected pods, which share totals."""
     conf = asked.settings.resource
     others = conf.get("*")
     found = [

@@ -1,4 +1,4 @@
-"""Asks webhooks, and remembers their answers for the next attempts of a write."""
+"""Calls webhooks, and remembers their answers for the next attempts of a write."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ from controller_manager.devcluster.server.storage import Storage
 
 
 class Invocation(Struct, frozen=True):
-    """A webhook that is to be asked, about objects in the version of `kind`."""
+    """A webhook to call, with objects in the version of `kind`."""
 
     hook: Hook
     kind: Kind
@@ -48,7 +48,7 @@ class Webhooks:
         authorizer: Authorizer,
         rng: random.Random,
     ) -> None:
-        """Take the configurations' resource, and what reviews are made from.
+        """Take the resource of the configurations, and the parts of reviews.
 
         `rng` generates the uids of reviews.
         """
@@ -61,17 +61,17 @@ class Webhooks:
 
     @property
     def are_configured(self) -> bool:
-        """Whether there is a configuration."""
+        """True if there is a configuration."""
         return len(self._configurations) > 0
 
     def hooks(self, write: Write) -> Iterable[Hook]:
-        """Return the webhooks that may be about a write, in their order."""
+        """Return the webhooks that may match a write, in their order."""
         if not self.are_configured or is_exempt(write):
             return ()
         return hooks_of(self._configurations)
 
     def invocation(self, hook: Hook, write: Write) -> Invocation | None:
-        """Return how a webhook is to be asked, `None` if it is about something else.
+        """Return the call of a webhook, `None` if it does not match.
 
         Raises Refusal if its conditions cannot be evaluated.
         """
@@ -98,9 +98,9 @@ class Webhooks:
     def outcomes(
         self, invocations: Iterable[Invocation], write: Write
     ) -> list[tuple[Hook, Outcome]]:
-        """Return what webhooks say; raises Pending if one has not been asked.
+        """Return the answers of webhooks; raises Pending if one is missing.
 
-        Those that have not been asked are asked at the same time.
+        It calls all webhooks without an answer at the same time.
         """
         submission = write.submission
         assert submission is not None  # noqa: S101 - webhooks are for clients
@@ -124,7 +124,7 @@ class Webhooks:
     async def _ask(
         self, asked: Iterable[tuple[Hook, Question]], submission: Submission
     ) -> None:
-        """Ask webhooks, and remember what they say."""
+        """Call webhooks, and remember their answers."""
         async with asyncio.TaskGroup() as group:
             for hook, question in asked:
                 group.create_task(self._ask_one(hook, question, submission))
