@@ -185,7 +185,7 @@ async def _ask(cluster: Cluster, method: str, path: str, **headers: str) -> Resp
         ),
     ],
 )
-async def test_what_no_role_allows_is_refused(
+async def test_a_request_that_no_role_allows_is_refused(
     method: str, path: str, message: str
 ) -> None:
     """With the message of a real API server."""

@@ -16,7 +16,7 @@ from tests.devcluster.nodes.objects import (
     events,
     send,
 )
-from tests.devcluster.nodes.volumes.playing import (
+from tests.devcluster.nodes.volumes.objects import (
     ATTACHMENTS,
     MOUNTED,
     claim_of,
@@ -96,7 +96,7 @@ async def test_a_stateful_set_with_claims_comes_up_expands_and_goes(
         assert await volumes(cluster) == []
 
 
-async def test_what_is_in_use_is_protected(cluster: Cluster) -> None:
+async def test_claims_and_volumes_in_use_are_protected(cluster: Cluster) -> None:
     """A deleted claim and its volume go when the pod has gone."""
     async with everything(cluster):
         await make_set(cluster, 1)

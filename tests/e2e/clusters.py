@@ -19,7 +19,7 @@ import yaml
 KUBECTL: Final = shutil.which("kubectl")
 
 Kubectl = Callable[..., str]
-"""Runs kubectl with arguments in a namespace of its own; returns what it prints."""
+"""Runs kubectl with arguments in its own namespace; returns the output."""
 
 
 @contextmanager

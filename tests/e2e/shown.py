@@ -1,4 +1,4 @@
-"""Objects that kubectl creates, and what it shows of them."""
+"""Objects that kubectl creates, and its output about them."""
 
 import json
 import re

@@ -34,7 +34,7 @@ def deployment(replicas: int) -> str:
 
 
 def test_a_scaled_deployment_is_applied_only_by_force(kubectl: Kubectl) -> None:
-    """The conflict names who has scaled it, and through which subresource."""
+    """The conflict names the manager that has scaled it, and the subresource."""
     apply = ("apply", "--server-side", "-f", "-")
     for _ in range(2):
         applied = kubectl(*apply, stdin=deployment(1))

@@ -154,7 +154,7 @@ def test_jobs_are_shown(kubectl: Kubectl) -> None:
 
 
 def test_cron_jobs_are_shown(kubectl: Kubectl) -> None:
-    """With their schedule and what is active."""
+    """With their schedule and their active jobs."""
     create(kubectl, TICK)
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "tick-1"}
     set_status(kubectl, "cj/tick", active=[job])

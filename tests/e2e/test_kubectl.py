@@ -160,7 +160,7 @@ def test_a_deleted_deployment_takes_all_it_owns_along(kubectl: Kubectl) -> None:
         assert names(kubectl, "deployments,replicasets,pods") == []
 
 
-def test_what_is_orphaned_stays_until_somebody_deletes_it(kubectl: Kubectl) -> None:
+def test_orphaned_objects_stay_until_a_user_deletes_them(kubectl: Kubectl) -> None:
     """The replica set loses its owner, and keeps its pods."""
     kubectl("apply", *validation(), "-f", "-", stdin=manifest())
     rolled_out(kubectl)

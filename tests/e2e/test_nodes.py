@@ -69,7 +69,7 @@ def test_nodes_and_their_leases_are_shown_as_on_a_real_cluster(
 
 
 def test_a_node_is_described_in_full(kubectl: Kubectl) -> None:
-    """Lease, conditions, addresses, capacity, pods, what they ask for, and events."""
+    """Lease, conditions, addresses, capacity, pods, their requests, and events."""
     run_pods(kubectl, 3)
     kubectl("set", "resources", "deployment/web", "--requests=cpu=500m,memory=1Gi")
     kubectl("rollout", "status", "deployment/web", "--timeout=30s")

@@ -47,7 +47,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def kubectl(kubeconfig: Path, *arguments: str) -> str:
-    """Run kubectl, with the namespaces of the manifests; return what it prints."""
+    """Run kubectl, with the namespaces of the manifests; return its output."""
     result = subprocess.run(
         ["kubectl", f"--kubeconfig={kubeconfig}", *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""kubectl creates quotas, shows their usage, and what they refuse."""
+"""kubectl creates quotas, and shows their usage and their refusals."""
 
 import json
 
@@ -60,7 +60,7 @@ def test_quotas_are_created_and_shown(kubectl: Kubectl) -> None:
 
 
 def test_a_quota_refuses_what_exceeds_it(kubectl: Kubectl) -> None:
-    """And pods that do not state what it limits; what is gone is free again."""
+    """And pods without the limited resources; a deleted pod frees its usage."""
     kubectl("create", "quota", "q", "--hard=requests.cpu=1")
     counted(kubectl, "q")
     large = {"requests": {"cpu": "600m"}}
@@ -78,7 +78,7 @@ def test_a_quota_refuses_what_exceeds_it(kubectl: Kubectl) -> None:
 
 
 def test_an_invalid_quota_is_refused(kubectl: Kubectl) -> None:
-    """With the name of what is wrong."""
+    """With the name of the wrong field."""
     output = kubectl("create", "quota", "q", "--hard=monkeys=1", ok=False)
     assert 'spec.hard[monkeys]: Invalid value: "monkeys": must be a standard' in output
     arguments = ("--hard=cpu=1", "--scopes=BestEffort")

@@ -34,7 +34,7 @@ def rows(output: str) -> list[str]:
     return [re.sub(r" {2,}", "  ", line).rstrip() for line in output.splitlines()]
 
 
-def test_a_user_sees_who_it_is_and_what_it_may_do(kubectl: Kubectl) -> None:
+def test_a_user_sees_its_name_and_its_rights(kubectl: Kubectl) -> None:
     """With `auth whoami`, `auth can-i` and its list."""
     assert rows(kubectl("auth", "whoami", "--as=jane", "--as-group=devs")) == [
         "ATTRIBUTE  VALUE",

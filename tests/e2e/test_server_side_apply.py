@@ -61,7 +61,7 @@ def test_a_deployment_that_a_client_applied_is_applied_on_the_server(
 
 
 def test_two_manifests_own_their_parts_of_an_object(kubectl: Kubectl) -> None:
-    """What one no longer has goes; what the other has stays."""
+    """Fields that one no longer has are removed; fields of the other one stay."""
 
     def apply(manager: str, *, ok: bool = True, **data: str) -> str:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}

@@ -47,8 +47,8 @@ async def test_defaults_follow_from_other_fields(cluster: Cluster) -> None:
     ]
 
 
-async def test_containers_get_what_they_do_not_say(cluster: Cluster) -> None:
-    """And an annotation says what they got; the class of service follows."""
+async def test_containers_get_missing_requests_and_limits(cluster: Cluster) -> None:
+    """An annotation lists the added values; they decide the quality of service."""
     await limit(
         cluster,
         {
@@ -158,7 +158,7 @@ async def test_containers_get_what_they_do_not_say(cluster: Cluster) -> None:
         ),
     ],
 )
-async def test_a_pod_that_does_not_keep_the_limits_is_refused(
+async def test_a_pod_that_violates_the_limits_is_refused(
     cluster: Cluster, item: JSON, spec: JSON, problem: str
 ) -> None:
     """With upstream's words."""
@@ -191,7 +191,7 @@ async def test_a_pod_that_does_not_keep_the_limits_is_refused(
 async def test_claims_keep_the_limits(
     cluster: Cluster, size: str, problem: str
 ) -> None:
-    """By what they request."""
+    """By their requests."""
     kind = "PersistentVolumeClaim"
     await limit(
         cluster, {"type": kind, "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}}
@@ -375,7 +375,7 @@ async def test_huge_amounts_do_no_harm(cluster: Cluster) -> None:
 async def test_many_limits_for_many_containers_are_refused_soon(
     cluster: Cluster,
 ) -> None:
-    """The annotation would be too long; nobody waits until it is written."""
+    """The annotation would be too long, so the server does not build it."""
     names = [f"example.com/r{number}" for number in range(3000)]
     await limit(cluster, {"type": "Container", "max": dict.fromkeys(names, "1")})
     containers = [container(f"c{number}") for number in range(300)]

@@ -130,7 +130,7 @@ async def test_another_version_is_converted(
 async def test_a_custom_resource_is_changed_in_another_version(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """What its schema does not know is pruned, defaults are filled in."""
+    """The server prunes unknown fields and fills in the defaults of its schema."""
     text = {"type": "string"}
     fields = {"a": text, "b": {**text, "default": "x"}}
     inner = {"type": "object", "properties": fields}

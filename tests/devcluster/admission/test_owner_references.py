@@ -1,4 +1,4 @@
-"""Who sets the owners of objects needs rights on both."""
+"""A user who sets the owner of an object needs rights on both."""
 
 import json
 

@@ -63,7 +63,7 @@ def test_a_wrong_choice_is_one_line(enabled: str, disabled: str, problem: str) -
 
 @pytest.mark.looptime
 async def test_plugins_see_a_write_in_the_order_of_upstream(cluster: Cluster) -> None:
-    """Whatever the order in which they were chosen."""
+    """The order of the flags does not matter."""
     server = cluster.server
     parts = Parts(
         server.storage,

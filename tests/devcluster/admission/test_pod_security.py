@@ -28,7 +28,7 @@ GOOD: JSON = {
     "runAsNonRoot": True,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""What a container must say at the level ``restricted``."""
+"""The security context of a container that the level ``restricted`` requires."""
 
 UNRESTRICTED = (
     'allowPrivilegeEscalation != false (container "c" must set '
@@ -47,7 +47,7 @@ async def label(cluster: Cluster, **labels: str) -> JSON:
 
 
 def secured(*containers: JSON, **security: Any) -> JSON:
-    """Return a spec that is allowed at all levels, but for what is given."""
+    """Return a spec that all levels allow, with the given changes."""
     return {"containers": [container(securityContext=GOOD | security), *containers]}
 
 
@@ -335,7 +335,7 @@ async def test_updates_of_labels_and_statuses_are_not_checked(cluster: Cluster) 
 
 @pytest.mark.looptime
 async def test_a_stricter_namespace_warns_of_its_pods(cluster: Cluster) -> None:
-    """In groups by what is wrong with them."""
+    """Pods with the same violations are in one group."""
     for name in ("b", "a", "c"):
         await post(cluster, PODS, pod(name))
     await post(cluster, PODS, pod("h", hostNetwork=True, **secured()))

@@ -192,7 +192,7 @@ async def test_a_binding_may_only_warn(cluster: Cluster) -> None:
         ({}, {"resourceRules": [{**EVERYTHING, "resourceNames": ["a"]}]}, True),
     ],
 )
-async def test_a_policy_is_about_what_it_matches(
+async def test_a_policy_applies_only_to_writes_that_it_matches(
     cluster: Cluster, match: JSON, binding: JSON, is_evaluated: bool
 ) -> None:
     """And the binding narrows it."""

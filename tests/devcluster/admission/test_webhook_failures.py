@@ -248,7 +248,7 @@ async def test_a_patch_that_does_not_apply_is_told(
 async def test_a_slow_webhook_fails_in_its_time(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """It holds up nobody else meanwhile."""
+    """It delays no other request meanwhile."""
     asked, ends = asyncio.Event(), asyncio.Event()
 
     async def reply(_: JSON) -> JSON:

@@ -1,4 +1,4 @@
-"""Webhooks are asked as upstream asks them, and what they say counts."""
+"""The server calls webhooks as upstream does, and obeys their answers."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def when(expression: str) -> JSON:
     return {"matchConditions": [{"name": "a", "expression": expression}]}
 
 
-async def test_a_review_says_what_is_written(
+async def test_a_review_has_the_written_object(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
     """A validating webhook gets the object as it will be stored."""
@@ -196,7 +196,7 @@ async def test_a_dry_run_asks_no_webhook_with_side_effects(
         ({"rules": []}, False),
     ],
 )
-async def test_a_webhook_is_asked_about_what_it_matches(
+async def test_a_webhook_is_called_only_for_writes_that_it_matches(
     cluster: Cluster, hook: WebhookServer, changes: JSON, is_asked: bool
 ) -> None:
     """Rules, selectors and conditions."""

@@ -32,7 +32,7 @@ def contents(state: StorageState) -> dict[str, int]:
     }
 
 
-def test_it_has_what_was_written_and_the_same_keys(tmp_path: Path) -> None:
+def test_it_has_the_written_state_and_the_same_keys(tmp_path: Path) -> None:
     """Of an object, the last state; the file is its owner's."""
     path = tmp_path / "data"
     with DataFile.open(path) as file:
@@ -57,10 +57,10 @@ def test_it_has_what_was_written_and_the_same_keys(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["data"]
 
 
-def test_after_an_end_without_order_no_version_is_given_out_twice(
+def test_after_a_crash_no_version_is_used_twice(
     tmp_path: Path,
 ) -> None:
-    """Versions that were given out may not have been written."""
+    """Clients may have seen versions that are not in the file."""
     with DataFile.open(tmp_path / "data") as file:
         file.write(batch(5, stored("a", 5), is_final=False))
     with DataFile.open(tmp_path / "data") as file:
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_used_is_one_line_and_stays(
 
 
 def test_a_batch_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """What was stored before is not lost, also if the objects are replaced."""
+    """The earlier state is not lost, also if the objects are replaced."""
     many = Storage()
     for number in range(1000):
         many.collection(PODS).put(("n", str(number)), stored(str(number), 9).obj)

@@ -56,7 +56,7 @@ def cluster() -> Iterator[DevelopmentCluster]:
 
 
 def everything(caller: Caller) -> list[Any]:
-    """Return what the API server shows, but for the signs of life of nodes."""
+    """Return the objects of the API server, without the heartbeats of nodes."""
     text = raw_snapshot(caller)
     objects = [json.loads(each) for each in text.splitlines()[1:]]
     return [each for each in objects if each["resource"] not in ("nodes", LEASES)]

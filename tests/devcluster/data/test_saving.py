@@ -1,4 +1,4 @@
-"""A cluster writes what changes behind itself."""
+"""A cluster writes its changes in the background."""
 
 import asyncio
 import contextlib
@@ -84,7 +84,7 @@ def copied(path: Path, to: Path) -> Path:
     return to
 
 
-async def test_a_storage_goes_on_where_it_was(tmp_path: Path) -> None:
+async def test_a_storage_continues_with_the_stored_state(tmp_path: Path) -> None:
     """With its versions, in the order in which objects were created."""
     path = tmp_path / "data"
     async with saved_storage(path) as (first, _):
@@ -99,8 +99,8 @@ async def test_a_storage_goes_on_where_it_was(tmp_path: Path) -> None:
         assert second.next_number("addresses") == 2
 
 
-async def test_what_is_changed_together_is_written_together(tmp_path: Path) -> None:
-    """What is found at any moment is the state of one moment."""
+async def test_changes_of_one_request_are_written_together(tmp_path: Path) -> None:
+    """At any moment, the file has the state of one moment."""
     path = tmp_path / "data"
     async with saved_storage(path) as (storage, saving):
         for number in range(20):
@@ -118,7 +118,7 @@ async def test_what_is_changed_together_is_written_together(tmp_path: Path) -> N
 
 
 async def test_a_full_disk_loses_nothing_and_is_told(tmp_path: Path) -> None:
-    """What was taken stays in memory, and is written when there is room again."""
+    """Accepted changes stay in memory until the disk has space again."""
     path = tmp_path / "data"
     file, storage = DataFile.open(path), Storage()
     saving = Saving(file, storage, SystemClock(), silent_logger())
@@ -146,7 +146,7 @@ async def test_a_full_disk_loses_nothing_and_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_process_leaves_the_state_of_one_moment(tmp_path: Path) -> None:
-    """No version that it has given out is given out again."""
+    """No version that it has used is used again."""
     path = tmp_path / "data"
     process = subprocess.Popen(
         [sys.executable, "-c", WRITE_PAIRS, str(path)],

@@ -29,7 +29,7 @@ OF_FORMAT_1 = b"""\
 "apiVersion":"example.com/v1","metadata":{"name":"w","uid":"2",\
 "namespace":"n","resourceVersion":"512"},"size":1.5}}
 """
-"""What the first version wrote: every later version reads it."""
+"""A snapshot of the first version, which every later version reads."""
 
 
 def some_state() -> StorageState:
@@ -70,7 +70,7 @@ def test_the_first_format_is_still_read_and_written() -> None:
 
 
 def test_the_fields_of_an_object_may_stand_in_any_order() -> None:
-    """Somebody may have edited a snapshot; lists cut the first two off."""
+    """A user may have edited a snapshot; lists cut the first two fields off."""
     usual, other = b'"kind":"Namespace","apiVersion":"v1"', b'"kind":"Namespace"'
     swapped = OF_FORMAT_1.replace(usual, b'"apiVersion":"v1",' + other)
     assert swapped != OF_FORMAT_1
@@ -108,7 +108,7 @@ def test_the_fields_of_an_object_may_stand_in_any_order() -> None:
         (OF_FORMAT_1.replace(b'"3"', b'"x"'), "line 2 has no object of a snapshot: "),
     ],
 )
-def test_what_is_no_snapshot_is_one_line(
+def test_a_file_that_is_no_snapshot_gives_one_line(
     tmp_path: Path, text: bytes, message: str
 ) -> None:
     path = tmp_path / "snapshot"
@@ -120,7 +120,7 @@ def test_what_is_no_snapshot_is_one_line(
 
 
 def test_a_data_file_is_restored_with_higher_versions(tmp_path: Path) -> None:
-    """It is created if there is none; what it had is gone, but for its keys."""
+    """It is created if it is missing; its old objects are gone, but the keys stay."""
     data, first, second = (tmp_path / each for each in ("data", "first", "second"))
     first.write_bytes(OF_FORMAT_1)
     assert restore_data(data, first) == 2

@@ -26,7 +26,7 @@ _EVERYTHING: Final[JSON] = {
 """A rule that matches all requests."""
 
 _ADDRESSES: Final = {"a": 1, "one": 2, "two": 3, "three": 4, "unborn": 5, "zzz": 6}
-"""What is the last number of an address that is named so."""
+"""The last numbers of the addresses of objects with these names."""
 
 _BACKEND: Final[JSON] = {"service": {"name": "a", "port": {"number": 80}}}
 
@@ -196,7 +196,7 @@ _MORE: Final[dict[str, JSON]] = {
         "spec": {"policyName": "a", "validationActions": ["Deny"]}
     },
 }
-"""What a kind needs beyond its metadata; most need nothing."""
+"""The fields that a kind needs beyond its metadata; most kinds need none."""
 
 
 def minimal(kind: Kind, name: str = "a", **metadata: Any) -> JSON:

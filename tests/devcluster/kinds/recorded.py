@@ -1,4 +1,4 @@
-"""What users and upstream's controllers sent in the recordings, as whole objects.
+"""The objects that users and upstream's controllers sent in the recordings.
 
 The recordings show names, uids, hashes and times by aliases. Here each alias gets a
 value of the form that a server accepts.

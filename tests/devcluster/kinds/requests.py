@@ -43,7 +43,7 @@ def _kind(cluster: Cluster, name: str) -> Kind:
 
 
 def causes(refusal: Refusal) -> list[str]:
-    """Return what a server says is wrong with an object, each once."""
+    """Return the errors that a server finds in an object, each once."""
     assert refusal.code == 422, refusal
     listed = (refusal.details or {})["causes"]
     texts = [f"{each['field']}: {each['message']}" for each in listed]

@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
-from tests.devcluster.kinds.rbac.asking import allow, ask, log_in, rule, user
+from tests.devcluster.kinds.rbac.requests import allow, ask, log_in, rule, user
 
 pytestmark = pytest.mark.looptime
 
@@ -91,8 +91,8 @@ def cluster_with_jane() -> Cluster:
         ),
     ],
 )
-async def test_a_review_says_what_a_user_may_do(spec: JSON, expected: JSON) -> None:
-    """And which binding allows it, or what is wrong with one."""
+async def test_a_review_tells_the_rights_of_a_user(spec: JSON, expected: JSON) -> None:
+    """And the binding that allows it, or the error of a binding."""
     cluster = cluster_with_jane()
     binding = {
         "metadata": {"name": "lost"},
@@ -215,7 +215,7 @@ async def test_a_user_is_told_all_rules() -> None:
 
 
 async def test_without_rbac_reviews_say_so(cluster: Cluster) -> None:
-    """Everybody may do everything, except who has not logged in."""
+    """Every user may do everything, except anonymous users."""
     cluster.server.know_everybody()
     log_in(cluster, "jane")
     spec = {"resourceAttributes": GET_PODS}

@@ -90,7 +90,7 @@ async def test_a_token_goes_with_its_secret_and_its_account(
 
 
 async def test_a_token_that_is_marked_as_invalid_is_refused(cluster: Cluster) -> None:
-    """Until somebody removes the mark."""
+    """Until a user removes the mark."""
     token = await set_up(cluster)
     mark = {"kubernetes.io/legacy-token-invalid-since": "2026-01-01"}
     await send(cluster, "PATCH", SECRET, {"metadata": {"labels": mark}})
@@ -113,7 +113,7 @@ async def test_a_token_that_is_forged_is_refused(cluster: Cluster) -> None:
         assert user_of(cluster, token) is None
 
 
-async def test_since_when_use_is_tracked_is_known(cluster: Cluster) -> None:
+async def test_the_start_of_the_tracking_is_stored(cluster: Cluster) -> None:
     """The controller that cleans unused tokens up reads it."""
     cluster.server.accept_account_tokens(KEY.public_key())
     name = "kube-apiserver-legacy-service-account-token-tracking"
@@ -126,7 +126,7 @@ async def test_since_when_use_is_tracked_is_known(cluster: Cluster) -> None:
 async def test_a_token_that_its_secret_does_not_hold_is_refused(
     cluster: Cluster,
 ) -> None:
-    """Somebody has replaced it."""
+    """A user has replaced it."""
     token = await set_up(cluster)
     await send(cluster, "PATCH", SECRET, {"stringData": {"token": "another"}})
     assert user_of(cluster, token) is None

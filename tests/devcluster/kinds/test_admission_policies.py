@@ -158,7 +158,7 @@ RULE = "spec.matchConstraints.resourceRules[0]"
         ),
     ],
 )
-async def test_what_is_wrong_with_a_policy_is_told(
+async def test_the_errors_of_a_policy_are_reported(
     cluster: Cluster, spec: JSON, expected: list[str]
 ) -> None:
     """In upstream's order."""
@@ -223,7 +223,7 @@ async def test_what_is_wrong_with_a_policy_is_told(
         ),
     ],
 )
-async def test_what_is_wrong_with_a_binding_is_told(
+async def test_the_errors_of_a_binding_are_reported(
     cluster: Cluster, spec: JSON, expected: list[str]
 ) -> None:
     """Its policy need not exist."""

@@ -1,4 +1,4 @@
-"""Who serves which group version."""
+"""The servers of group versions."""
 
 import json
 
@@ -69,7 +69,7 @@ async def test_custom_resources_are_registered_while_they_are_defined(
 
 
 async def test_a_server_beside_the_cluster_is_out_of_reach(cluster: Cluster) -> None:
-    """The condition says so, and what is missing; metrics are served without."""
+    """The condition names the missing part; metrics need no such server."""
     await register(cluster, "example.com", "adapter")
     assert await available(cluster, "v1beta1.example.com") == (
         "False",

@@ -78,7 +78,7 @@ async def test_an_autoscaler_has_a_minimum_and_a_metric(cluster: Cluster) -> Non
 
 
 async def test_a_behavior_is_filled_in_both_directions(cluster: Cluster) -> None:
-    """With what is not given; quantities are canonical."""
+    """With the missing values; quantities are canonical."""
     policy = {"type": "Pods", "value": 1, "periodSeconds": 5}
     rules = {"tolerance": "0.02", "policies": [policy]}
     created = await create(cluster, behavior={"scaleDown": rules})
@@ -258,7 +258,7 @@ async def test_a_behavior_is_filled_in_both_directions(cluster: Cluster) -> None
         ),
     ],
 )
-async def test_what_is_wrong_is_told(
+async def test_errors_are_reported(
     cluster: Cluster, spec: JSON, expected: list[str]
 ) -> None:
     """With the words of upstream."""

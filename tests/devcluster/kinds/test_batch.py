@@ -1,4 +1,4 @@
-"""What is special about kinds of the group batch."""
+"""The special behaviour of kinds of the group batch."""
 
 import msgspec
 import pytest
@@ -40,7 +40,7 @@ async def test_a_job_selects_its_own_pods(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
-async def test_who_says_what_becomes_of_a_jobs_pods_is_not_warned(
+async def test_a_delete_with_a_propagation_policy_has_no_warning(
     cluster: Cluster, policy: str
 ) -> None:
     """Of one job or of all."""

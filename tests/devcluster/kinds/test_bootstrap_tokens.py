@@ -27,7 +27,7 @@ SECRET = {
 def add_secret(
     cluster: Cluster, name: str = "bootstrap-token-abcdef", **change: Any
 ) -> None:
-    """Store the secret of a token; `change` replaces or removes what it holds."""
+    """Store the secret of a token; `change` replaces or removes its data."""
     type_ = change.pop("type", "bootstrap.kubernetes.io/token")
     namespace = change.pop("namespace", "kube-system")
     changed = {key.replace("_", "-"): value for key, value in change.items()}
@@ -41,7 +41,7 @@ def add_secret(
 
 
 async def review(cluster: Cluster, token: str = TOKEN) -> JSON:
-    """Return what a review says of a token."""
+    """Return the answer of a review of a token."""
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
     body = json.dumps({"spec": {"token": token}}).encode()
     answer = await cluster.transport.request(Request("POST", path, body=body))
@@ -82,15 +82,13 @@ async def test_a_bootstrap_token_authenticates_until_it_expires(
 async def test_a_token_that_its_secret_does_not_allow_is_refused(
     cluster: Cluster, change: JSON
 ) -> None:
-    """Whatever is wrong."""
+    """For each kind of error."""
     add_secret(cluster, **change)
     assert "authenticated" not in await review(cluster)
 
 
 @pytest.mark.parametrize("token", ["abcdef", "abcdef.", f"{TOKEN}0", TOKEN.upper()])
-async def test_what_does_not_look_like_a_token_is_none(
-    cluster: Cluster, token: str
-) -> None:
+async def test_a_text_of_another_form_is_no_token(cluster: Cluster, token: str) -> None:
     """Its form is fixed."""
     add_secret(cluster)
     assert "authenticated" not in await review(cluster, token)

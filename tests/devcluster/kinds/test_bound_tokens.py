@@ -1,4 +1,4 @@
-"""Tokens of service accounts: what they say, and how long they are valid."""
+"""Tokens of service accounts: their claims and their validity."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
-from tests.devcluster.kinds.rbac.asking import ask
+from tests.devcluster.kinds.rbac.requests import ask
 from tests.devcluster.nodes.objects import DEFAULT, send
 
 pytestmark = pytest.mark.looptime
@@ -110,7 +110,7 @@ GONE = "[invalid bearer token, service account token has been invalidated]"
         ({"kind": "Secret", "name": "s"}, f"{DEFAULT}/secrets/s", GONE),
     ],
 )
-async def test_a_token_goes_with_what_it_is_bound_to(
+async def test_a_token_ends_with_the_object_that_it_is_bound_to(
     cluster: Cluster, bound: JSON | None, path: str, error: str
 ) -> None:
     """With its account, and with a pod, a node or a secret."""

@@ -39,8 +39,8 @@ async def _create(cluster: Cluster, **spec: Any) -> tuple[int, JSON]:
     return await _send(cluster, "POST", PATH, signing_request(**spec))
 
 
-async def test_the_server_says_who_asks(cluster: Cluster) -> None:
-    """Whatever the request says; nor can it approve itself."""
+async def test_the_server_sets_the_user_of_a_request(cluster: Cluster) -> None:
+    """Fields of the user are ignored, and a request cannot approve itself."""
     request = signing_request(username="root", groups=["system:masters"], uid="0")
     request["status"] = {"conditions": [condition("Approved")], "certificate": "YQ=="}
     code, stored = await _send(cluster, "POST", PATH, request)
@@ -83,7 +83,7 @@ async def test_a_wrong_request_is_refused(
     assert message in status["message"]
 
 
-async def test_nobody_asks_to_be_an_administrator(cluster: Cluster) -> None:
+async def test_a_request_for_an_administrator_is_refused(cluster: Cluster) -> None:
     """The admission plugin CertificateSubjectRestriction refuses it."""
     code, status = await _create(
         cluster,
@@ -144,7 +144,7 @@ async def test_a_certificate_is_checked_and_stays(cluster: Cluster) -> None:
     assert (code, stored["status"]) == (200, {})
 
 
-async def test_who_may_approve_is_asked_by_signer() -> None:
+async def test_the_right_to_approve_depends_on_the_signer() -> None:
     """A right to update the subresource is not enough."""
     cluster = Cluster(rbac=True)
     group = "rbac.authorization.k8s.io"

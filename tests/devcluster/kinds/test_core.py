@@ -1,4 +1,4 @@
-"""What is special about kinds of the core group."""
+"""The special behaviour of kinds of the core group."""
 
 import msgspec
 import pytest
@@ -62,7 +62,7 @@ async def test_a_new_claim_is_protected(cluster: Cluster, given: list[str]) -> N
 
 @pytest.mark.looptime
 async def test_a_quota_limits_cpu_as_well_as_pods(cluster: Cluster) -> None:
-    """And its status counts what was admitted; a manager has counted before."""
+    """And admission updates its status, which a manager has counted before."""
     hard = {"pods": "5", "requests.cpu": "250m"}
     quota = {"metadata": {"name": "q"}, "spec": {"hard": hard}}
     stored = cluster.server.objects.create(QUOTA, "default", quota).obj

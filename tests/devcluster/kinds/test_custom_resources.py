@@ -54,7 +54,7 @@ def widget(name: str, api_version: str = "example.com/v1", **metadata: Any) -> J
 async def test_a_definition_is_established_and_its_kind_served(
     cluster: Cluster,
 ) -> None:
-    """With whatever an object has, kept as it is."""
+    """All fields of an object stay unchanged."""
     defined = await define(cluster)
     conditions = {
         each["type"]: each["status"] for each in defined["status"]["conditions"]
@@ -67,10 +67,10 @@ async def test_a_definition_is_established_and_its_kind_served(
     assert stored["metadata"]["generation"] == 1
 
 
-async def test_a_definition_must_be_named_after_what_it_defines(
+async def test_a_definition_must_be_named_after_its_resource(
     cluster: Cluster,
 ) -> None:
-    """And say what upstream demands."""
+    """And have the fields that upstream requires."""
     crd = definition()
     crd["metadata"]["name"] = "gadgets.example.com"
     with pytest.raises(Invalid, match=r'must be spec.names.plural\+"."\+spec.group'):

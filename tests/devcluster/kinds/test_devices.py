@@ -34,7 +34,7 @@ def refused(cluster: Cluster, kind: str, spec: JSON) -> list[str]:
     return [each for each in causes(raised.value) if "RFC 1123" not in each]
 
 
-async def test_a_rule_says_since_when_its_taint_has_its_effect(
+async def test_a_rule_has_the_time_of_its_taint(
     cluster: Cluster,
 ) -> None:
     """From its creation on, or from the last change of the effect."""
@@ -78,7 +78,7 @@ async def test_a_rule_says_since_when_its_taint_has_its_effect(
 async def test_a_rule_is_checked(
     cluster: Cluster, spec: JSON, expected: list[str] | None
 ) -> None:
-    """Its taint and what it selects."""
+    """Its taint and its selector."""
     if expected is None:
         assert create(cluster, "DeviceTaintRule", {"spec": spec})["spec"]["taint"]
     else:

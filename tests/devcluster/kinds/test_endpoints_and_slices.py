@@ -137,7 +137,7 @@ async def test_the_address_type_of_a_slice_stays(cluster: Cluster) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_with_a_slice_is_told(
+async def test_the_errors_of_a_slice_are_reported(
     cluster: Cluster, obj: JSON, expected: list[str]
 ) -> None:
     """With the words of upstream."""
@@ -194,7 +194,7 @@ async def test_a_slice_shows_its_first_ports_and_addresses(cluster: Cluster) -> 
         ),
     ],
 )
-async def test_what_is_wrong_with_endpoints_is_told(
+async def test_the_errors_of_endpoints_are_reported(
     cluster: Cluster, subset: JSON, expected: list[str]
 ) -> None:
     """With the words of upstream."""

@@ -1,4 +1,4 @@
-"""What an API server does for every kind works for each kind that there is."""
+"""The common functions of an API server work for each kind."""
 
 import json
 import sys
@@ -179,7 +179,7 @@ async def test_a_delete_of_another_object_is_refused(
 
 @every_kind
 async def test_a_dry_run_stores_nothing(cluster: Cluster, kind: Kind) -> None:
-    """Whatever is asked for, and it answers as if it had."""
+    """Each kind of write is answered as if it was stored."""
     version = cluster.server.storage.version
     await create(cluster, kind, "unborn", query="?dryRun=All")
     assert cluster.server.storage.version == version
@@ -247,7 +247,7 @@ async def test_status_is_written_apart_where_there_is_one(
 
 
 @every_kind
-async def test_a_table_says_what_and_since_when(cluster: Cluster, kind: Kind) -> None:
+async def test_a_table_has_names_and_ages(cluster: Cluster, kind: Kind) -> None:
     """One cell for each column, the name and an age among them."""
     created = await create(cluster, kind)
     query = f"?fieldSelector=metadata.name={created['metadata']['name']}"

@@ -173,7 +173,7 @@ async def test_the_last_disruption_changes_the_condition(cluster: Cluster) -> No
     ]
 
 
-async def test_too_many_evictions_that_nobody_has_seen_are_refused(
+async def test_too_many_unconfirmed_evictions_are_refused(
     cluster: Cluster,
 ) -> None:
     """The controller seems to be away."""
@@ -221,7 +221,7 @@ async def test_the_budget_and_the_pod_decide(
 
 
 async def test_two_budgets_for_a_pod_are_an_error(cluster: Cluster) -> None:
-    """Which upstream answers with 500."""
+    """Upstream answers with 500."""
     make_pod(cluster, **READY)
     make_budget(cluster, "one", status=ALLOWING)
     make_budget(cluster, "two", status=ALLOWING)
@@ -243,7 +243,7 @@ async def test_preconditions_are_of_the_pod_before(cluster: Cluster) -> None:
 
 
 async def test_a_pod_that_is_going_can_be_evicted_again(cluster: Cluster) -> None:
-    """Whatever its budget says."""
+    """Also against its budget."""
     make_pod(cluster, **READY)
     assert (await evict(cluster))[0] == 201
     make_budget(cluster, status=TOO_FEW)

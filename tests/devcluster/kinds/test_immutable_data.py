@@ -1,4 +1,4 @@
-"""Config maps and secrets: their keys, and what may not change."""
+"""Config maps and secrets: their keys, and their immutable fields."""
 
 import json
 
@@ -167,7 +167,7 @@ async def test_data_is_base64(cluster: Cluster) -> None:
 async def test_the_body_of_a_subresource_has_a_type(
     cluster: Cluster, path: str, kind: str, body: JSON, problem: str
 ) -> None:
-    """What does not have it is refused before anything else."""
+    """A body of another type is refused before all other checks."""
     where = f"/api/v1/namespaces/default/{path}"
     answer = await call(cluster, "POST", where, json.dumps(body).encode())
     start = f'{kind} in version "v1" cannot be handled as a {kind}: json: cannot '

@@ -5,7 +5,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.authentication import User
 from tests.clusters import TOKEN, Cluster
-from tests.devcluster.kinds.rbac.asking import allow, ask, log_in, rule, user
+from tests.devcluster.kinds.rbac.requests import allow, ask, log_in, rule, user
 
 pytestmark = pytest.mark.looptime
 
@@ -58,18 +58,18 @@ AUTHENTICATION = "authentication.k8s.io"
         ),
     ],
 )
-async def test_an_administrator_acts_as_anybody(
+async def test_an_administrator_acts_as_any_user(
     headers: dict[str, str], expected: JSON
 ) -> None:
     """The groups are added that the user would have."""
     cluster = Cluster(rbac=True)
-    # Whoever is impersonated may ask who it is.
+    # The impersonated user may ask for its identity.
     status, answer = await ask(cluster, TOKEN, "POST", WHO, {}, **headers)
     assert (status, answer["status"]["userInfo"]) == (201, expected)
 
 
-async def test_an_administrator_acts_as_nobody() -> None:
-    """The anonymous user is in the group of those who have not logged in."""
+async def test_an_administrator_acts_as_the_anonymous_user() -> None:
+    """The anonymous user is in the group system:unauthenticated."""
     cluster = Cluster(rbac=True)
     headers = {"impersonate_user": "system:anonymous"}
     status, answer = await ask(cluster, TOKEN, "POST", WHO, {}, **headers)
@@ -237,7 +237,7 @@ async def test_a_user_does_one_thing_as_another(
     assert status == (403 if message else 200)
 
 
-async def test_who_impersonates_a_node_is_in_the_group_of_nodes() -> None:
+async def test_the_user_of_an_impersonated_node_is_in_the_group_of_nodes() -> None:
     """As all nodes are."""
     headers = {"impersonate_user": "system:node:n"}
     _, answer = await ask(Cluster(rbac=True), TOKEN, "POST", WHO, {}, **headers)
@@ -264,7 +264,7 @@ async def test_impersonation_without_a_user_is_refused(*, rbac: bool) -> None:
     )
 
 
-async def test_without_credentials_nobody_becomes_somebody(cluster: Cluster) -> None:
-    """Also if everybody else may do everything."""
+async def test_anonymous_users_cannot_impersonate(cluster: Cluster) -> None:
+    """Also if all other users may do everything."""
     headers = {"impersonate_user": "jane"}
     assert (await ask(cluster, "", "GET", "/api/v1/pods", None, **headers))[0] == 403

@@ -1,4 +1,4 @@
-"""What a server refuses of the status of a job (batch/validation)."""
+"""Statuses of a job that a server refuses (batch/validation)."""
 
 import pytest
 
@@ -291,7 +291,7 @@ async def test_a_right_status_is_stored(
 async def test_a_status_that_broke_a_rule_before_can_be_written(
     cluster: Cluster,
 ) -> None:
-    """As long as the write leaves alone what the rule is about."""
+    """As long as the write does not change the fields of the rule."""
     job = create(cluster, "Job", {"spec": {**INDEXED, "parallelism": 4}})
     job = update(cluster, job, {"status": {"completedIndexes": "0-3"}}, "status")
     job = update(cluster, job, {"spec": {"completions": 2, "parallelism": 2}})

@@ -1,4 +1,4 @@
-"""What a server refuses of a job (batch/validation), and what may change in it."""
+"""Jobs that a server refuses (batch/validation), and their mutable fields."""
 
 from typing import Any
 

@@ -109,7 +109,7 @@ async def test_services_get_addresses_of_every_range() -> None:
 async def test_addresses_are_checked(
     cluster: Cluster, obj: JSON, expected: list[str]
 ) -> None:
-    """By their names, and by what has them."""
+    """By their names, and by their owners."""
     assert refused(cluster, "IPAddress", obj) == expected
 
 

@@ -91,7 +91,7 @@ async def test_ranges_that_a_node_has_stay(cluster: Cluster) -> None:
 async def test_a_node_that_a_client_posts_is_not_ready_yet(
     cluster: Cluster, taints: list[JSON] | None, stored: list[JSON]
 ) -> None:
-    """The admission plugin taints it, as long as nobody knows better."""
+    """The admission plugin taints it until its kubelet reports that it is ready."""
     access = Access(cluster.transport, "n")
     body = {"apiVersion": "v1", "kind": "Node", **node(taints=taints)}
     posted = await access.call("POST", access.path("Node"), body)

@@ -1,4 +1,4 @@
-"""The quality of service of pods, by what they request and may use."""
+"""The quality of service of pods, by their requests and limits."""
 
 from typing import Final
 

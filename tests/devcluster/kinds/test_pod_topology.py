@@ -23,7 +23,7 @@ async def test_a_bound_pod_is_labelled(cluster: Cluster) -> None:
 
 
 async def test_a_pod_that_is_created_on_a_node_is_labelled(cluster: Cluster) -> None:
-    """On a node that nobody knows it is as it was given."""
+    """On an unknown node, the pod stays unchanged."""
     create(cluster, "Node", {"metadata": {"name": "n", "labels": ZONE}})
     pod = create(cluster, "Pod", {"spec": {"nodeName": "n"}})
     assert pod["metadata"]["labels"] == ZONE

@@ -1,4 +1,4 @@
-"""What is special about quotas, and about kinds that are there to be counted."""
+"""The special behaviour of quotas, and of kinds that only quotas use."""
 
 import json
 
@@ -75,7 +75,7 @@ async def test_an_invalid_quota_is_refused(
 async def test_a_valid_quota_is_stored(
     cluster: Cluster, hard: JSON, spec: JSON
 ) -> None:
-    """Also of resources that nobody knows."""
+    """Also with unknown resources."""
     cluster.add("ResourceQuota", "q", spec={"hard": hard, **spec})
 
 

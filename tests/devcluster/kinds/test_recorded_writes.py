@@ -1,4 +1,4 @@
-"""The server takes what a real server took, and refuses what that refused.
+"""The server accepts and refuses the same writes as a real server.
 
 The recordings of the workloads are the evidence: what users created, and every write
 of the real manager with its answer.

@@ -1,4 +1,4 @@
-"""Whatever users do to services, addresses and node ports are each given once."""
+"""After any writes of users, each address and each node port has one service."""
 
 import random
 from contextlib import suppress
@@ -21,7 +21,7 @@ ADDRESSES = (None, "None", "10.0.0.3", "fd00:10::3", "10.0.0.9")
 
 
 def change(rng: random.Random) -> JSON:
-    """Return what a user may write, right or wrong."""
+    """Return a spec that a user may write, right or wrong."""
     ports: list[JSON] = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
     if rng.random() < 0.3:
         ports[0]["nodePort"] = rng.choice((None, 30001, 30090))
@@ -63,7 +63,7 @@ def act(cluster: Cluster, rng: random.Random) -> None:
 
 
 def check(cluster: Cluster) -> None:
-    """Check that what is stored of addresses and ports agrees, and is given once."""
+    """Check that stored addresses and ports agree, and that each has one service."""
     specs = {name: obj["spec"] for name, obj in services(cluster).items()}
     owners = {
         address: name

@@ -114,7 +114,7 @@ async def test_an_address_in_use_comes_back_when_it_is_deleted(
 async def test_an_address_that_is_not_free_is_refused(
     cluster: Cluster, address: str, why: str
 ) -> None:
-    """Whoever has it keeps it."""
+    """Its present owner keeps it."""
     service(cluster, "first")
     assert refused(cluster, clusterIP=address) == [
         f'spec.clusterIPs: Invalid value: ["{address}"]: {why}'
@@ -182,7 +182,7 @@ def families(obj: JSON) -> tuple[str, list[str], int]:
         ),
     ],
 )
-async def test_families_follow_from_what_is_given(
+async def test_families_follow_from_the_given_fields(
     spec: JSON, expected: tuple[str, list[str], int]
 ) -> None:
     """On a cluster with both."""
@@ -242,7 +242,7 @@ async def test_a_policy_that_is_left_out_stays() -> None:
 
 
 async def test_a_cluster_with_one_family_gives_one(cluster: Cluster) -> None:
-    """Who prefers two gets one, who requires two is refused."""
+    """A service that prefers two gets one; a service that requires two is refused."""
     preferring = service(cluster, ipFamilyPolicy="PreferDualStack")
     assert families(preferring) == ("PreferDualStack", ["IPv4"], 1)
     assert refused(cluster, ipFamilyPolicy="RequireDualStack") == [
@@ -528,7 +528,7 @@ async def test_affinity_has_a_timeout(cluster: Cluster) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_is_told(
+async def test_errors_are_reported(
     cluster: Cluster, spec: JSON, expected: list[str]
 ) -> None:
     """With the words of upstream."""

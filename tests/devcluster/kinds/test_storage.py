@@ -115,7 +115,7 @@ async def test_a_template_of_claims_to_devices_gets_their_defaults(
 async def test_admission_protects_new_objects(
     cluster: Cluster, kind: str, finalizer: str
 ) -> None:
-    """Whatever other finalizers they have; it may be removed later."""
+    """Also if they have other finalizers; it may be removed later."""
     given = {"metadata": {"finalizers": ["example.com/a"]}}
     created = create(cluster, kind, given)
     assert created["metadata"]["finalizers"] == ["example.com/a", finalizer]
@@ -269,7 +269,7 @@ async def test_an_invalid_object_of_storage_is_refused(
         ),
     ],
 )
-async def test_what_is_fixed_does_not_change(
+async def test_immutable_fields_do_not_change(
     cluster: Cluster, kind: str, given: JSON, change: JSON, expected: list[str]
 ) -> None:
     """With upstream's causes."""
@@ -303,7 +303,7 @@ async def test_a_driver_reports_an_attachment_in_its_status(cluster: Cluster) ->
     ]
 
 
-async def test_a_volume_tells_since_when_it_is_in_its_phase(cluster: Cluster) -> None:
+async def test_a_volume_has_the_time_of_its_phase(cluster: Cluster) -> None:
     """The server fills it in, unless the writer of the status has."""
     volume = create(cluster, "PersistentVolume")
     created = volume["metadata"]["creationTimestamp"]

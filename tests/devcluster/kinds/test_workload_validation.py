@@ -1,4 +1,4 @@
-"""What a server refuses of the workloads and their claims, beside jobs."""
+"""Workloads and claims that a server refuses, except jobs."""
 
 from typing import Any
 
@@ -426,7 +426,7 @@ IMMUTABLE_SET = (
         ),
     ],
 )
-async def test_what_is_immutable_cannot_be_changed(
+async def test_immutable_fields_cannot_be_changed(
     cluster: Cluster, kind: str, before: JSON, after: JSON, expected: str
 ) -> None:
     """With upstream's message."""
@@ -607,7 +607,7 @@ async def test_max_unavailable_is_stored_with_its_feature_gate() -> None:
 
 
 async def test_a_daemon_sets_template_has_a_generation(cluster: Cluster) -> None:
-    """In an annotation that nobody can change."""
+    """In an annotation that users cannot change."""
     name = "deprecated.daemonset.template.generation"
     daemon_set = create(cluster, "DaemonSet")
     assert daemon_set["metadata"]["annotations"] == {name: "1"}

@@ -1,4 +1,4 @@
-"""No body makes the server fail: what is wrong with it is told."""
+"""No body makes the server fail: it reports the error."""
 
 import copy
 import json

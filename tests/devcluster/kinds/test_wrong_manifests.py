@@ -1,4 +1,4 @@
-"""Mistakes that manifests often have, and what a real API server says of them."""
+"""Mistakes that manifests often have, and the messages of a real API server."""
 
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ IMMUTABLE: Final = "field is immutable"
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: str(each["kind"]))
 async def test_a_wrong_object_is_refused(cluster: Cluster, mistake: JSON) -> None:
-    """With all that is wrong with it, and where."""
+    """With all its errors and their fields."""
     with pytest.raises(Refusal) as raised:
         create(cluster, mistake["kind"], mistake["change"])
     assert causes(raised.value) == mistake["says"]
@@ -47,7 +47,7 @@ async def test_a_wrong_object_is_refused(cluster: Cluster, mistake: JSON) -> Non
         ),
     ],
 )
-async def test_what_is_immutable_stays(
+async def test_immutable_fields_stay(
     cluster: Cluster, kind: str, change: JSON, expected: str
 ) -> None:
     """And the server says so."""
@@ -85,14 +85,14 @@ async def test_pods_that_share_the_network_of_their_node_get_its_ports(
     assert port == {"containerPort": 80, "protocol": "TCP"}
 
 
-async def test_what_leases_of_a_disabled_gate_have_is_dropped(cluster: Cluster) -> None:
+async def test_lease_fields_of_a_disabled_gate_are_dropped(cluster: Cluster) -> None:
     """CoordinatedLeaderElection is off by default."""
     spec = {"holderIdentity": "a", "strategy": "OldestEmulationVersion"}
     lease = create(cluster, "Lease", {"spec": {**spec, "preferredHolder": "b"}})
     assert lease["spec"] == {"holderIdentity": "a"}
 
 
-async def test_what_leases_of_an_enabled_gate_have_is_kept() -> None:
+async def test_lease_fields_of_an_enabled_gate_are_kept() -> None:
     """The strategy must be known, and go before a preferred holder."""
     cluster = Cluster(features=COORDINATED)
     spec = {"holderIdentity": "a", "strategy": "OldestEmulationVersion"}
@@ -145,9 +145,7 @@ CANDIDATE: Final = {
         ({"strategy": ""}, "spec.strategy: Required value"),
     ],
 )
-async def test_candidates_of_a_lease_say_what_they_are(
-    change: JSON, expected: str
-) -> None:
+async def test_candidates_of_a_lease_are_checked(change: JSON, expected: str) -> None:
     """The API serves them while the gate is enabled; their names may have any case."""
     server = Cluster(features=COORDINATED).server
     kind = server.catalogue.find("coordination.k8s.io", "v1beta1", "leasecandidates")

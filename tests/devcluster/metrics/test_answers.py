@@ -87,7 +87,7 @@ def test_one_pod_is_answered_by_its_name() -> None:
 
 
 def test_custom_metrics_are_those_of_pods_and_objects() -> None:
-    """A metric that nobody set is not found."""
+    """A metric without a setting is not found."""
     settings = (
         '{"pods": {"hits": {"*": "total:9", "a": "1"}}, '
         '"objects": {"services/web": {"hits": "10"}, "metrics": {"load": "3"}}}'
@@ -158,7 +158,7 @@ def test_external_metrics_are_selected_by_their_labels() -> None:
         ),
     ],
 )
-def test_what_cannot_be_answered_is_a_status(
+def test_a_request_without_an_answer_gets_a_status(
     settings: str, path: str, code: int, message: str
 ) -> None:
     """Autoscalers show its message."""

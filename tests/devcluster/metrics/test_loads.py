@@ -1,4 +1,4 @@
-"""Annotations say the load of pods."""
+"""Annotations set the load of pods."""
 
 import pytest
 
@@ -106,8 +106,8 @@ def test_a_pod_goes_before_the_outermost_workload() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "much", "total:", "-1", "1 core"])
-def test_what_is_no_load_is_told(text: str) -> None:
-    """With the annotation, the object and what is expected."""
+def test_a_wrong_load_is_reported(text: str) -> None:
+    """With the annotation, the object and the expected form."""
     pods = [running("a", annotations={"devcluster/cpu": text})]
     with pytest.raises(SettingsError) as raised:
         loads_of(pods, alone)

@@ -1,4 +1,4 @@
-"""What a command does is told from its text, or not at all."""
+"""The run of a command follows from its text, or is unknown."""
 
 import pytest
 

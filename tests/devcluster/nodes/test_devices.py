@@ -80,7 +80,7 @@ async def place_of(cluster: Cluster, name: str) -> str:
 
 
 async def results(cluster: Cluster, name: str = "c") -> list[str]:
-    """Return what is allocated for a claim, as ``REQUEST POOL/DEVICE``."""
+    """Return the devices allocated to a claim, as ``REQUEST POOL/DEVICE``."""
     status = (await send(cluster, "GET", f"{CLAIMS}/{name}"))["status"]
     found = status.get("allocation", {"devices": {"results": []}})
     return [
@@ -157,7 +157,7 @@ async def test_a_device_goes_to_one_claim(cluster: Cluster) -> None:
         ({"exactly": {**ONE, "selectors": [{"cel": {"expression": "true"}}]}}, []),
     ],
 )
-async def test_a_claim_gets_what_it_asks_for(
+async def test_a_claim_gets_the_devices_that_it_requests(
     cluster: Cluster, request_: JSON, expected: list[str]
 ) -> None:
     """Devices without taints that it does not tolerate; nothing evaluates CEL."""

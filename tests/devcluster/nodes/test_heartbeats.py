@@ -1,4 +1,4 @@
-"""Kubelets give signs of life; a stopped one is missed, and comes back."""
+"""Kubelets send heartbeats; a stopped kubelet is noticed, and comes back."""
 
 import asyncio
 from collections import Counter
@@ -209,8 +209,8 @@ async def test_a_pod_that_goes_while_its_kubelet_is_stopped_is_forgotten(
         assert (await status_of(leased, "p"))["startTime"] == time(20)
 
 
-async def test_a_node_that_somebody_deletes_stays_away(leased: Cluster) -> None:
-    """Until somebody creates it again: then its kubelet finds it."""
+async def test_a_deleted_node_stays_away(leased: Cluster) -> None:
+    """Until a client creates it again: then its kubelet finds it."""
     async with leased.nodes(count=1):
         await asyncio.sleep(1)
         await send(leased, "DELETE", NODE)
@@ -256,7 +256,7 @@ async def test_a_lease_that_is_refused_stops_no_kubelet(
     ],
     ids=["no conditions", "no times", "no type"],
 )
-async def test_a_status_that_somebody_else_has_written_is_repaired(
+async def test_a_status_of_another_client_is_repaired(
     leased: Cluster, written: list[JSON], kept: list[JSON]
 ) -> None:
     """The kubelet writes its own conditions again, and goes on with its lease."""

@@ -40,5 +40,5 @@ def test_a_name_gets_its_registry_and_its_tag(image: str, full: str) -> None:
     ],
 )
 def test_a_wrong_name_is_no_image(image: str, why: str) -> None:
-    """And what is wrong with it is said."""
+    """And the message names the error."""
     assert why_invalid(image) == why

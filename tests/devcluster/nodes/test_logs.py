@@ -102,7 +102,7 @@ async def test_a_log_is_shown_as_it_is_asked_for(
         ),
     ],
 )
-async def test_what_is_wrong_with_a_request_is_said(
+async def test_the_errors_of_a_request_are_reported(
     cluster: Cluster, query: JSON, message: str
 ) -> None:
     """In the words of a real cluster."""

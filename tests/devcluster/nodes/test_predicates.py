@@ -1,4 +1,4 @@
-"""Which nodes fit a pod, and why others do not."""
+"""Nodes that fit a pod, and the reasons of the others."""
 
 from typing import Any
 

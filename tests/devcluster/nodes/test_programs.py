@@ -1,4 +1,4 @@
-"""What a container does: by annotation, by its command, or by its role."""
+"""The program of a container: from annotation, command or role."""
 
 import re
 from typing import Any
@@ -72,7 +72,7 @@ def pod(annotations: JSON | None = None, **metadata: Any) -> JSON:
 def test_an_annotation_goes_before_the_command(
     given: JSON, container: JSON, role: Role, program: Program
 ) -> None:
-    """Without both, only what has to end ends."""
+    """Without both, only containers that must end will end."""
     assert program_of(given, container, role) == program
 
 
@@ -122,7 +122,7 @@ def test_single_indexes_of_a_job_fail(
     ],
 )
 def test_a_wrong_annotation_is_named(annotation: str, text: str, message: str) -> None:
-    """With what it must be."""
+    """With the expected form."""
     expected = f"annotation devcluster/{annotation}: {message}"
     with pytest.raises(AnnotationError, match=f"^{re.escape(expected)}$"):
         program_of(pod({f"devcluster/{annotation}": text}), PLAIN, Role.MAIN)

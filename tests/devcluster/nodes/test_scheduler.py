@@ -1,4 +1,4 @@
-"""The scheduler binds pods to nodes that fit, and says why none does."""
+"""The scheduler binds pods to nodes that fit, and reports why none fits."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ from tests.devcluster.nodes.objects import (
     send,
     status_of,
 )
-from tests.devcluster.nodes.volumes.playing import (
+from tests.devcluster.nodes.volumes.objects import (
     MOUNTED,
     bind,
     create_claim,
@@ -127,7 +127,7 @@ async def test_a_node_that_is_gone_gets_no_pods(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_what_is_reported_of_a_waiting_pod_stays_true(cluster: Cluster) -> None:
+async def test_the_condition_of_a_waiting_pod_stays_true(cluster: Cluster) -> None:
     """Within a minute, also when no node changes so that it fits."""
     async with cluster.nodes(count=1):
         await create_pod(cluster, "a", nodeSelector={"disk": "ssd"})

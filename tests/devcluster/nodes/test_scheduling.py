@@ -125,7 +125,7 @@ async def zones(cluster: Cluster, *names: str) -> None:
         ),
     ],
 )
-async def test_a_pod_waits_for_what_no_node_has(
+async def test_a_pod_waits_for_resources_that_no_node_has(
     cluster: Cluster,
     before: Sequence[list[JSON]],
     wanted: list[JSON],
@@ -391,7 +391,7 @@ async def test_a_budget_chooses_the_victims(cluster: Cluster) -> None:
     assert deleted == ["other"]
 
 
-async def test_an_annotation_says_what_a_node_has(cluster: Cluster) -> None:
+async def test_an_annotation_sets_the_resources_of_a_node(cluster: Cluster) -> None:
     """A pod that waits for it is scheduled when the kubelet has reported it."""
     async with cluster.nodes(count=2):
         containers = requesting(example_gpu="1")
@@ -434,7 +434,7 @@ async def test_an_annotation_says_what_a_node_has(cluster: Cluster) -> None:
 async def test_a_kubelet_rejects_pods_that_do_not_fit(
     cluster: Cluster, spec: JSON, reason: str, said: str
 ) -> None:
-    """Somebody else has bound them to the node."""
+    """Another client has bound them to the node."""
     async with cluster.nodes(count=1, start_delay=0, details=True):
         await create_pod(cluster, "first", containers=requesting(cpu="5"))
         await asyncio.sleep(1)
@@ -453,7 +453,7 @@ async def test_a_kubelet_rejects_pods_that_do_not_fit(
         assert (await status_of(cluster, "good"))["phase"] == "Running"
 
 
-async def test_resources_that_somebody_writes_into_a_node_stay(
+async def test_resources_that_a_client_writes_into_a_node_stay(
     cluster: Cluster,
 ) -> None:
     """As those of devices do that no plugin knows."""

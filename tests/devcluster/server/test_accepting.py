@@ -1,4 +1,4 @@
-"""The header Accept: which encoding and form of an answer clients get."""
+"""The header Accept: the encoding and the form of an answer."""
 
 import json
 from typing import Any
@@ -56,7 +56,7 @@ def config_map(name: str = "a") -> bytes:
 async def test_the_first_acceptable_clause_decides(
     cluster: Cluster, accept: str, media_type: str, kind: str
 ) -> None:
-    """For what is read, and for what is written."""
+    """For reads and for writes."""
     await call(cluster, "POST", MAPS, config_map("b"))
     for method, path, body in (
         ("POST", MAPS, config_map()),
@@ -92,7 +92,7 @@ async def test_the_first_acceptable_clause_decides(
         ),
     ],
 )
-async def test_what_the_server_has_not_is_refused(
+async def test_a_form_that_the_server_lacks_is_refused(
     cluster: Cluster, accept: str, query: str, message: str
 ) -> None:
     """With 406, and before anything is written."""
@@ -114,7 +114,7 @@ async def test_what_the_server_has_not_is_refused(
 async def test_nothing_is_written_for_a_client_that_accepts_no_answer(
     cluster: Cluster,
 ) -> None:
-    """It would not know what has happened."""
+    """The client could not read the result."""
     version = cluster.server.storage.version
     answer = await call(cluster, "POST", MAPS, config_map(), accept="text/html")
     assert (answer.status, cluster.server.storage.version) == (406, version)
@@ -139,7 +139,7 @@ async def test_a_table_has_the_objects_that_the_query_names(cluster: Cluster) ->
     ]
 
 
-async def test_what_is_only_answered_has_no_table(cluster: Cluster) -> None:
+async def test_an_answer_that_is_not_stored_has_no_table(cluster: Cluster) -> None:
     """A client that takes nothing else gets 406, another one gets the object."""
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     body = b'{"spec":{"nonResourceAttributes":{"path":"/x","verb":"get"}}}'
@@ -151,7 +151,7 @@ async def test_what_is_only_answered_has_no_table(cluster: Cluster) -> None:
 
 
 async def test_refusals_and_discovery_come_as_yaml_too(cluster: Cluster) -> None:
-    """Also what is no object of the storage."""
+    """Also answers that are not stored objects."""
     found: list[Any] = []
     for path in (f"{MAPS}/nope", "/version", "/apis/apps"):
         answer = await call(cluster, "GET", path, accept=YAML_TYPE)

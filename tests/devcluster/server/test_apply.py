@@ -70,8 +70,10 @@ async def test_an_object_that_is_absent_is_created(cluster: Cluster) -> None:
     assert await apply(cluster, f"{ROLES}/r", config) == (200, role)
 
 
-async def test_what_was_applied_goes_with_the_configuration(cluster: Cluster) -> None:
-    """What somebody else wrote by then stays, and a hand-written value, too."""
+async def test_applied_fields_go_with_the_configuration(
+    cluster: Cluster,
+) -> None:
+    """Fields of other managers stay, and a value that a user wrote, too."""
     await send(
         cluster, "POST", ROLES, {"metadata": {"name": "r", "labels": {"l": "1"}}}
     )
@@ -93,7 +95,7 @@ async def test_what_was_applied_goes_with_the_configuration(cluster: Cluster) ->
     }
 
 
-async def test_a_value_of_somebody_else_is_taken_only_by_force(
+async def test_a_value_of_another_manager_is_taken_only_by_force(
     cluster: Cluster,
 ) -> None:
     """Otherwise the conflict names the owner and the field."""
@@ -116,7 +118,7 @@ async def test_a_value_of_somebody_else_is_taken_only_by_force(
 
 
 async def test_conflicts_are_listed_by_their_managers(cluster: Cluster) -> None:
-    """Those who have updated fields with their version, and the subresource if any."""
+    """Managers that have updated have a version, and the subresource if any."""
     labels = {"app": "web"}
     containers = [{"name": "c", "image": "app:v1"}]
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
@@ -195,10 +197,10 @@ async def test_an_object_that_is_gone_is_not_created_again(cluster: Cluster) -> 
     assert field == "metadata.uid"
 
 
-async def test_an_item_stays_while_somebody_owns_a_part_of_it(
+async def test_an_item_stays_while_a_manager_owns_a_part_of_it(
     cluster: Cluster,
 ) -> None:
-    """Only what nobody owns any more goes."""
+    """Only parts without an owner are removed."""
     labels = {"app": "web"}
     container = {"name": "c", "image": "app:v1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}

@@ -28,8 +28,8 @@ from controller_manager.devcluster.server.base64_data import base64_problem
         ("é", 0),
     ],
 )
-def test_base64_is_what_go_decodes(text: str, place: int | None) -> None:
-    """And what is valid can be decoded."""
+def test_base64_is_valid_where_go_decodes_it(text: str, place: int | None) -> None:
+    """And valid texts can be decoded."""
     expected = "" if place is None else f"illegal base64 data at input byte {place}"
     assert base64_problem(text) == expected
     if place is None:

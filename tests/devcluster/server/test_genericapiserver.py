@@ -29,7 +29,7 @@ def _texts(file: Path) -> set[str]:
 
 
 def test_the_server_names_no_kind() -> None:
-    """Neither by kind nor by plural; what is special stands in its strategy."""
+    """Neither by kind nor by plural; special behaviour stands in a strategy."""
     names = {
         name
         for kind in find_kinds()

@@ -1,4 +1,4 @@
-"""The options of lists and watches: what is refused, what is answered."""
+"""The options of lists and watches: refusals and answers."""
 
 import base64
 import json
@@ -156,7 +156,7 @@ async def test_only_0_and_false_are_false(
 
 
 async def test_pages_are_of_one_version(cluster: Cluster) -> None:
-    """Whatever changes meanwhile; a limit with a version asks for exactly this one."""
+    """Also if objects change; a limit with a version asks for exactly this version."""
     version = await create(cluster, "a", "b", "c")
     first = await listed(cluster, "limit=2")
     await create(cluster, "d")
@@ -223,7 +223,7 @@ async def test_one_object_may_be_asked_for_at_a_version(cluster: Cluster) -> Non
 
 
 async def test_a_continue_token_may_be_garbage(cluster: Cluster) -> None:
-    """It is refused, whatever it says."""
+    """Each text that is no token is refused."""
     for body in (b"[]", b"{}", b'{"rv":"x","start":"a"}', b'{"rv":[],"start":1}'):
         token = base64.urlsafe_b64encode(body).decode().rstrip("=")
         answer = await call(cluster, "GET", f"{MAPS}?continue={token}")

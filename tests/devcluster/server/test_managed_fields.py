@@ -1,4 +1,4 @@
-"""Each write leaves behind who owns which fields, as on a real cluster."""
+"""Each write stores the managers of the fields, as on a real cluster."""
 
 import asyncio
 from typing import Any
@@ -113,7 +113,7 @@ async def test_a_new_deployment_is_its_creators(cluster: Cluster) -> None:
     }
 
 
-async def test_what_the_server_adds_is_nobodys(cluster: Cluster) -> None:
+async def test_fields_that_the_server_adds_have_no_owner(cluster: Cluster) -> None:
     """The addresses of a service, and what admission sets in a pod."""
     service = {
         "metadata": {"name": "s"},
@@ -133,7 +133,7 @@ async def test_what_the_server_adds_is_nobodys(cluster: Cluster) -> None:
 
 
 async def test_an_update_takes_the_fields_that_it_changes(cluster: Cluster) -> None:
-    """The others stay with their owners, and a field that is gone is nobody's."""
+    """The others stay with their owners, and a removed field has no owner."""
     await create(cluster, a="1", b="1", c="1")
     body = {"data": {"a": "2", "b": None, "c": "1", "d": "2"}}
     metadata = await change(cluster, "other", body)
@@ -150,7 +150,7 @@ async def test_an_update_takes_the_fields_that_it_changes(cluster: Cluster) -> N
 async def test_times_tell_when_a_manager_changed_something_last(
     cluster: Cluster,
 ) -> None:
-    """Who loses a field keeps the time; entries are in the order of their times."""
+    """A manager that loses a field keeps the time; entries are sorted by time."""
     await create(cluster, a="1", b="1")
     await asyncio.sleep(60)
     await change(cluster, "b", {"data": {"a": "2"}})
@@ -203,7 +203,7 @@ async def test_the_oldest_of_many_managers_become_one(cluster: Cluster) -> None:
 async def test_a_request_may_change_the_managers(
     cluster: Cluster, given: Any, names: list[str]
 ) -> None:
-    """An empty list, or an empty entry, removes all; what is not valid is ignored."""
+    """An empty list, or an empty entry, removes all; invalid entries are ignored."""
     await create(cluster, a="1", b="1")
     body: JSON = {"data": {"a": "2"}}
     if given is not None:
@@ -213,7 +213,7 @@ async def test_a_request_may_change_the_managers(
     assert found == names
 
 
-async def test_kubectl_goes_on_with_what_it_applied_as_a_client(
+async def test_kubectl_continues_with_fields_of_client_side_apply(
     cluster: Cluster,
 ) -> None:
     """Without conflicts, and the annotation tells of the new configuration."""
@@ -286,7 +286,7 @@ async def test_a_scale_is_applied_to_the_replicas(cluster: Cluster) -> None:
 async def test_a_wrong_configuration_is_refused(
     cluster: Cluster, config: JSON, code: int, message: str
 ) -> None:
-    """Whatever the fieldValidation of the request is."""
+    """With each fieldValidation of the request."""
     for validation in ("Ignore", "Strict"):
         status, refusal = await apply(cluster, WEB, config, fieldValidation=validation)
         assert (status, refusal["message"]) == (code, message)
@@ -339,7 +339,7 @@ async def test_a_name_that_no_manager_can_have_is_refused(
 async def test_managers_that_are_removed_stay_away(
     cluster: Cluster, method: str, kind: str, body: Any
 ) -> None:
-    """Until the object is applied: then what it has belongs to before-first-apply."""
+    """Until the next apply: then the fields belong to before-first-apply."""
     await create(cluster, a="1")
     path = f"{MAPS}/m"
     if method == "PUT":
@@ -357,7 +357,7 @@ async def test_managers_that_are_removed_stay_away(
     }
 
 
-async def test_what_is_applied_twice_changes_nothing(cluster: Cluster) -> None:
+async def test_a_repeated_apply_changes_nothing(cluster: Cluster) -> None:
     """Also if the server writes it in another way; an empty map is owned."""
     limits = {"limits": {"cpu": "1000m"}}
     container = {"name": "c", "image": "app:v1", "resources": limits}
@@ -376,7 +376,7 @@ async def test_what_is_applied_twice_changes_nothing(cluster: Cluster) -> None:
     assert await apply(cluster, WEB, config) == (200, first)
 
 
-async def test_who_owns_nothing_any_more_is_not_named(cluster: Cluster) -> None:
+async def test_a_manager_without_fields_is_not_named(cluster: Cluster) -> None:
     """Nor is an owner in a version that is not served."""
     path, kind = f"{MAPS}/m", "apply-patch+yaml"
     config: JSON = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -398,7 +398,9 @@ async def test_who_owns_nothing_any_more_is_not_named(cluster: Cluster) -> None:
     assert [each["manager"] for each in metadata["managedFields"]] == ["new"]
 
 
-async def test_parts_of_the_cluster_own_what_they_write(cluster: Cluster) -> None:
+async def test_parts_of_the_cluster_own_fields_they_write(
+    cluster: Cluster,
+) -> None:
     """Such as a kubelet, which writes without requests."""
     await create(cluster, a="1")
     kind = next(each for each in find_kinds() if each.kind == "ConfigMap")

@@ -52,7 +52,7 @@ def test_there_is_no_other_model() -> None:
 
 @pytest.mark.slow
 def test_a_cluster_does_not_import_the_package() -> None:
-    """Which takes a fifth of a second, and 38 MB."""
+    """The import takes a fifth of a second, and 38 MB."""
     root = Path(__file__).parents[3]
     output = subprocess.check_output([sys.executable, "-c", START_AND_STOP], cwd=root)
     assert output == b"[]\n"

@@ -10,7 +10,7 @@ from tests.devcluster.requests import call
 
 
 @pytest.mark.looptime
-async def test_openapi_describes_what_kubectl_asks_for(cluster: Cluster) -> None:
+async def test_openapi_describes_the_parts_that_kubectl_reads(cluster: Cluster) -> None:
     """Types, descriptions, merge keys, and that the server validates fields."""
     index = json.loads((await call(cluster, "GET", "/openapi/v3")).body)
     assert "apis/apps/v1" in index["paths"]
@@ -66,7 +66,7 @@ def _references(value: Any) -> list[str]:
 async def test_paths_say_which_kind_is_there(
     cluster: Cluster, document: str, path: str, methods: set[str]
 ) -> None:
-    """By them kubectl finds what it explains, also what is never stored."""
+    """The command kubectl explain needs them, also for kinds that are never stored."""
     found = json.loads((await call(cluster, "GET", f"/openapi/v3/{document}")).body)
     kinds = {
         each["x-kubernetes-group-version-kind"]["version"]

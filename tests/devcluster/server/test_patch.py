@@ -1,4 +1,4 @@
-"""What the three kinds of patch make of an object."""
+"""The three kinds of patches change objects."""
 
 from typing import Any
 
@@ -133,7 +133,7 @@ def test_a_strategic_patch_merges_lists_by_their_key() -> None:
 
 
 def test_an_order_puts_items_where_it_says() -> None:
-    """What it does not name stays where the server had it."""
+    """Items that it does not name keep the server's order."""
     target = {"containers": [{"name": n} for n in "abcd"]}
     patch = {
         "$setElementOrder/containers": [{"name": "d"}, {"name": "a"}],

@@ -43,7 +43,7 @@ VERBOSE = "[+]ping ok\n[+]log ok\n[+]etcd ok\n"
 async def test_probes_have_checks(
     cluster: Cluster, path: str, status: int, text: str
 ) -> None:
-    """Which may be asked for one by one, and left out."""
+    """Clients may ask for single checks, or exclude some."""
     answer = await call(cluster, "GET", path)
     assert (answer.status, answer.body.decode()) == (status, text)
 

@@ -1,4 +1,4 @@
-"""What a request asks for is read from its path."""
+"""The attributes of a request come from its path."""
 
 from urllib.parse import parse_qsl
 
@@ -75,8 +75,8 @@ def about(verb: str, resource: str, group: str = "", **more: str) -> Attributes:
         ("OPTIONS /api/v1/pods", about("", "pods")),
     ],
 )
-def test_a_path_says_what_is_wanted(request_line: str, expected: Attributes) -> None:
-    """Whether it exists or not, as upstream's RequestInfo."""
+def test_attributes_come_from_the_path(request_line: str, expected: Attributes) -> None:
+    """Also if the object does not exist, as in upstream's RequestInfo."""
     method, _, url = request_line.partition(" ")
     path, _, query = url.partition("?")
     assert attributes_of_request(method, path, dict(parse_qsl(query))) == expected

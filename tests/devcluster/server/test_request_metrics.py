@@ -1,4 +1,4 @@
-"""What ``/metrics`` tells of requests and objects."""
+"""The metrics of requests and objects."""
 
 import re
 
@@ -14,7 +14,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 async def scraped(cluster: Cluster, name: str) -> dict[str, float]:
-    """Return the values of a metric by its labels, without what is 0 or empty."""
+    """Return the values of a metric by its labels, without zeros and empty labels."""
     answer = await call(cluster, "GET", "/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     found = {}
@@ -25,7 +25,7 @@ async def scraped(cluster: Cluster, name: str) -> dict[str, float]:
     return {labels: value for labels, value in found.items() if value}
 
 
-async def test_requests_are_counted_by_what_they_are_about(cluster: Cluster) -> None:
+async def test_requests_are_counted_by_their_attributes(cluster: Cluster) -> None:
     """With the labels of a real API server."""
     for method, path, query, code in (
         ("GET", PODS, (), 200),

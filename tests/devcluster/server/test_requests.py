@@ -89,7 +89,7 @@ async def delete_secret(
 async def test_strange_requests_get_an_answer(
     cluster: Cluster, method: str, path: str, body: bytes, code: int
 ) -> None:
-    """One that says what is wrong, and nothing stored is lost."""
+    """The answer names the error, and no stored object is lost."""
     web = json.dumps(deployment_json()).encode()
     await call(cluster, "POST", WEB.rpartition("/")[0], web)
     before = (await call(cluster, "GET", WEB)).body
@@ -102,7 +102,7 @@ async def test_strange_requests_get_an_answer(
 
 @pytest.mark.looptime
 async def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
-    """In whatever way it is asked for."""
+    """In each form of the request."""
     web = json.dumps(deployment_json()).encode()
     await call(cluster, "POST", WEB.rpartition("/")[0], web)
     version = cluster.server.storage.version
@@ -134,7 +134,7 @@ async def test_unknown_fields_are_warned_of_or_refused(cluster: Cluster) -> None
 
 
 @pytest.mark.looptime
-async def test_only_who_has_a_token_gets_in(cluster: Cluster) -> None:
+async def test_only_users_with_a_token_get_answers(cluster: Cluster) -> None:
     """But for the probes and the version."""
     for path, code in (("/healthz", 200), ("/version", 200), (PODS_PATH, 403)):
         answer = await cluster.server.handle(Request("GET", path))
@@ -229,7 +229,7 @@ async def test_options_in_protobuf_are_obeyed(cluster: Cluster) -> None:
 async def test_a_delete_whose_body_cannot_be_read_deletes_nothing(
     cluster: Cluster, body: bytes, content_type: str, refusal: tuple[int, str]
 ) -> None:
-    """Whatever it may have wanted to keep is kept."""
+    """Its options might have protected the objects."""
     await add_secret(cluster)
     assert await delete_secret(cluster, body, content_type) == refusal
     assert await delete_secret(cluster, b"", "") == (200, "")

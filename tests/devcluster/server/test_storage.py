@@ -37,7 +37,7 @@ def test_history_can_be_read_back() -> None:
             assert [key for key, _ in ordered.at(places)] == expected, seed
 
 
-def test_what_is_forgotten_cannot_be_watched() -> None:
+def test_versions_outside_of_the_history_cannot_be_watched() -> None:
     """Nor listed."""
     storage = Storage(history=3)
     pods = storage.collection("pods")

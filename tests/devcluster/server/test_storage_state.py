@@ -54,7 +54,7 @@ def follow(watcher: Watcher, known: dict[Key, JSON]) -> None:
 
 
 def test_a_restored_state_is_the_one_that_was_taken() -> None:
-    """Whoever follows the changes ends with it; all new versions are higher."""
+    """Watchers of the changes reach the same state; all new versions are higher."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     for _ in range(50):

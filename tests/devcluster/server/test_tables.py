@@ -1,4 +1,4 @@
-"""What tables of all kinds share."""
+"""The common parts of the tables of all kinds."""
 
 import pytest
 

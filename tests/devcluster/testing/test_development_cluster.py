@@ -54,7 +54,7 @@ def fast() -> Iterator[DevelopmentCluster]:
 def test_nothing_is_left_of_a_cluster_that_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What its controllers have frozen in a process that froze nothing is thawed."""
+    """Objects that its controllers have frozen are thawed if the process froze none."""
     collector = list[str]()
     monkeypatch.setattr(caches, "gc", gc)  # as outside of tests
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
@@ -145,7 +145,7 @@ def test_a_service_account_may_do_what_its_roles_allow() -> None:
 
 
 def test_a_namespace_goes_with_all_that_is_in_it(fast: DevelopmentCluster) -> None:
-    """Also what has finalizers or is ending slowly; other namespaces are left alone."""
+    """Also objects with finalizers or slow ends; other namespaces do not change."""
     caller = Caller(fast.kubeconfig)
     with fast.namespace() as other, fast.namespace() as name:
         maps = f"/api/v1/namespaces/{name}/configmaps"
@@ -275,7 +275,7 @@ def test_a_setting_that_cannot_be_used_is_named(
         ),
     ],
 )
-def test_what_does_not_exist_is_named_in_one_line(
+def test_a_missing_object_is_named_in_one_line(
     settings: ClusterSettings, message: str
 ) -> None:
     cluster = DevelopmentCluster(settings)
@@ -289,10 +289,10 @@ def test_what_does_not_exist_is_named_in_one_line(
     ("controllers", "enabled", "has_accounts"),
     [((), (), False), ((), ("ServiceAccount",), True), (FAST.controllers, (), True)],
 )
-def test_pods_have_accounts_if_somebody_makes_accounts(
+def test_pods_have_accounts_if_controllers_make_accounts(
     controllers: tuple[str, ...], enabled: tuple[str, ...], has_accounts: bool
 ) -> None:
-    """Without controllers nobody does, unless the test itself."""
+    """Without controllers, only the test itself can make them."""
     settings = ClusterSettings(
         nodes=0, controllers=controllers, enable_admission_plugins=enabled
     )

@@ -82,7 +82,7 @@ def test_a_conflict_names_the_object_and_meets_only_changes(
     assert caller.send("PUT", f"{MAPS}/a", made).status == 200
 
 
-def test_who_goes_on_from_a_version_that_is_gone_must_list_anew(
+def test_a_client_that_continues_from_an_old_version_must_list_again(
     faults: Faults, caller: Caller
 ) -> None:
     """A list without a version is answered."""
@@ -108,7 +108,7 @@ def test_any_status_can_be_the_answer(faults: Faults, caller: Caller) -> None:
 
 
 @pytest.mark.parametrize(("carried_out", "left"), [(False, []), (True, ["a"])])
-def test_a_connection_that_is_cut_does_not_say_what_was_done(
+def test_a_cut_connection_does_not_tell_the_result(
     faults: Faults, caller: Caller, carried_out: bool, left: list[str]
 ) -> None:
     faults.cut(carried_out=carried_out, times=1, verbs="create")
@@ -117,7 +117,7 @@ def test_a_connection_that_is_cut_does_not_say_what_was_done(
     assert caller.names(MAPS) == left
 
 
-def test_latency_delays_what_it_meets(faults: Faults, caller: Caller) -> None:
+def test_latency_delays_selected_requests(faults: Faults, caller: Caller) -> None:
     fault = faults.latency(0.2, verbs="list", resource="configmaps")
     caller.get("/version")
     began = time.monotonic()
@@ -267,13 +267,13 @@ def test_a_restart_keeps_objects_and_forgets_the_history(
         assert next(events)["type"] == "ERROR"
 
 
-def test_during_an_outage_nobody_listens(faults: Faults, caller: Caller) -> None:
+def test_an_outage_refuses_connections(faults: Faults, caller: Caller) -> None:
     with faults.outage(), pytest.raises(ConnectionRefusedError):
         caller.get(MAPS)
     assert caller.get(MAPS).status == 200
 
 
-def test_nobody_else_gets_the_port_during_an_outage(
+def test_no_other_process_gets_the_port_during_an_outage(
     running: DevelopmentCluster, faults: Faults
 ) -> None:
     """The system gives free ports to connections, too."""

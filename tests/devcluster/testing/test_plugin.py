@@ -148,7 +148,7 @@ def test_options_stand_in_the_ini_file_and_on_the_command_line(
         ("--devcluster-controllers=jobs", '*"jobs"*'),
     ],
 )
-def test_what_a_user_gets_wrong_is_one_line(
+def test_an_error_of_a_user_gives_one_line(
     pytester: pytest.Pytester, argument: str, line: str
 ) -> None:
     result = run(pytester, "def test_it(cluster): pass", argument)
@@ -206,7 +206,7 @@ def test_a_project_chooses_settings_in_its_conftest(pytester: pytest.Pytester) -
 
 
 @pytest.mark.slow
-def test_it_imports_nothing_while_nobody_uses_it(
+def test_it_imports_nothing_before_its_first_use(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The package is installed in environments of projects that do not test with it."""

@@ -1,1 +1,1 @@
-"""Tests of definitions and of what their schemas do."""
+"""Tests of definitions and their schemas."""

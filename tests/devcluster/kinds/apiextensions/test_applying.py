@@ -76,7 +76,7 @@ async def applied(cluster: Cluster, manager: str, **fields: Any) -> JSON:
 
 
 async def test_two_managers_share_lists_and_maps(cluster: Cluster) -> None:
-    """What one gives up goes; what the other has stays."""
+    """Fields that one manager gives up are removed; fields of the other one stay."""
     await define(cluster, spec(version(schema={"openAPIV3Schema": SCHEMA})))
     await applied(
         cluster,
@@ -149,7 +149,7 @@ async def test_finalizers_of_several_managers_are_kept(cluster: Cluster) -> None
 
 
 async def test_a_manager_goes_on_in_another_version(cluster: Cluster) -> None:
-    """What it had applied in the old one goes; others keep theirs in their versions."""
+    """Its fields of the old version are removed; other managers keep theirs."""
     schema = {"openAPIV3Schema": SCHEMA}
     versions = [version(schema=schema), version("v2", schema=schema)]
     await define(cluster, spec(*versions))
@@ -200,7 +200,7 @@ async def test_a_manager_goes_on_in_another_version(cluster: Cluster) -> None:
 async def test_a_configuration_fits_the_schema(
     cluster: Cluster, fields: JSON, refusal: str
 ) -> None:
-    """An object of which the schema says nothing may have any fields."""
+    """An object without a schema may have any fields."""
     properties = SCHEMA["properties"]["spec"]["properties"]
     free = {**properties, "free": {"type": "object"}}
     inner = {**SCHEMA["properties"]["spec"], "properties": free}

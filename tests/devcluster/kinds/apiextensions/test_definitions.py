@@ -1,4 +1,4 @@
-"""Definitions that a real API server refuses, and what becomes of accepted ones."""
+"""Definitions that a real API server refuses, and the status of accepted ones."""
 
 import copy
 from typing import Any
@@ -59,7 +59,7 @@ def problems(given: JSON) -> list[str]:
 
 
 def test_a_plain_definition_is_right() -> None:
-    """Nothing is said of it."""
+    """The server finds no error in it."""
     assert problems(spec()) == []
 
 
@@ -316,7 +316,7 @@ def test_the_root_of_a_schema_is_an_object(root: JSON, problem: str) -> None:
 
 
 def test_versions_that_differ_are_named_one_by_one() -> None:
-    """What is the same in all stands at the top of the spec."""
+    """A field with the same value in all versions stands at the top of the spec."""
     given = spec(version(), version("v2"))
     given["versions"][1]["schema"] = {"openAPIV3Schema": {}}
     (problem,) = problems(given)

@@ -186,7 +186,7 @@ async def test_metadata_of_a_wrong_type_is_refused(cluster: Cluster) -> None:
 async def test_odd_objects_are_no_error_of_the_server(
     cluster: Cluster, change: JSON, status: int
 ) -> None:
-    """They are refused, or stored without what is odd."""
+    """They are refused, or stored without their odd parts."""
     await define(cluster, widgets())
     body = {**msgspec.json.decode(widget()), **change}
     answer = await call(cluster, "POST", PATH, json.dumps(body).encode())
@@ -355,7 +355,7 @@ async def test_a_new_schema_holds_for_objects_that_are_stored(cluster: Cluster) 
     await change(cluster, crd, spec={"versions": given})
     stored = decoded(await call(cluster, "GET", f"{PATH}/a"))
     assert stored["spec"] == {"color": "red", "size": 1, "shape": "round"}
-    # What was stored before may stay; what changes must be right.
+    # Stored values may stay; changed values must be valid.
     assert (await change(cluster, f"{PATH}/a", spec={"size": 2})).status == 200
     refused = await call(cluster, "POST", PATH, widget("b"))
     assert refused.status == 422
@@ -389,7 +389,7 @@ async def test_openapi_describes_the_kind(cluster: Cluster) -> None:
     assert changed == {"apis/example.com/v1"}
 
 
-async def test_openapi_of_version_2_says_only_what_it_can(cluster: Cluster) -> None:
+async def test_openapi_of_version_2_omits_unsupported_parts(cluster: Cluster) -> None:
     """Combinations, and fields that may be null, are left out."""
     fields = {
         "a": {**TEXT, "nullable": True},

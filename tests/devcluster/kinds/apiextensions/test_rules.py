@@ -1,4 +1,4 @@
-"""Rules in CEL: what a definition may say, and what they find in objects."""
+"""Rules in CEL: validation of definitions, and errors in objects."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def an_object(**properties: JSON) -> JSON:
 
 
 def found(schema: JSON, obj: JSON, old: Any = ABSENT, *known: Cause) -> list[str]:
-    """Return what the rules of a schema say of an object."""
+    """Return the errors that the rules of a schema find in an object."""
     return [str(each) for each in Rules(schema).validate(obj, [*known], old)]
 
 
@@ -78,8 +78,8 @@ def test_a_rule_that_does_not_hold_is_the_cause() -> None:
         ({"reason": "FieldValueDuplicate"}, 'Duplicate value: "integer"'),
     ],
 )
-def test_a_rule_says_what_is_wrong(rule: JSON, text: str) -> None:
-    """By a message, or an expression that makes one; and why."""
+def test_a_rule_has_a_message(rule: JSON, text: str) -> None:
+    """By a message, or an expression that makes one; and a reason."""
     schema = an_object(x=ruled(INTEGER, {"rule": "self % 2 == 0", **rule}))
     assert found(schema, {"x": 3}) == [f"x: {text}"]
 
@@ -170,7 +170,7 @@ def test_a_transition_needs_something_before_it() -> None:
 
 
 def test_a_transition_may_begin_from_nothing() -> None:
-    """If what was there before is optional."""
+    """If the old value is optional."""
     rule = {"rule": "oldSelf.hasValue() || self == 0", "optionalOldSelf": True}
     schema = an_object(x=ruled(INTEGER, rule))
     assert found(schema, {"x": 0}) == []
@@ -178,8 +178,8 @@ def test_a_transition_may_begin_from_nothing() -> None:
     assert found(schema, {"x": 1}, {"x": 0}) == []
 
 
-def test_what_an_update_leaves_alone_is_not_checked_again() -> None:
-    """A rule that is new does not hold up those who change something else."""
+def test_unchanged_parts_are_not_checked_again() -> None:
+    """A new rule does not prevent changes of other fields."""
     schema = an_object(x=RANGE, y=TEXT)
     old = {"x": {"least": 2, "most": 1}}
     assert found(schema, {**old, "y": "a"}, old) == []
@@ -289,7 +289,7 @@ def test_a_wrong_rule_is_refused(schema: JSON, path: str, problem: str) -> None:
     assert problem in text
 
 
-def test_a_transition_of_what_cannot_be_told_apart_is_refused() -> None:
+def test_a_transition_rule_without_an_old_value_is_refused() -> None:
     """Items without keys have no past."""
     items = ruled(INTEGER, "self == oldSelf")
     (text,) = problems(with_field({"type": "array", "items": items}))

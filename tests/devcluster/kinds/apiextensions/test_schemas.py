@@ -1,4 +1,4 @@
-"""Schemas prune, fill in defaults, and say what is wrong, as a real API server does."""
+"""Schemas prune, fill in defaults, and report errors, as a real API server does."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def a_list(items: JSON, **more: Any) -> JSON:
 
 
 def in_x(schema: JSON, value: Any) -> list[str]:
-    """Return what is wrong with the value of the field x of an object."""
+    """Return the errors in the value of the field x of an object."""
     return [str(each) for each in validate_value({"x": value}, an_object(x=schema))]
 
 
@@ -107,7 +107,7 @@ def in_x(schema: JSON, value: Any) -> list[str]:
 def test_a_wrong_value_is_named_as_upstream_names_it(
     schema: JSON, value: Any, problem: str
 ) -> None:
-    """The value, the field, and what it should be."""
+    """The message has the value, the field, and the rule."""
     assert in_x(schema, value) == [f"x: Invalid value: {problem}"]
 
 
@@ -187,8 +187,8 @@ def test_each_word_of_a_schema_has_its_message(
         ({**TEXT, "not": {"enum": ["b"]}}, "a"),
     ],
 )
-def test_what_a_schema_allows_is_right(schema: JSON, value: Any) -> None:
-    """Nothing is said of it."""
+def test_a_value_that_a_schema_allows_has_no_errors(schema: JSON, value: Any) -> None:
+    """The server finds no error in it."""
     assert in_x(schema, value) == []
 
 
@@ -223,7 +223,7 @@ EITHER = [{"required": ["a"]}, {"required": ["b"]}]
 def test_combinations_say_how_many_fit(
     word: str, value: JSON, problems: list[str]
 ) -> None:
-    """They name no field, as upstream's; what the nearest one misses follows."""
+    """They name no field, as upstream's; the errors of the nearest schema follow."""
     found = in_x({**COMBINED, word: EITHER}, value)
     combined = [each for each in found if each.startswith("<nil>")]
     assert combined == [f'<nil>: Invalid value: "": {each}' for each in problems]
@@ -238,7 +238,7 @@ def test_a_value_that_must_not_fit_is_refused() -> None:
     ]
 
 
-def test_what_an_update_leaves_alone_is_not_checked_again() -> None:
+def test_unchanged_parts_are_not_checked_again() -> None:
     """Also in items that have keys; the others cannot be told apart."""
     keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}
     items = an_object(k=TEXT, v={**INTEGER, "maximum": 1})

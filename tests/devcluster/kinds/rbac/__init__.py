@@ -1,1 +1,1 @@
-"""Tests of roles, bindings, and what they allow."""
+"""Tests of roles, bindings, and their permissions."""

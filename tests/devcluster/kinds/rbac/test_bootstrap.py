@@ -11,7 +11,7 @@ from controller_manager.devcluster.server.objects import Objects
 from controller_manager.devcluster.server.storage_state import state_of
 from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster
-from tests.devcluster.kinds.rbac.asking import ROLES, ask
+from tests.devcluster.kinds.rbac.requests import ROLES, ask
 
 pytestmark = pytest.mark.looptime
 
@@ -101,7 +101,7 @@ def test_every_role_of_upstream_is_there() -> None:
 async def test_components_may_do_their_work(
     user: User, verb: str, resource: str, *, allowed: bool
 ) -> None:
-    """And nothing else; nobody is bound to the role of nodes."""
+    """And nothing else; the role of nodes has no subjects."""
     authorizer = Cluster(rbac=True).server.authorizer
     plural, _, subresource = resource.partition("/")
     wish = Attributes(
@@ -110,7 +110,7 @@ async def test_components_may_do_their_work(
     assert authorizer.allows(user, wish) is allowed
 
 
-async def test_who_has_not_logged_in_reads_what_is_public() -> None:
+async def test_anonymous_users_read_public_paths() -> None:
     """The version and the probes."""
     cluster = Cluster(rbac=True)
     statuses = {
@@ -136,7 +136,7 @@ def reconciled(cluster: Cluster) -> int:
     return server.storage.version - before
 
 
-async def test_a_restart_mends_what_is_missing() -> None:
+async def test_a_restart_adds_missing_rules_and_subjects() -> None:
     """Rules and subjects are added; what users have added stays."""
     cluster = Cluster(rbac=True)
     assert reconciled(cluster) == 0

@@ -1,4 +1,4 @@
-"""Nobody grants what they may not do themselves."""
+"""Users cannot grant rights that they do not have."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
-from tests.devcluster.kinds.rbac.asking import (
+from tests.devcluster.kinds.rbac.requests import (
     ROLES,
     allow,
     ask,
@@ -105,10 +105,10 @@ SELECTING = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
         ),
     ],
 )
-async def test_a_user_grants_what_it_has(
+async def test_a_user_grants_only_its_own_rights(
     path: str, body: JSON, expected: int | str
 ) -> None:
-    """And nothing more; the refusal lists what is missing."""
+    """The refusal lists the missing rights."""
     status, answer = await ask(cluster_with_jane(), "jane", "POST", path, body)
     if isinstance(expected, int):
         assert status == expected, answer
@@ -185,7 +185,7 @@ async def test_a_binding_keeps_its_role() -> None:
     )
 
 
-async def test_without_rbac_nobody_is_held_back(cluster: Cluster) -> None:
+async def test_without_rbac_every_user_may_grant_everything(cluster: Cluster) -> None:
     """Everybody may do everything then."""
     log_in(cluster, "jane")
     path = f"{ROLES}/clusterrolebindings"

@@ -1,4 +1,4 @@
-"""Rules: what they permit, and which part of them others do not cover."""
+"""Rules: their permissions, and the parts that other rules do not cover."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.rbac.rules import (
     permits,
 )
 from controller_manager.devcluster.server.authorization import Attributes
-from tests.devcluster.kinds.rbac.asking import rule
+from tests.devcluster.kinds.rbac.requests import rule
 
 
 def paths(verbs: str, urls: str) -> JSON:
@@ -47,7 +47,7 @@ LIST = Attributes("list", group="apps", resource="deployments")
         (paths("post", "*"), Attributes("get", path="/metrics"), False),
     ],
 )
-def test_a_rule_permits_what_it_names(
+def test_a_rule_permits_the_requests_that_it_names(
     given: JSON, attributes: Attributes, *, expected: bool
 ) -> None:
     """As upstream's evaluation helpers."""
@@ -105,7 +105,7 @@ def test_a_rule_with_too_many_parts_is_covered_as_a_whole_or_not_at_all() -> Non
         ),
     ],
 )
-def test_what_others_do_not_cover_is_missing(
+def test_parts_that_others_do_not_cover_are_missing(
     held: list[JSON], wanted: list[JSON], expected: list[str]
 ) -> None:
     """In the words of upstream's messages."""

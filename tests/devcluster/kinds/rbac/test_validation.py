@@ -123,7 +123,7 @@ NAME = (
         ),
     ],
 )
-async def test_what_is_wrong_is_said(
+async def test_errors_have_fields_and_messages(
     cluster: Cluster, kind: str, change: JSON, expected: list[str]
 ) -> None:
     """With the fields and the words of a real API server."""

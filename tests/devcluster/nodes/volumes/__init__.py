@@ -1,1 +1,1 @@
-"""Tests of what makes, attaches, mounts and resizes volumes."""
+"""Tests of the driver and of mounts."""

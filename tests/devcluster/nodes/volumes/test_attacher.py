@@ -6,7 +6,7 @@ import pytest
 
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import VOLUMES, send
-from tests.devcluster.nodes.volumes.playing import (
+from tests.devcluster.nodes.volumes.objects import (
     ATTACHMENTS,
     CSI,
     attach,

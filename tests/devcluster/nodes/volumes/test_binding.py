@@ -16,7 +16,7 @@ from tests.devcluster.nodes.objects import (
     send,
     status_of,
 )
-from tests.devcluster.nodes.volumes.playing import (
+from tests.devcluster.nodes.volumes.objects import (
     CLASSES,
     MOUNTED,
     bind,
@@ -68,7 +68,7 @@ def unschedulable(total: int, reasons: str) -> str:
 
 
 async def reason(cluster: Cluster, total: int = 1) -> str:
-    """Return why the pod has no node, without what is said always."""
+    """Return why the pod has no node, without the constant part of the message."""
     await asyncio.sleep(0.1)
     message = condition(await status_of(cluster, "p"), "PodScheduled")[2]
     text = message.removeprefix(f"0/{total} nodes are available: ").partition(". no")[0]

@@ -1,4 +1,4 @@
-"""Kubelets wait for volumes, and tell which are in use."""
+"""Kubelets wait for volumes, and report the volumes in use."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from tests.devcluster.nodes.objects import (
     send,
     status_of,
 )
-from tests.devcluster.nodes.volumes.playing import (
+from tests.devcluster.nodes.volumes.objects import (
     CSI,
     MOUNTED,
     STORAGE,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import CLAIMS, VOLUMES, events, send
-from tests.devcluster.nodes.volumes.playing import (
+from tests.devcluster.nodes.volumes.objects import (
     CLASSES,
     ask,
     claim_of,

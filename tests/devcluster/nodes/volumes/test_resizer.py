@@ -8,7 +8,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import CLAIMS, CORE, create_pod, events, send
-from tests.devcluster.nodes.volumes.playing import (
+from tests.devcluster.nodes.volumes.objects import (
     CSI,
     MOUNTED,
     STORAGE,

@@ -1,1 +1,1 @@
-"""Fields of objects, and who owns them."""
+"""Fields of objects, and their managers."""

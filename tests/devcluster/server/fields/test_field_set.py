@@ -65,7 +65,7 @@ def test_operations_are_those_of_sets_of_paths(
     operation: Callable[[FieldSet, FieldSet], FieldSet],
     expected: Callable[[set[Path], set[Path]], set[Path]],
 ) -> None:
-    """For two thousand pairs; what is given does not change."""
+    """For two thousand pairs; the arguments do not change."""
     rng = random.Random(18)
     for _ in range(2000):
         one, other = some_paths(rng), some_paths(rng)
@@ -80,14 +80,14 @@ def test_operations_are_those_of_sets_of_paths(
 
 
 def test_equal_sets_are_stored_once_and_in_order() -> None:
-    """A set itself comes before what is inside of it."""
+    """A set itself comes before the sets inside of it."""
     one = shared({"f:b": {"f:d": {}, ".": {}}, "f:a": {}})
     other = shared({"f:a": {}, "f:b": {".": {}, "f:d": {}}})
     assert one is other
     assert list(one["f:b"]) == [".", "f:d"]
 
 
-def test_declared_fields_belong_to_what_is_inside_of_them() -> None:
+def test_declared_fields_with_members_become_members() -> None:
     """Keys of maps and items of lists do not (EnsureNamedFieldsAreMembers)."""
     item = 'k:{"name":"c"}'
     fields = {
@@ -103,7 +103,7 @@ def test_declared_fields_belong_to_what_is_inside_of_them() -> None:
 @pytest.mark.parametrize(
     "fields", [[], "f:a", {"a": {}}, {"x:a": {}}, {"f:a": 1}, {"f:a": {"b": {}}}]
 )
-def test_what_is_no_set_of_fields_is_refused(fields: object) -> None:
+def test_a_wrong_set_of_fields_is_refused(fields: object) -> None:
     """Also deep inside."""
     with pytest.raises(ValueError, match=r"fields are a map|unknown step"):
         check_fields(fields)

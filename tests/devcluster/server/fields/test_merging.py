@@ -63,7 +63,7 @@ def test_items_are_in_the_order_of_the_configuration(
         ({"securityContext": {"runAsUser": 1}}, {"securityContext": None}, None),
     ],
 )
-def test_what_is_atomic_is_replaced(
+def test_atomic_values_are_replaced(
     current: JSON, config: JSON, result: JSON | None
 ) -> None:
     """All else is merged; `None` stands for the configuration itself."""
@@ -83,7 +83,7 @@ def test_ports_have_the_protocol_as_a_key_with_a_default() -> None:
     }
 
 
-def test_a_comparison_tells_what_is_gone_new_and_different() -> None:
+def test_a_comparison_finds_removed_new_and_changed_fields() -> None:
     """A new map belongs to it with all that it has; a struct was always there."""
     old = {"nodeName": "a", "containers": [{"name": "c", "image": "i"}], "volumes": []}
     new = {

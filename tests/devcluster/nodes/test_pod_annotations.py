@@ -1,4 +1,4 @@
-"""What becomes of a pod is said by annotations, images and missing objects."""
+"""Annotations, images and missing objects decide what a pod does."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ NOT_FOUND = (
 
 
 async def told(cluster: Cluster, name: str = "p") -> list[str]:
-    """Return what kubectl describe shows of the events of a pod."""
+    """Return the events of a pod as kubectl describe shows them."""
     items = (await send(cluster, "GET", f"{DEFAULT}/events"))["items"]
     return [
         f"{each['type']} {each['reason']} "
@@ -205,7 +205,7 @@ async def test_a_container_waits_whose_image_is_wrong(
         ),
     ],
 )
-async def test_a_container_waits_for_what_its_variables_need(
+async def test_a_container_waits_for_objects_of_its_variables(
     cluster: Cluster, variables: JSON, message: str, objects: list[tuple[str, JSON]]
 ) -> None:
     """It starts as soon as the object, with its key, is there."""
@@ -250,7 +250,7 @@ async def _store(cluster: Cluster, plural: str, data: JSON) -> None:
         ),
     ],
 )
-async def test_a_pod_waits_for_what_its_volumes_need(
+async def test_a_pod_waits_for_objects_of_its_volumes(
     cluster: Cluster, source: JSON, message: str
 ) -> None:
     """Its containers are being created, and the event is repeated."""
@@ -327,7 +327,7 @@ async def test_a_readiness_probe_decides_when_a_pod_is_ready(
         )
 
 
-async def test_an_annotation_changes_what_a_probe_finds(cluster: Cluster) -> None:
+async def test_an_annotation_changes_the_result_of_a_probe(cluster: Cluster) -> None:
     """Also of a container without such a probe: it has one every ten seconds then."""
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "p")
@@ -478,7 +478,7 @@ async def test_images_are_pulled_as_long_as_an_annotation_says(
     assert seen == ["Pending", "Running", "Succeeded"]
 
 
-async def test_a_restarted_program_takes_over_what_runs(cluster: Cluster) -> None:
+async def test_a_restarted_program_takes_over_running_pods(cluster: Cluster) -> None:
     """A crash loop, a probe and a job go on where they were."""
     probe = {"exec": {"command": ["x"]}}
     async with cluster.nodes(count=1, start_delay=0):
@@ -507,7 +507,7 @@ async def test_a_restarted_program_takes_over_what_runs(cluster: Cluster) -> Non
         assert await ready(cluster, "late") == (True, True, "True", 0)
 
 
-async def test_a_pod_that_somebody_has_ended_keeps_its_phase(
+async def test_a_pod_that_a_client_has_ended_keeps_its_phase(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although its container ends at that moment, before the watch tells of it."""

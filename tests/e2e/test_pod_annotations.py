@@ -1,4 +1,4 @@
-"""kubectl shows what becomes of pods as on a real cluster."""
+"""kubectl shows the effects of pods' annotations as on a real cluster."""
 
 import shutil
 
