@@ -19,7 +19,7 @@ _NOTHING_RUNS: Final = "the development cluster runs no containers"
 _WORDS: Final = {
     "exec": (
         "nothing can be executed in pod {pod}, and no file copied; annotations say "
-        'what its containers do: "What the nodes do" in docs/devcluster.md'
+        'what its containers do: "Simulated nodes" in docs/devcluster.md'
     ),
     "attach": (
         "there is nothing to attach to in pod {pod}; kubectl logs -f shows what the "

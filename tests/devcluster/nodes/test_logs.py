@@ -188,7 +188,7 @@ async def test_a_pod_without_a_node_has_an_empty_log(cluster: Cluster) -> None:
             (
                 f'{DOES_NOTHING}: nothing can be executed in pod "p", and no file '
                 "copied; annotations say what its containers do: "
-                '"What the nodes do" in docs/devcluster.md'
+                '"Simulated nodes" in docs/devcluster.md'
             ),
         ),
         (
