@@ -1,6 +1,7 @@
 """A Kubernetes API on one machine, in memory, to run and test controllers on.
 
 - ``server``: the API server, a function from request to answer. It names no kind.
+- ``schema``: the types of the API as data, and their protobuf.
 - ``kinds``: one strategy for each kind, found and not listed.
 - ``admission``: the admission plugins.
 - ``nodes``: a simulated scheduler and simulated kubelets.

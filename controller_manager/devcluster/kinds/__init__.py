@@ -23,7 +23,6 @@ Several groups share these modules:
   behind a feature gate).
 - Behaviour: ``columns`` (of tables), ``proxy`` (a subresource), ``replicas`` (of
   replica sets and replication controllers), ``reviews`` (answers that are not stored).
-- Protobuf: ``container_messages``, ``pod_messages``, ``volume_messages``.
 """
 
 from collections.abc import Iterator

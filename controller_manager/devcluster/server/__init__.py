@@ -25,6 +25,6 @@ CustomResourceDefinition adds while the server runs.
 - Answers: ``accepting`` (Accept header), ``responses``, ``rendering``, ``presenting``
   (YAML and indented JSON), ``tables``, ``statuses`` (refusals), ``go_json`` (errors of
   Go).
-- Types: ``models`` and ``schema`` (of kubernetes_asyncio), ``messages`` and
-  ``protobuf``, ``discovery``, ``openapi``, ``openapi_schemas``, ``openapi_protobuf``.
+- Types: ``models`` and ``schema`` (of kubernetes_asyncio), ``discovery``, ``openapi``,
+  ``openapi_schemas``, ``openapi_protobuf``.
 """

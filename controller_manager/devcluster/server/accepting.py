@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE
 from controller_manager.devcluster.server.statuses import not_acceptable
 
 JSON_TYPE: Final = "application/json"
 YAML_TYPE: Final = "application/yaml"
-_SERVED: Final = (JSON_TYPE, YAML_TYPE)
+PROTOBUF_TYPE: Final = MEDIA_TYPE
+_SERVED: Final = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
+_SERVED_CUSTOM: Final = (JSON_TYPE, YAML_TYPE)
 _META_VERSIONS: Final = ("v1", "v1beta1")
 
 
@@ -56,28 +59,38 @@ class _Clause:
     quality: float
 
 
-def accepted(accept: str, *, has_tables: bool = True) -> Accepted:
+def accepted(
+    accept: str, *, has_tables: bool = True, has_protobuf: bool = True
+) -> Accepted:
     """Return the first answer that an Accept header asks for and the server has.
 
-    Clauses with a higher quality ``q`` go first. `has_tables` tells whether the server
-    can show the resource as a table. Raises Refusal 406 if it has no accepted form.
+    Clauses with a higher quality ``q`` go first. `has_tables` tells whether the objects
+    can be shown as a table, `has_protobuf` whether they can be sent as protobuf: custom
+    resources cannot, and neither can tables. Raises Refusal 406 if the header accepts
+    no answer of the server.
     """
     if known := _KNOWN.get(accept):
         return known
+    served = _SERVED if has_protobuf else _SERVED_CUSTOM
     for clause in _clauses(accept):
         for media_type in _SERVED:
             if not _is_in_range(media_type, clause.media_range):
                 continue
             form = _form(clause.parameters)
-            if form is not None and (has_tables or form is not Form.TABLE):
-                return Accepted(media_type, form)
-    message = f"only the following media types are accepted: {', '.join(_SERVED)}"
+            if form is None or (form is Form.TABLE and not has_tables):
+                continue
+            if media_type == PROTOBUF_TYPE and (
+                form is Form.TABLE or (form is Form.FULL and not has_protobuf)
+            ):
+                continue
+            return Accepted(media_type, form)
+    message = f"only the following media types are accepted: {', '.join(served)}"
     raise not_acceptable(message)
 
 
-def wanted_form(accept: str) -> Form:
+def wanted_form(accept: str, *, has_protobuf: bool = True) -> Form:
     """Return the form that an Accept header asks for; raises Refusal 406."""
-    return accepted(accept).form
+    return accepted(accept, has_protobuf=has_protobuf).form
 
 
 def accepts_as(accept: str, group: str, version: str, kind: str) -> bool:

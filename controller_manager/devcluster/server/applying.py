@@ -110,7 +110,7 @@ def _decoded_body(body: bytes, kind: str) -> JSON:
         found = None
     if isinstance(found, dict):
         return found
-    return decode_object(body, "application/yaml", kind, dict)
+    return decode_object(body, "application/yaml", kind)
 
 
 def _check_types(config: JSON, type_: FieldType) -> None:

@@ -1,9 +1,8 @@
 """All kinds that a server has, by group version and by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.messages import META_MESSAGES, Message
 
 
 class Catalogue:
@@ -57,10 +56,3 @@ class Catalogue:
         group, _, version = api_version.rpartition("/")
         kinds = self._by_version.get((group, version), {}).values()
         return next((kind for kind in kinds if kind.kind == kind_name), None)
-
-    def messages(self) -> Mapping[str, Message]:
-        """Return the protobuf messages of all kinds, by name."""
-        messages = dict(META_MESSAGES)
-        for kind in self.all():
-            messages.update(kind.strategy.messages)
-        return messages

@@ -312,7 +312,10 @@ class GenericAPIServer:
             message = f"Internal error occurred: {self.storage.trouble}"
             raise Refusal(500, "InternalError", message)
         accept, verbs = header(request.headers, "accept"), target.kind.verbs
-        form = accepted(accept, has_tables="list" in verbs).form
+        has_protobuf = not target.kind.is_custom
+        form = accepted(
+            accept, has_tables="list" in verbs, has_protobuf=has_protobuf
+        ).form
         answer = await self._writer.answer(target, request)
         return self._renderer.rewritten(target, answer, form)
 

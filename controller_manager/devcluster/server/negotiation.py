@@ -1,17 +1,17 @@
 """Decodes the bodies of requests by their media types, and reads headers."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server import protobuf
+from controller_manager.devcluster.schema import protobuf
+from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.server.base64_data import base64_problem
 from controller_manager.devcluster.server.go_json import go_json_error
 from controller_manager.devcluster.server.kind import Kind, Subresource
-from controller_manager.devcluster.server.messages import META_MESSAGES, Message
 from controller_manager.devcluster.server.schema import Checker, TypeMismatch
 from controller_manager.devcluster.server.statuses import (
     Refusal,
@@ -49,19 +49,17 @@ def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
     """
     if not body:
         return None
-    return decode_object(body, content_type, "DeleteOptions", lambda: META_MESSAGES)
+    return decode_object(body, content_type, "DeleteOptions")
 
 
 def decode_object(
     body: bytes,
     content_type: str,
     wanted: str,
-    messages: Callable[[], Mapping[str, Message]],
 ) -> JSON:
     """Decode a body by its content type, JSON if there is none; raises Refusal.
 
-    `wanted` is the required kind, `messages` returns the protobuf messages that the
-    body may contain.
+    `wanted` is the required kind.
     """
     media_type = content_type.partition(";")[0].strip()
     if media_type and media_type not in _BODY_TYPES:
@@ -74,7 +72,7 @@ def decode_object(
     if media_type == "application/yaml":
         value = _decode_yaml(body)
     elif media_type == protobuf.MEDIA_TYPE:
-        value = _decode_protobuf(body, messages)
+        value = _decode_protobuf(body)
     else:
         try:
             value = msgspec.json.decode(body)
@@ -114,22 +112,19 @@ def _decode_yaml(body: bytes) -> Any:
 def decode_connect_body(
     body: bytes | None,
     content_type: str,
-    messages: Callable[[], Mapping[str, Message]],
 ) -> JSON:
     """Decode the body of a POST to a subresource; raises Refusal."""
     if content_type == protobuf.MEDIA_TYPE:
-        return _decode_protobuf(body or b"", messages)
+        return _decode_protobuf(body or b"")
     value = decode_json(body or b"{}")
     if not isinstance(value, dict):
         raise bad_request("the body must be an object")
     return value
 
 
-def _decode_protobuf(
-    body: bytes, messages: Callable[[], Mapping[str, Message]]
-) -> JSON:
+def _decode_protobuf(body: bytes) -> JSON:
     try:
-        return protobuf.decode_protobuf(body, messages())
+        return protobuf.decode(body, built_in())
     except (protobuf.ProtobufError, UnicodeDecodeError) as error:
         raise unsupported_media_type(f"protobuf: {error}") from None
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.protobuf import write_bytes, write_text
+from controller_manager.devcluster.schema.protobuf import write_bytes, write_text
 
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 

@@ -5,14 +5,18 @@ The server makes all its answers as compact JSON. This module converts them at t
 """
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 import yaml
 
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.schema import protobuf
+from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.server.accepting import (
     JSON_TYPE,
+    PROTOBUF_TYPE,
     YAML_TYPE,
     accepted,
 )
@@ -30,32 +34,44 @@ _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 async def presented(answer: Response, request: Request) -> Response:
-    """Return an answer in the format that its client wants."""
+    """Return an answer as its client wants to see it."""
     if answer.headers.get("content-type") != JSON_TYPE:
         return answer
-    if YAML_TYPE in header(request.headers, "accept") and _accepts_yaml(request):
-        body = await _as_yaml(answer.body)
-        headers = {**answer.headers, "content-type": YAML_TYPE}
-        return Response(answer.status, headers, body)
-    if _is_for_people(request):
+    encode = _ENCODERS.get(media_type_of(request))
+    if encode is not None:
+        body = await _encoded(encode, answer.body)
+        if body is not None:
+            headers = {**answer.headers, "content-type": media_type_of(request)}
+            return Response(answer.status, headers, body)
+    elif _is_for_people(request):
         body = msgspec.json.format(answer.body, indent=2)
         return Response(answer.status, answer.headers, body)
     return answer
 
 
-def _accepts_yaml(request: Request) -> bool:
-    """Tell whether the client prefers YAML; an invalid header gets JSON."""
+def media_type_of(request: Request) -> str:
+    """Return the media type that a client wants, JSON if it accepts none."""
+    accept = header(request.headers, "accept")
+    if not any(each in accept for each in _ENCODERS):
+        return JSON_TYPE
     try:
-        return accepted(header(request.headers, "accept")).media_type == YAML_TYPE
+        return accepted(accept).media_type
     except Refusal:
-        return False
+        return JSON_TYPE
 
 
-async def _as_yaml(body: bytes) -> bytes:
-    """Return JSON as YAML."""
+async def _encoded(
+    encode: Callable[[bytes], bytes | None], body: bytes
+) -> bytes | None:
+    """Return JSON in another encoding; a large body is encoded in a thread."""
     if len(body) < _LARGE:
-        return _dumped(body)
-    return await asyncio.to_thread(_dumped, body)
+        return encode(body)
+    return await asyncio.to_thread(encode, body)
+
+
+def _as_protobuf(body: bytes) -> bytes | None:
+    """Return JSON as protobuf; `None` for a kind without messages."""
+    return protobuf.encode(msgspec.json.decode(body), built_in())
 
 
 def _dumped(body: bytes) -> bytes:
@@ -67,6 +83,12 @@ def _dumped(body: bytes) -> bytes:
         width=10**6,
     )
     return text.encode()
+
+
+_ENCODERS: Final[Mapping[str, Callable[[bytes], bytes | None]]] = {
+    YAML_TYPE: _dumped,
+    PROTOBUF_TYPE: _as_protobuf,
+}
 
 
 def _is_for_people(request: Request) -> bool:

@@ -9,6 +9,8 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.accepting import (
     JSON_TYPE,
+    PROTOBUF_TYPE,
+    Accepted,
     Form,
     accepted,
     wanted_form,
@@ -59,14 +61,15 @@ from controller_manager.devcluster.server.storage import (
     TooOldError,
 )
 from controller_manager.devcluster.server.watching import (
+    FRAMES,
     WatchRequest,
     WatchResponse,
-    error_event,
 )
 
 _DEFAULT_WATCH: Final = 1800
 _ONLY_STREAMS: Final = (
-    f"only the following media types are accepted: {JSON_TYPE};stream=watch"
+    "only the following media types are accepted: "
+    f"{JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
 )
 _UNCONTINUED: Final = (
     "The provided continue parameter is too old to display a consistent list result. "
@@ -97,7 +100,8 @@ class Reader:
         The ``resourceVersion`` of the query is a minimum for the version of the server.
         """
         kind = target.kind
-        form = wanted_form(header(request.headers, "accept"))
+        accept = header(request.headers, "accept")
+        form = wanted_form(accept, has_protobuf=not kind.is_custom)
         if form is Form.METADATA_LIST:
             raise wrong_form(target, form, is_list=False)
         if least := target.query.get("resourceVersion"):
@@ -124,13 +128,15 @@ class Reader:
         if ("watch" if watches else "list") not in target.kind.verbs:
             raise method_not_allowed()
         selection = parse_selection(target.kind, target.query)
-        answer_in = accepted(header(request.headers, "accept"))
+        answer_in = accepted(
+            header(request.headers, "accept"), has_protobuf=not target.kind.is_custom
+        )
         form = answer_in.form
         check_list_options(target.query)
         if watches:
-            if answer_in.media_type != JSON_TYPE:
+            if answer_in.media_type not in FRAMES:
                 raise not_acceptable(_ONLY_STREAMS)
-            return self._watch(target, selection, form)
+            return self._watch(target, selection, answer_in)
         if form is Form.METADATA:
             raise wrong_form(target, form, is_list=True)
         return await self._list(target, selection, form)
@@ -221,9 +227,9 @@ class Reader:
     # Watches
 
     def _watch(
-        self, target: Target, selection: Selection, form: Form
+        self, target: Target, selection: Selection, answer_in: Accepted
     ) -> StreamingResponse | Response:
-        query = target.query
+        query, frame = target.query, FRAMES[answer_in.media_type]
         wanted = query.get("resourceVersion", "")
         number = parse_version(wanted) if wanted else 0
         sends_initial = wants_initial_events(query)
@@ -233,10 +239,12 @@ class Reader:
         try:
             watcher = collection.watch(collection.version if from_now else number)
         except TooOldError as error:
-            body = error_event(expired(str(error)).status())
-            return Response(200, JSON_HEADERS, body)
+            body = frame.error(expired(str(error)).status())
+            return Response(200, {"content-type": frame.content_type}, body)
         bookmarks = is_true(query, "allowWatchBookmarks")
-        shown = EventForm(form, functools.partial(self._renderer.event, target))
+        shown = EventForm(
+            answer_in.form, functools.partial(self._renderer.event, target)
+        )
         timeout = whole_number(query, "timeoutSeconds", 0)
         return WatchResponse(
             WatchRequest(
@@ -247,6 +255,7 @@ class Reader:
                 bookmarks=bookmarks,
                 encode=shown.encoded,
                 encode_bookmark=shown.bookmark,
+                frame=frame,
             ),
             watcher,
             [stored for _, stored in initial],

@@ -11,7 +11,6 @@ from controller_manager.devcluster.server.authorization import Authorizer
 from controller_manager.devcluster.server.deletion import Deletion, marked_deleted
 from controller_manager.devcluster.server.fields.field_set import FieldSet
 from controller_manager.devcluster.server.fields.field_type import FieldType
-from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.names import validate_subdomain
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.storage import Storage, Stored
@@ -95,9 +94,6 @@ class Strategy:
 
     models: ClassVar[tuple[str, ...]] = ()
     """Prefixes of the names of further models in the kind's group."""
-
-    messages: ClassVar[Mapping[str, Message]] = _NONE
-    """The protobuf messages in which an object may be sent, by name."""
 
     # Reading what clients send
 

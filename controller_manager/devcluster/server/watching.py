@@ -4,13 +4,16 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
+from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.schema.protobuf import encode, encode_event
+from controller_manager.devcluster.server.accepting import JSON_TYPE, PROTOBUF_TYPE
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.selection import Selection
 from controller_manager.devcluster.server.statuses import expired
@@ -34,6 +37,43 @@ _TICK: Final = 1e-3
 """The seconds that a clock may be behind when the timer of a deadline fires."""
 
 
+class Frame:
+    """Writes the events of a watch as JSON, one on each line."""
+
+    content_type = JSON_TYPE
+
+    def event(self, event_type: str, obj: bytes) -> bytes:
+        """Return an event with an object that is encoded as JSON."""
+        return b'{"type":"%s","object":%s}\n' % (event_type.encode(), obj)
+
+    def error(self, status: JSON) -> bytes:
+        """Return the event that ends a watch with an error."""
+        return self.event("ERROR", msgspec.json.encode(status))
+
+
+class ProtobufFrame(Frame):
+    """Writes the events of a watch as protobuf, each with its length."""
+
+    content_type = f"{PROTOBUF_TYPE};stream=watch"
+
+    def event(self, event_type: str, obj: bytes) -> bytes:
+        """Return an event with an object that is encoded as JSON."""
+        encoded = encode(msgspec.json.decode(obj), built_in())
+        return encode_event(event_type, encoded or b"")
+
+
+FRAMES: Final[Mapping[str, Frame]] = {
+    JSON_TYPE: Frame(),
+    PROTOBUF_TYPE: ProtobufFrame(),
+}
+"""The forms of the events of a watch, by the media type that a client accepts."""
+
+
+def frame_of(content_type: str) -> Frame:
+    """Return the form of the events in an answer with a content type."""
+    return FRAMES[content_type.partition(";")[0]]
+
+
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
     """The objects to watch, and their encoding; `timeout` is in seconds."""
@@ -45,6 +85,7 @@ class WatchRequest:
     bookmarks: bool
     encode: Callable[[Stored], bytes]
     encode_bookmark: Callable[[JSON], bytes]
+    frame: "Frame"
 
 
 @dataclass(slots=True)
@@ -62,9 +103,11 @@ class WatchResponse:
     version: Callable[[], int]
     clock: Clock
     status: int = 200
-    headers: Mapping[str, str] = field(
-        default_factory=lambda: {"content-type": "application/json"}
-    )
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of the answer."""
+        return {"content-type": self.request.frame.content_type}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield events until the timeout; events that wait are sent together."""
@@ -90,7 +133,7 @@ class WatchResponse:
         while True:
             if self.watcher.has_expired():
                 why = TooOldError(self.since, self.version())
-                yield error_event(expired(str(why)).status())
+                yield self.request.frame.error(expired(str(why)).status())
                 return
             changes, version = self.watcher.take(), self.version()
             if chunk := b"".join(map(self._event, changes)):
@@ -149,10 +192,7 @@ class WatchResponse:
         return self._line("DELETED", last)
 
     def _line(self, event_type: str, stored: Stored) -> bytes:
-        return b'{"type":"%s","object":%s}\n' % (
-            event_type.encode(),
-            self.request.encode(stored),
-        )
+        return self.request.frame.event(event_type, self.request.encode(stored))
 
     def _bookmark(self, version: int, *, initial: bool) -> bytes:
         kind = self.request.kind
@@ -165,9 +205,4 @@ class WatchResponse:
             "metadata": metadata,
             **kind.strategy.empty,
         }
-        return b'{"type":"BOOKMARK","object":%s}\n' % self.request.encode_bookmark(obj)
-
-
-def error_event(status: JSON) -> bytes:
-    """Return the line that ends a watch with an error."""
-    return b'{"type":"ERROR","object":%s}\n' % msgspec.json.encode(status)
+        return self.request.frame.event("BOOKMARK", self.request.encode_bookmark(obj))

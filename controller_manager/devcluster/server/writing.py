@@ -135,8 +135,7 @@ class Writer:
         if kind.namespaced and not target.namespace:
             raise method_not_allowed()
         content_type = header(request.headers, "content-type")
-        messages = self._catalogue.messages
-        body = decode_object(request.body or b"", content_type, kind.kind, messages)
+        body = decode_object(request.body or b"", content_type, kind.kind)
         obj, unknown = _checked(target, body)
         if not kind.is_stored:
             self._admit(target, obj)
@@ -175,8 +174,7 @@ class Writer:
         if subresource is None or subresource.connect is None:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
         content_type = header(request.headers, "content-type")
-        messages = self._catalogue.messages
-        body = decode_connect_body(request.body, content_type, messages)
+        body = decode_connect_body(request.body, content_type)
         body = check_connect_body(body, subresource)
         body = self._admit(target, body)
         return json_response(201, subresource.connect(self._call(target), body))
@@ -201,9 +199,8 @@ class Writer:
             return self._scaled(target, decode_json(request.body or b"{}"), managed)
         _check_replaceable(target)
         content_type = header(request.headers, "content-type")
-        messages = self._catalogue.messages
         wanted = target.kind.kind
-        body = decode_object(request.body or b"", content_type, wanted, messages)
+        body = decode_object(request.body or b"", content_type, wanted)
         managed = self._managed(target, request)
         return self._updated(target, body, managed, uid_is_precondition=True)
 

@@ -12,13 +12,14 @@ from controller_manager.devcluster.http_server import (
     ConnectionCutError,
     Interceptor,
 )
+from controller_manager.devcluster.server.presenting import media_type_of
 from controller_manager.devcluster.server.query import is_true
 from controller_manager.devcluster.server.responses import (
-    JSON_HEADERS,
     TEXT_HEADERS,
     refused,
 )
 from controller_manager.devcluster.server.statuses import Refusal, conflict, expired
+from controller_manager.devcluster.server.watching import frame_of
 from controller_manager.devcluster.testing.fault import Fault
 from controller_manager.devcluster.testing.fault_control import FaultControl
 from controller_manager.devcluster.testing.open_watch import Ending, gone_event
@@ -126,7 +127,9 @@ class Faults:
             del answer
             oldest = self._server.version
             if is_true(dict(request.query), "watch"):
-                return Response(200, JSON_HEADERS, gone_event(request, oldest))
+                frame = frame_of(media_type_of(request))
+                event = gone_event(request, oldest, frame)
+                return Response(200, {"content-type": frame.content_type}, event)
             return refused(expired(_LIST_EXPIRED))
 
         chosen = make_filter(which, ("list", "watch"), goes_on=True)

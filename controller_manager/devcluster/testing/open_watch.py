@@ -9,14 +9,14 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.http_server import ConnectionCutError
 from controller_manager.devcluster.server.statuses import expired
-from controller_manager.devcluster.server.watching import error_event
+from controller_manager.devcluster.server.watching import Frame, frame_of
 from controller_manager.devcluster.testing.request_filter import version_of
 
 
-def gone_event(request: Request, oldest: int) -> bytes:
-    """Return the event for a watch whose version is gone."""
+def gone_event(request: Request, oldest: int, frame: Frame) -> bytes:
+    """Return the event that tells a watch that its version is gone."""
     message = f"too old resource version: {version_of(request) or 0} ({oldest})"
-    return error_event(expired(message).status())
+    return frame.error(expired(message).status())
 
 
 class Ending(Enum):
@@ -76,7 +76,8 @@ class OpenWatch:
             case Ending.CUT:
                 raise ConnectionCutError
             case Ending.EXPIRED:
-                yield gone_event(self.request, oldest)
+                frame = frame_of(self.headers["content-type"])
+                yield gone_event(self.request, oldest, frame)
             case Ending.SILENT:
                 await asyncio.Event().wait()  # until the client disconnects
 

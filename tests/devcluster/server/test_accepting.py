@@ -1,11 +1,14 @@
 """The header Accept: the encoding and the form of an answer."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
 
+from controller_manager.devcluster.schema import protobuf
+from controller_manager.devcluster.schema.models import built_in
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
@@ -18,7 +21,12 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 GROUP = "g=meta.k8s.io"
 META = f"{GROUP};v=v1"
 ONLY = "only the following media types are accepted:"
-NOT_ACCEPTABLE = f"{ONLY} application/json, application/yaml"
+NOT_ACCEPTABLE = f"{ONLY} application/json, application/yaml, {PROTOBUF}"
+DECODERS: dict[str, Callable[[bytes], Any]] = {
+    JSON_TYPE: json.loads,
+    YAML_TYPE: yaml.safe_load,
+    PROTOBUF: lambda body: protobuf.decode(body, built_in()),
+}
 
 
 def config_map(name: str = "a") -> bytes:
@@ -32,7 +40,14 @@ def config_map(name: str = "a") -> bytes:
         ("*/*", JSON_TYPE, "ConfigMap"),
         ("application/*", JSON_TYPE, "ConfigMap"),
         ("text/html, */*;q=0.1", JSON_TYPE, "ConfigMap"),
-        (f"{PROTOBUF},application/json", JSON_TYPE, "ConfigMap"),
+        (f"{PROTOBUF},application/json", PROTOBUF, "ConfigMap"),
+        (f"application/json,{PROTOBUF}", JSON_TYPE, "ConfigMap"),
+        (
+            f"{PROTOBUF};as=PartialObjectMetadata;{META},{JSON_TYPE}",
+            PROTOBUF,
+            "PartialObjectMetadata",
+        ),
+        (f"{PROTOBUF};as=Table;{META},{JSON_TYPE}", JSON_TYPE, "ConfigMap"),
         (f"{JSON_TYPE};charset=utf-8", JSON_TYPE, "ConfigMap"),
         (YAML_TYPE, YAML_TYPE, "ConfigMap"),
         (f"{JSON_TYPE};q=0.5, {YAML_TYPE}", YAML_TYPE, "ConfigMap"),
@@ -64,8 +79,7 @@ async def test_the_first_acceptable_clause_decides(
         ("PUT", f"{MAPS}/b", config_map("b")),
     ):
         answer = await call(cluster, method, path, body, accept=accept)
-        decode = yaml.safe_load if media_type == YAML_TYPE else json.loads
-        found = decode(answer.body)["kind"]
+        found = DECODERS[media_type](answer.body)["kind"]
         assert (answer.headers["content-type"], found) == (media_type, kind), method
 
 
@@ -73,7 +87,7 @@ async def test_the_first_acceptable_clause_decides(
     ("accept", "query", "message"),
     [
         ("text/html", "", NOT_ACCEPTABLE),
-        (PROTOBUF, "", NOT_ACCEPTABLE),
+        (f"{PROTOBUF};as=Table;{META}", "", NOT_ACCEPTABLE),
         ("application/cbor", "", NOT_ACCEPTABLE),
         (f"{JSON_TYPE};as=Table;v=v2;g=meta.k8s.io", "", NOT_ACCEPTABLE),
         (f"{JSON_TYPE};as=Table;v=v1", "", NOT_ACCEPTABLE),
@@ -88,7 +102,7 @@ async def test_the_first_acceptable_clause_decides(
         (
             YAML_TYPE,
             "?watch=1",
-            f"{ONLY} application/json;stream=watch",
+            f"{ONLY} application/json;stream=watch, {PROTOBUF};stream=watch",
         ),
     ],
 )

@@ -7,9 +7,11 @@ import pytest
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.protobuf import (
+from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.schema.protobuf import (
     MAGIC,
     MEDIA_TYPE,
+    decode,
     write_bytes,
     write_text,
     write_varint,
@@ -58,7 +60,7 @@ async def delete_secret(
         content_type=content_type,
         accept=f"{MEDIA_TYPE},application/json",
     )
-    return answer.status, json.loads(answer.body).get("reason", "")
+    return answer.status, decode(answer.body, built_in()).get("reason", "")
 
 
 @pytest.mark.looptime
@@ -218,7 +220,7 @@ async def test_options_in_protobuf_are_obeyed(cluster: Cluster) -> None:
         (b"{}", "text/plain", (415, "UnsupportedMediaType")),
         (b"{}", MEDIA_TYPE, (415, "UnsupportedMediaType")),
         (
-            delete_options(write_text(99, "x")),
+            delete_options(write_text(2, "x")),
             MEDIA_TYPE,
             (415, "UnsupportedMediaType"),
         ),

@@ -2,6 +2,5 @@
 
 Kinds: ``controllerrevision``, ``daemonset``, ``deployment``, ``replicaset``,
 ``statefulset``. Shared: ``daemonset_validation`` (specs), ``statefulset_validation``
-(specs), ``template_generation`` (an annotation of daemon sets), ``apps_messages``
-(protobuf).
+(specs), ``template_generation`` (an annotation of daemon sets).
 """

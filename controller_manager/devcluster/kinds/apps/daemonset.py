@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apps.apps_messages import DAEMON_SET_MESSAGES
 from controller_manager.devcluster.kinds.apps.daemonset_validation import (
     validate_daemon_set_spec,
 )
@@ -67,7 +66,6 @@ class DaemonSetStrategy(Strategy):
     stands for is no longer shown (apis/apps/v1/conversion.go).
     """
 
-    messages: ClassVar = DAEMON_SET_MESSAGES
     counts_generations: ClassVar = True
     null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (

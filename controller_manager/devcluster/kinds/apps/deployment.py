@@ -17,7 +17,6 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_int_or_percent,
     validate_not_negative,
 )
-from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.kinds.replica_status import validate_replica_status
 from controller_manager.devcluster.kinds.workload_validation import (
@@ -62,51 +61,6 @@ class DeploymentStrategy(Strategy):
         SELECTOR,
     )
     models: ClassVar = ("V1RollingUpdateDeployment",)
-    messages: ClassVar = {
-        **POD_MESSAGES,
-        "Deployment": {
-            1: "metadata:ObjectMeta",
-            2: "spec:DeploymentSpec",
-            3: "status:DeploymentStatus",
-        },
-        "DeploymentSpec": {
-            1: "replicas:int",
-            2: "selector:LabelSelector",
-            3: "template:PodTemplateSpec",
-            4: "strategy:DeploymentStrategy",
-            5: "minReadySeconds:int",
-            6: "revisionHistoryLimit:int",
-            7: "paused:bool",
-            9: "progressDeadlineSeconds:int",
-        },
-        "DeploymentStrategy": {
-            1: "type:str",
-            2: "rollingUpdate:RollingUpdateDeployment",
-        },
-        "RollingUpdateDeployment": {
-            1: "maxUnavailable:IntOrString",
-            2: "maxSurge:IntOrString",
-        },
-        "DeploymentStatus": {
-            1: "observedGeneration:int",
-            2: "replicas:int",
-            3: "updatedReplicas:int",
-            4: "availableReplicas:int",
-            5: "unavailableReplicas:int",
-            6: "conditions:[]DeploymentCondition",
-            7: "readyReplicas:int",
-            8: "collisionCount:int",
-            9: "terminatingReplicas:int",
-        },
-        "DeploymentCondition": {
-            1: "type:str",
-            2: "status:str",
-            4: "reason:str",
-            5: "message:str",
-            6: "lastUpdateTime:Time",
-            7: "lastTransitionTime:Time",
-        },
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in replicas, template and strategy."""

@@ -1,10 +1,9 @@
 """ReplicaSet: keeps a number of equal pods running."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apps.apps_messages import REPLICA_SET_MESSAGES
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
@@ -16,8 +15,6 @@ from controller_manager.devcluster.server.statuses import Cause
 
 class ReplicaSetStrategy(ReplicasStrategy):
     """The selector is immutable."""
-
-    messages: ClassVar = REPLICA_SET_MESSAGES
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check replicas, selector and template."""

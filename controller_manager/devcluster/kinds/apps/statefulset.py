@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apps.apps_messages import STATEFUL_SET_MESSAGES
 from controller_manager.devcluster.kinds.apps.statefulset_validation import (
     validate_stateful_set_spec,
     validate_stateful_set_update,
@@ -52,7 +51,6 @@ _BOUNDED: Final = (
 class StatefulSetStrategy(Strategy):
     """Most of the spec is immutable."""
 
-    messages: ClassVar = STATEFUL_SET_MESSAGES
     counts_generations: ClassVar = True
     null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)

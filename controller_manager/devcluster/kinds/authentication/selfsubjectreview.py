@@ -13,19 +13,6 @@ class SelfSubjectReviewStrategy(Strategy):
     """Answers a review without storing it."""
 
     models: ClassVar = ("V1UserInfo",)
-    messages: ClassVar = {
-        "SelfSubjectReview": {
-            1: "metadata:ObjectMeta",
-            2: "status:SelfSubjectReviewStatus",
-        },
-        "SelfSubjectReviewStatus": {1: "userInfo:UserInfo"},
-        "UserInfo": {
-            1: "username:str",
-            2: "uid:str",
-            3: "groups:[]str",
-            4: "extra:{}ExtraValue",
-        },
-    }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Return the review with the user of the request."""

@@ -19,20 +19,6 @@ class TokenReviewStrategy(Strategy):
     """Answers a review without storing it."""
 
     models: ClassVar = ("V1Token", "V1UserInfo")
-    messages: ClassVar = {
-        "TokenReview": {
-            1: "metadata:ObjectMeta",
-            2: "spec:TokenReviewSpec",
-            3: "status:TokenReviewStatus",
-        },
-        "TokenReviewSpec": {1: "token:str", 2: "audiences:[]str"},
-        "TokenReviewStatus": {
-            1: "authenticated:bool",
-            2: "user:UserInfo",
-            3: "error:str",
-            4: "audiences:[]str",
-        },
-    }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Return the review with its status; raises Refusal without a token."""

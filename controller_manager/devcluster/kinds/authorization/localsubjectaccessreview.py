@@ -26,13 +26,6 @@ class LocalSubjectAccessReviewStrategy(Strategy):
     """
 
     models: ClassVar = ("V1SubjectAccess",)
-    messages: ClassVar = {
-        "LocalSubjectAccessReview": {
-            1: "metadata:ObjectMeta",
-            2: "spec:SubjectAccessReviewSpec",
-            3: "status:SubjectAccessReviewStatus",
-        },
-    }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Return the review with its status; raises Refusal."""

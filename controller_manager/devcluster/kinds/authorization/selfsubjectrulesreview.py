@@ -17,15 +17,6 @@ class SelfSubjectRulesReviewStrategy(Strategy):
     """Answers a review without storing it (``kubectl auth can-i --list``)."""
 
     models: ClassVar = ("V1SubjectRulesReviewStatus", "V1ResourceRule")
-    messages: ClassVar = {
-        "SelfSubjectRulesReview": {
-            1: "metadata:ObjectMeta",
-            2: "spec:SelfSubjectRulesReviewSpec",
-            3: "status:SubjectRulesReviewStatus",
-        },
-        "SelfSubjectRulesReviewSpec": {1: "namespace:str"},
-        "SubjectRulesReviewStatus": {3: "incomplete:bool", 4: "evaluationError:str"},
-    }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Return the rules; raises Refusal without a namespace."""

@@ -22,21 +22,6 @@ class SubjectAccessReviewStrategy(Strategy):
     """Answers a review without storing it."""
 
     models: ClassVar = ("V1SubjectAccess",)
-    messages: ClassVar = {
-        "SubjectAccessReview": {
-            1: "metadata:ObjectMeta",
-            2: "spec:SubjectAccessReviewSpec",
-            3: "status:SubjectAccessReviewStatus",
-        },
-        "SubjectAccessReviewSpec": {
-            1: "resourceAttributes:ResourceAttributes",
-            2: "nonResourceAttributes:NonResourceAttributes",
-            3: "user:str",
-            4: "groups:[]str",
-            5: "extra:{}ExtraValue",
-            6: "uid:str",
-        },
-    }
 
     def answer(self, call: Call, obj: JSON) -> JSON | None:
         """Return the review with its status; raises Refusal."""

@@ -5,9 +5,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.autoscaling.autoscaler_messages import (
-    V2_MESSAGES,
-)
 from controller_manager.devcluster.kinds.autoscaling.autoscaler_validation import (
     validate_autoscaler,
 )
@@ -36,7 +33,6 @@ class HorizontalPodAutoscalerStrategy(Strategy):
     """Fills in the default metric, and the missing rules of a behavior."""
 
     models: ClassVar = ("V2",)
-    messages: ClassVar = V2_MESSAGES
     columns: ClassVar = (
         NAME,
         Column("Reference"),

@@ -4,12 +4,9 @@ Upstream keeps the rest in annotations (pkg/apis/autoscaling/v1/conversion.go).
 """
 
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.autoscaling.autoscaler_messages import (
-    V1_MESSAGES,
-)
 from controller_manager.devcluster.kinds.autoscaling.horizontalpodautoscaler import (
     KIND as STORED,
 )
@@ -26,8 +23,6 @@ from controller_manager.devcluster.server.tables import Cells
 
 class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):
     """Shows the same row as the version that is stored."""
-
-    messages: ClassVar = V1_MESSAGES
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

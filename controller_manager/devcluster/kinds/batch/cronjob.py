@@ -9,7 +9,6 @@ from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.batch.cronjob_validation import (
     validate_cron_job_spec,
 )
-from controller_manager.devcluster.kinds.batch.job_messages import JOB_MESSAGES
 from controller_manager.devcluster.kinds.batch.job_spec_defaults import (
     default_failure_policy,
 )
@@ -53,25 +52,6 @@ class CronJobStrategy(Strategy):
         *CONTAINERS,
         SELECTOR,
     )
-    messages: ClassVar = {
-        **JOB_MESSAGES,
-        "CronJob": {
-            1: "metadata:ObjectMeta",
-            2: "spec:CronJobSpec",
-            3: "status:CronJobStatus",
-        },
-        "CronJobSpec": {
-            1: "schedule:str",
-            2: "startingDeadlineSeconds:int",
-            3: "concurrencyPolicy:str",
-            4: "suspend:bool",
-            5: "jobTemplate:JobTemplateSpec",
-            6: "successfulJobsHistoryLimit:int",
-            7: "failedJobsHistoryLimit:int",
-            8: "timeZone:str",
-        },
-        "CronJobStatus": {},
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in template, policy and limits."""

@@ -6,7 +6,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.kinds.batch.job_messages import JOB_MESSAGES
 from controller_manager.devcluster.kinds.batch.job_selector import (
     select_own_pods,
     validate_generated_selector,
@@ -82,32 +81,6 @@ class JobStrategy(Strategy):
         "V1SuccessPolicy",
         "V1UncountedTerminatedPods",
     )
-    messages: ClassVar = {
-        **JOB_MESSAGES,
-        "Job": {1: "metadata:ObjectMeta", 2: "spec:JobSpec", 3: "status:JobStatus"},
-        "JobStatus": {
-            1: "conditions:[]JobCondition",
-            2: "startTime:Time",
-            3: "completionTime:Time",
-            4: "active:int",
-            5: "succeeded:int",
-            6: "failed:int",
-            7: "completedIndexes:str",
-            8: "uncountedTerminatedPods:UncountedTerminatedPods",
-            9: "ready:int",
-            10: "failedIndexes:str",
-            11: "terminating:int",
-        },
-        "JobCondition": {
-            1: "type:str",
-            2: "status:str",
-            3: "lastProbeTime:Time",
-            4: "lastTransitionTime:Time",
-            5: "reason:str",
-            6: "message:str",
-        },
-        "UncountedTerminatedPods": {1: "succeeded:[]str", 2: "failed:[]str"},
-    }
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
         """Take the feature gate that decides whether ``schedulingGroup`` is stored."""

@@ -1,5 +1,5 @@
 """The kinds of the group certificates.k8s.io, one file each.
 
 Kinds: ``certificatesigningrequest``, ``clustertrustbundle``, ``podcertificaterequest``.
-Shared: ``signing_validation`` (requests), ``signing_messages`` (protobuf).
+Shared: ``signing_validation`` (requests).
 """

@@ -6,9 +6,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.kinds.certificates.signing_messages import (
-    SIGNING_MESSAGES,
-)
 from controller_manager.devcluster.kinds.certificates.signing_validation import (
     DECISIONS,
     conditions_of,
@@ -59,7 +56,6 @@ class CertificateSigningRequestStrategy(Strategy):
         "spec.signerName"
     )
     empty: ClassVar = {"spec": {}, "status": {}}
-    messages: ClassVar = SIGNING_MESSAGES
 
     def apply_defaults(self, obj: JSON) -> None:
         """Go writes the spec and the status also when they are empty."""

@@ -29,18 +29,6 @@ _COORDINATION: Final = ("preferredHolder", "strategy")
 class LeaseStrategy(Strategy):
     """Refuses an update without a resourceVersion."""
 
-    messages: ClassVar = {
-        "Lease": {1: "metadata:ObjectMeta", 2: "spec:LeaseSpec"},
-        "LeaseSpec": {
-            1: "holderIdentity:str",
-            2: "leaseDurationSeconds:int",
-            3: "acquireTime:MicroTime",
-            4: "renewTime:MicroTime",
-            5: "leaseTransitions:int",
-            6: "strategy:str",
-            7: "preferredHolder:str",
-        },
-    }
     allows_unconditional_update: ClassVar = False
     columns: ClassVar = (NAME, Column("Holder"), AGE)
 

@@ -39,17 +39,6 @@ _SEMANTIC_VERSION: Final = re.compile(
 class LeaseCandidateStrategy(Strategy):
     """The name of the lease is immutable."""
 
-    messages: ClassVar = {
-        "LeaseCandidate": {1: "metadata:ObjectMeta", 2: "spec:LeaseCandidateSpec"},
-        "LeaseCandidateSpec": {
-            1: "leaseName:str",
-            2: "pingTime:MicroTime",
-            3: "renewTime:MicroTime",
-            4: "binaryVersion:str",
-            5: "emulationVersion:str",
-            6: "strategy:str",
-        },
-    }
     allows_unconditional_update: ClassVar = False
     columns: ClassVar = (
         NAME,

@@ -28,14 +28,6 @@ class ConfigMapStrategy(Strategy):
 
     base64_maps: ClassVar = ("binaryData",)
     columns: ClassVar = (NAME, Column("Data"), AGE)
-    messages: ClassVar = {
-        "ConfigMap": {
-            1: "metadata:ObjectMeta",
-            2: "data:{}str",
-            3: "binaryData:{}bytes",
-            4: "immutable:bool",
-        },
-    }
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the keys and the size."""

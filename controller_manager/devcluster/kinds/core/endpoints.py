@@ -29,26 +29,6 @@ class EndpointsStrategy(Strategy):
 
     columns: ClassVar = (NAME, Column("Endpoints"), AGE)
     models: ClassVar = ("V1Endpoint", "CoreV1EndpointPort")
-    messages: ClassVar = {
-        "Endpoints": {1: "metadata:ObjectMeta", 2: "subsets:[]EndpointSubset"},
-        "EndpointSubset": {
-            1: "addresses:[]EndpointAddress",
-            2: "notReadyAddresses:[]EndpointAddress",
-            3: "ports:[]SubsetPort",
-        },
-        "SubsetPort": {
-            1: "name:str",
-            2: "port:int",
-            3: "protocol:str",
-            4: "appProtocol:str",
-        },
-        "EndpointAddress": {
-            1: "ip:str",
-            2: "targetRef:ObjectReference",
-            3: "hostname:str",
-            4: "nodeName:str",
-        },
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the protocols."""

@@ -6,7 +6,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.kinds.core.event_messages import EVENT_MESSAGES
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.names import validate_qualified_name
 from controller_manager.devcluster.server.statuses import (
@@ -28,7 +27,6 @@ from controller_manager.devcluster.server.tables import (
 class EventStrategy(Strategy):
     """Writes every field of core/v1 events, empty ones too."""
 
-    messages: ClassVar = EVENT_MESSAGES
     selectable_fields: ClassVar = {
         **fields_by_path(
             "involvedObject.kind",

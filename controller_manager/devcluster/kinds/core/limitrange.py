@@ -1,7 +1,7 @@
 """LimitRange: limits for the requests of containers in a namespace."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.limitrange_validation import (
@@ -18,19 +18,6 @@ _AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRa
 
 class LimitRangeStrategy(Strategy):
     """Absent fields of an item get their values from the other fields."""
-
-    messages: ClassVar = {
-        "LimitRange": {1: "metadata:ObjectMeta", 2: "spec:LimitRangeSpec"},
-        "LimitRangeSpec": {1: "limits:[]LimitRangeItem"},
-        "LimitRangeItem": {
-            1: "type:str",
-            2: "max:{}Quantity",
-            3: "min:{}Quantity",
-            4: "default:{}Quantity",
-            5: "defaultRequest:{}Quantity",
-            6: "maxLimitRequestRatio:{}Quantity",
-        },
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults for containers: from max, then default, then min."""

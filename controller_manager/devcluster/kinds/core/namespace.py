@@ -30,15 +30,6 @@ class NamespaceStrategy(Strategy):
     records_deletion: ClassVar = True
     selectable_fields: ClassVar = fields_by_path("status.phase")
     columns: ClassVar = (NAME, Column("Status"), AGE)
-    messages: ClassVar = {
-        "Namespace": {
-            1: "metadata:ObjectMeta",
-            2: "spec:NamespaceSpec",
-            3: "status:NamespaceStatus",
-        },
-        "NamespaceSpec": {1: "finalizers:[]str"},
-        "NamespaceStatus": {1: "phase:str"},
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the label with the name, and the phase."""

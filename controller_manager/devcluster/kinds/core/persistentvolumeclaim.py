@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.claim_messages import CLAIM_MESSAGES
 from controller_manager.devcluster.kinds.core.claim_validation import (
     validate_claim_spec,
     validate_claim_status,
@@ -31,7 +30,6 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 class PersistentVolumeClaimStrategy(Strategy):
     """The spec is immutable, except for a larger size and fields that are set once."""
 
-    messages: ClassVar = CLAIM_MESSAGES
     returns_deleted: ClassVar = True
     null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     columns: ClassVar = (

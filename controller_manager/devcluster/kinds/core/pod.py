@@ -16,7 +16,6 @@ from controller_manager.devcluster.kinds.core.pod_update_validation import (
     validate_pod_status_update,
     validate_pod_update,
 )
-from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.pod_spec_defaults import (
     default_host_ports,
     default_pod_spec,
@@ -64,17 +63,6 @@ class PodStrategy(Strategy):
     )
     absent_fields: ClassVar = {"spec.hostNetwork": "false"}
     columns: ClassVar = POD_COLUMNS
-    messages: ClassVar = {
-        **POD_MESSAGES,
-        "Pod": {1: "metadata:ObjectMeta", 2: "spec:PodSpec", 3: "status:PodStatus"},
-        "PodStatus": {
-            1: "phase:str",
-            3: "message:str",
-            4: "reason:str",
-            9: "qosClass:str",
-        },
-        "Eviction": {1: "metadata:ObjectMeta", 2: "deleteOptions:DeleteOptions"},
-    }
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
         """Take the feature gate that decides whether ``schedulingGroup`` is stored."""

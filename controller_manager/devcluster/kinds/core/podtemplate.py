@@ -10,7 +10,6 @@ from controller_manager.devcluster.kinds.columns import (
     name_of,
     selector_text,
 )
-from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_pod_template,
@@ -24,10 +23,6 @@ from controller_manager.devcluster.server.tables import NAME, Cells, Column
 class PodTemplateStrategy(Strategy):
     """Counts the changes of the template as generations."""
 
-    messages: ClassVar = {
-        **POD_MESSAGES,
-        "PodTemplate": {1: "metadata:ObjectMeta", 2: "template:PodTemplateSpec"},
-    }
     counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,

@@ -5,7 +5,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
-from controller_manager.devcluster.kinds.pod_messages import POD_MESSAGES
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_always_restarts,
@@ -19,35 +18,6 @@ from controller_manager.devcluster.server.statuses import Cause, required
 class ReplicationControllerStrategy(ReplicasStrategy):
     """Selects pods by equality; the default selector is the template's labels."""
 
-    messages: ClassVar = {
-        **POD_MESSAGES,
-        "ReplicationController": {
-            1: "metadata:ObjectMeta",
-            2: "spec:ReplicationControllerSpec",
-            3: "status:ReplicationControllerStatus",
-        },
-        "ReplicationControllerSpec": {
-            1: "replicas:int",
-            2: "selector:{}str",
-            3: "template:PodTemplateSpec",
-            4: "minReadySeconds:int",
-        },
-        "ReplicationControllerStatus": {
-            1: "replicas:int",
-            2: "fullyLabeledReplicas:int",
-            3: "observedGeneration:int",
-            4: "readyReplicas:int",
-            5: "availableReplicas:int",
-            6: "conditions:[]ReplicationControllerCondition",
-        },
-        "ReplicationControllerCondition": {
-            1: "type:str",
-            2: "status:str",
-            3: "lastTransitionTime:Time",
-            4: "reason:str",
-            5: "message:str",
-        },
-    }
     orphans_dependents: ClassVar = True
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -24,25 +24,6 @@ class ResourceQuotaStrategy(Strategy):
 
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("Request"), Column("Limit"), AGE)
-    messages: ClassVar = {
-        "ResourceQuota": {
-            1: "metadata:ObjectMeta",
-            2: "spec:ResourceQuotaSpec",
-            3: "status:ResourceQuotaStatus",
-        },
-        "ResourceQuotaSpec": {
-            1: "hard:{}Quantity",
-            2: "scopes:[]str",
-            3: "scopeSelector:ScopeSelector",
-        },
-        "ScopeSelector": {1: "matchExpressions:[]ScopedResourceSelectorRequirement"},
-        "ScopedResourceSelectorRequirement": {
-            1: "scopeName:str",
-            2: "operator:str",
-            3: "values:[]str",
-        },
-        "ResourceQuotaStatus": {1: "hard:{}Quantity", 2: "used:{}Quantity"},
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in an empty spec and status; make amounts canonical."""

@@ -49,15 +49,6 @@ class SecretStrategy(Strategy):
     selectable_fields: ClassVar = fields_by_path("type")
     base64_maps: ClassVar = ("data",)
     columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
-    messages: ClassVar = {
-        "Secret": {
-            1: "metadata:ObjectMeta",
-            2: "data:{}bytes",
-            3: "type:str",
-            4: "stringData:{}str",
-            5: "immutable:bool",
-        },
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the type, and encode ``stringData``."""

@@ -21,7 +21,6 @@ from controller_manager.devcluster.kinds.core.service_fields import (
     EXTERNAL_NAME,
     is_externally_accessible,
 )
-from controller_manager.devcluster.kinds.core.service_messages import SERVICE_MESSAGES
 from controller_manager.devcluster.kinds.core.service_update import (
     drop_unneeded,
     keep_allocated,
@@ -48,7 +47,6 @@ class ServiceStrategy(Strategy):
 
     returns_deleted: ClassVar = True
     columns: ClassVar = SERVICE_COLUMNS
-    messages: ClassVar = SERVICE_MESSAGES
     selectable_fields: ClassVar = fields_by_path("spec.clusterIP", "spec.type")
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -6,7 +6,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.token_request import (
-    TOKEN_MESSAGES,
     token_request,
 )
 from controller_manager.devcluster.server.kind import Kind, Subresource
@@ -20,13 +19,6 @@ class ServiceAccountStrategy(Strategy):
 
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("Secrets"), AGE)
-    messages: ClassVar = {
-        **TOKEN_MESSAGES,
-        "ServiceAccount": {
-            1: "metadata:ObjectMeta",
-            4: "automountServiceAccountToken:bool",
-        },
-    }
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

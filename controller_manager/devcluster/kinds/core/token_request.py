@@ -1,6 +1,6 @@
 """TokenRequest: issues a token for a service account (token.go)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -15,7 +15,6 @@ from controller_manager.devcluster.server.authentication import (
     BoundObject,
 )
 from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.messages import Message
 from controller_manager.devcluster.server.statuses import (
     Cause,
     bad_request,
@@ -25,26 +24,6 @@ from controller_manager.devcluster.server.statuses import (
     not_found,
     shown,
 )
-
-TOKEN_MESSAGES: Final[Mapping[str, Message]] = {
-    "TokenRequest": {
-        1: "metadata:ObjectMeta",
-        2: "spec:TokenRequestSpec",
-        3: "status:TokenRequestStatus",
-    },
-    "TokenRequestSpec": {
-        1: "audiences:[]str",
-        3: "boundObjectRef:BoundObjectReference",
-        4: "expirationSeconds:int",
-    },
-    "BoundObjectReference": {
-        1: "kind:str",
-        2: "apiVersion:str",
-        3: "name:str",
-        4: "uid:str",
-    },
-    "TokenRequestStatus": {1: "token:str", 2: "expirationTimestamp:Time"},
-}
 
 _GROUP: Final = "authentication.k8s.io"
 _DEFAULT_LIFETIME: Final = 3600

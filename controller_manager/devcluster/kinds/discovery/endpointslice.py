@@ -31,47 +31,6 @@ class EndpointSliceStrategy(Strategy):
         Column("Endpoints"),
         AGE,
     )
-    messages: ClassVar = {
-        "EndpointSlice": {
-            1: "metadata:ObjectMeta",
-            2: "endpoints:[]Endpoint",
-            3: "ports:[]EndpointPort",
-            4: "addressType:str",
-        },
-        "Endpoint": {
-            1: "addresses:[]str",
-            2: "conditions:EndpointConditions",
-            3: "hostname:str",
-            4: "targetRef:ObjectReference",
-            5: "deprecatedTopology:{}str",
-            6: "nodeName:str",
-            7: "zone:str",
-            8: "hints:EndpointHints",
-        },
-        "ObjectReference": {
-            1: "kind:str",
-            2: "namespace:str",
-            3: "name:str",
-            4: "uid:str",
-            5: "apiVersion:str",
-            6: "resourceVersion:str",
-            7: "fieldPath:str",
-        },
-        "EndpointConditions": {
-            1: "ready:bool",
-            2: "serving:bool",
-            3: "terminating:bool",
-        },
-        "EndpointHints": {1: "forZones:[]ForZone", 2: "forNodes:[]ForNode"},
-        "ForZone": {1: "name:str"},
-        "ForNode": {1: "name:str"},
-        "EndpointPort": {
-            1: "name:str",
-            2: "protocol:str",
-            3: "port:int",
-            4: "appProtocol:str",
-        },
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in names and protocols of ports; Go shows absent lists as null."""

@@ -11,7 +11,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.event import KIND as STORED
 from controller_manager.devcluster.kinds.core.event import EventStrategy
-from controller_manager.devcluster.kinds.core.event_messages import NEW_EVENT_MESSAGES
 from controller_manager.devcluster.server.call import Call
 from controller_manager.devcluster.server.kind import Conversion, Kind
 from controller_manager.devcluster.server.statuses import (
@@ -54,7 +53,6 @@ def from_core(obj: JSON) -> JSON:
 class NewEventStrategy(EventStrategy):
     """Takes only events as recorders of this version write them."""
 
-    messages: ClassVar = NEW_EVENT_MESSAGES
     selectable_fields: ClassVar = {
         **fields_by_path("reason", "type"),
         **{

@@ -2,6 +2,5 @@
 
 Kinds: ``ingress``, ``ingressclass``, ``ipaddress``, ``networkpolicy``, ``servicecidr``.
 Shared: ``default_cidr`` (the server's own ServiceCIDR), ``ingress_validation``
-(ingresses), ``network_policy_validation`` (policies), ``networking_messages``
-(protobuf).
+(ingresses), ``network_policy_validation`` (policies).
 """

@@ -10,9 +10,6 @@ from controller_manager.devcluster.kinds.networking.ingress_validation import (
     validate_balanced,
     validate_ingress_spec,
 )
-from controller_manager.devcluster.kinds.networking.networking_messages import (
-    INGRESS_MESSAGES,
-)
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.strategy import Strategy
@@ -25,7 +22,6 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 class IngressStrategy(Strategy):
     """Shows hosts, addresses and ports."""
 
-    messages: ClassVar = INGRESS_MESSAGES
     counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,

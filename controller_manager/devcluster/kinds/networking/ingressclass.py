@@ -10,9 +10,6 @@ from controller_manager.devcluster.kinds.domain_paths import (
     validate_domain_prefixed_path,
 )
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.kinds.networking.networking_messages import (
-    INGRESS_CLASS_MESSAGES,
-)
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.names import (
     validate_label,
@@ -45,7 +42,6 @@ _FIELD: Final = "spec.parameters"
 class IngressClassStrategy(Strategy):
     """The controller is immutable (pkg/apis/networking/validation)."""
 
-    messages: ClassVar = INGRESS_CLASS_MESSAGES
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Controller"), Column("Parameters"), AGE)
 

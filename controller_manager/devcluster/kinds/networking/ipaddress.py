@@ -36,16 +36,6 @@ class IPAddressStrategy(Strategy):
     """Refers to the object that uses the address; the reference is immutable."""
 
     columns: ClassVar = (NAME, Column("ParentRef"), AGE)
-    messages: ClassVar = {
-        "IPAddress": {1: "metadata:ObjectMeta", 2: "spec:IPAddressSpec"},
-        "IPAddressSpec": {1: "parentRef:ParentReference"},
-        "ParentReference": {
-            1: "group:str",
-            2: "resource:str",
-            3: "namespace:str",
-            4: "name:str",
-        },
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Go writes the spec also when it is empty."""

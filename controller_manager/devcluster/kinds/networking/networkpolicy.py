@@ -10,9 +10,6 @@ from controller_manager.devcluster.kinds.networking.network_policy_validation im
     ranges_of,
     validate_policy_spec,
 )
-from controller_manager.devcluster.kinds.networking.networking_messages import (
-    POLICY_MESSAGES,
-)
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.statuses import Cause
 from controller_manager.devcluster.server.strategy import Strategy
@@ -22,7 +19,6 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 class NetworkPolicyStrategy(Strategy):
     """Fills in the policy types."""
 
-    messages: ClassVar = POLICY_MESSAGES
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Pod-Selector"), AGE)
 

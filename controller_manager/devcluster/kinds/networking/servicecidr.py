@@ -25,15 +25,6 @@ class ServiceCIDRStrategy(Strategy):
     """One range for each address family; a second family may be added later."""
 
     columns: ClassVar = (NAME, Column("CIDRs"), AGE)
-    messages: ClassVar = {
-        "ServiceCIDR": {
-            1: "metadata:ObjectMeta",
-            2: "spec:ServiceCIDRSpec",
-            3: "status:ServiceCIDRStatus",
-        },
-        "ServiceCIDRSpec": {1: "cidrs:[]str"},
-        "ServiceCIDRStatus": {1: "conditions:[]Condition"},
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Go writes the spec and the status also when they are empty."""

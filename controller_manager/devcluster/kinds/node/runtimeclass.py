@@ -21,16 +21,6 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 class RuntimeClassStrategy(Strategy):
     """The handler is immutable (pkg/apis/node/validation)."""
 
-    messages: ClassVar = {
-        "RuntimeClass": {
-            1: "metadata:ObjectMeta",
-            2: "handler:str",
-            3: "overhead:Overhead",
-            4: "scheduling:Scheduling",
-        },
-        "Overhead": {1: "podFixed:{}Quantity"},
-        "Scheduling": {1: "nodeSelector:{}str", 2: "tolerations:[]Toleration"},
-    }
     columns: ClassVar = (NAME, Column("Handler"), AGE)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:

@@ -44,28 +44,6 @@ class PodDisruptionBudgetStrategy(Strategy):
         Column("Allowed Disruptions", "integer"),
         AGE,
     )
-    messages: ClassVar = {
-        "PodDisruptionBudget": {
-            1: "metadata:ObjectMeta",
-            2: "spec:PodDisruptionBudgetSpec",
-            3: "status:PodDisruptionBudgetStatus",
-        },
-        "PodDisruptionBudgetSpec": {
-            1: "minAvailable:IntOrString",
-            2: "selector:LabelSelector",
-            3: "maxUnavailable:IntOrString",
-            4: "unhealthyPodEvictionPolicy:str",
-        },
-        "PodDisruptionBudgetStatus": {
-            1: "observedGeneration:int",
-            2: "disruptedPods:{}Time",
-            3: "disruptionsAllowed:int",
-            4: "currentHealthy:int",
-            5: "desiredHealthy:int",
-            6: "expectedPods:int",
-            7: "conditions:[]Condition",
-        },
-    }
 
     def apply_defaults(self, obj: JSON) -> None:
         """Write the counts and the messages of conditions also when they are empty."""

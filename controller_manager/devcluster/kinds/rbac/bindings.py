@@ -33,25 +33,6 @@ class BindingStrategy(Strategy):
         Column("Groups", priority=1),
         Column("ServiceAccounts", priority=1),
     )
-    messages: ClassVar = {
-        "RoleBinding": {
-            1: "metadata:ObjectMeta",
-            2: "subjects:[]Subject",
-            3: "roleRef:RoleRef",
-        },
-        "ClusterRoleBinding": {
-            1: "metadata:ObjectMeta",
-            2: "subjects:[]Subject",
-            3: "roleRef:RoleRef",
-        },
-        "Subject": {
-            1: "kind:str",
-            2: "apiGroup:str",
-            3: "name:str",
-            4: "namespace:str",
-        },
-        "RoleRef": {1: "apiGroup:str", 2: "kind:str", 3: "name:str"},
-    }
 
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new binding."""

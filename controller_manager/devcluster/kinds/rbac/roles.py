@@ -16,23 +16,6 @@ class RoleStrategy(Strategy):
     is_namespaced: ClassVar[bool] = True
     """True for roles of one namespace, whose rules cannot be for paths."""
 
-    messages: ClassVar = {
-        "Role": {1: "metadata:ObjectMeta", 2: "rules:[]PolicyRule"},
-        "ClusterRole": {
-            1: "metadata:ObjectMeta",
-            2: "rules:[]PolicyRule",
-            3: "aggregationRule:AggregationRule",
-        },
-        "AggregationRule": {1: "clusterRoleSelectors:[]LabelSelector"},
-        "PolicyRule": {
-            1: "verbs:[]str",
-            2: "apiGroups:[]str",
-            3: "resources:[]str",
-            4: "resourceNames:[]str",
-            5: "nonResourceURLs:[]str",
-        },
-    }
-
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new role."""
         return validate_path_segment(name, "metadata.name")

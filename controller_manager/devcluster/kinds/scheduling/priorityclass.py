@@ -59,16 +59,6 @@ class PriorityClassStrategy(Strategy):
         Column("PreemptionPolicy"),
     )
 
-    messages: ClassVar = {
-        "PriorityClass": {
-            1: "metadata:ObjectMeta",
-            2: "value:int",
-            3: "globalDefault:bool",
-            4: "description:str",
-            5: "preemptionPolicy:str",
-        }
-    }
-
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the value and the preemption policy."""
         obj.setdefault("value", 0)

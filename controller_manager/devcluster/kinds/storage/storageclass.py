@@ -30,22 +30,6 @@ _MODES: Final = ("Immediate", "WaitForFirstConsumer")
 class StorageClassStrategy(Strategy):
     """The provisioner and its parameters are immutable."""
 
-    messages: ClassVar = {
-        "StorageClass": {
-            1: "metadata:ObjectMeta",
-            2: "provisioner:str",
-            3: "parameters:{}str",
-            4: "reclaimPolicy:str",
-            5: "mountOptions:[]str",
-            6: "allowVolumeExpansion:bool",
-            7: "volumeBindingMode:str",
-            8: "allowedTopologies:[]TopologySelectorTerm",
-        },
-        "TopologySelectorTerm": {
-            1: "matchLabelExpressions:[]TopologySelectorLabelRequirement"
-        },
-        "TopologySelectorLabelRequirement": {1: "key:str", 2: "values:[]str"},
-    }
     returns_deleted: ClassVar = True
     columns: ClassVar = (
         NAME,

@@ -1,0 +1,137 @@
+"""Answers questions about the types of the API."""
+
+from collections.abc import Iterator
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.devcluster.schema.file import (
+    package_of,
+    read_index,
+    read_part,
+)
+
+DATA: Final = "models.data"
+
+_META_KINDS: Final = frozenset(
+    (
+        *("APIGroup", "APIGroupList", "APIResourceList", "APIVersions"),
+        *("DeleteOptions", "Status", "WatchEvent"),
+    )
+)
+
+
+class Type(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """The type of a value: a model (`ref`), a scalar, a list or a map."""
+
+    ref: str = ""
+    type: str = ""
+    format: str = ""
+    items: "Type | None" = None
+    values: "Type | None" = None
+
+
+class Field(Type, frozen=True, rename="kebab", omit_defaults=True):
+    """A field of a model.
+
+    - `default`: the default of the OpenAPI document.
+    - `proto`: the number of the field in the protobuf message, first; 0 if it has none.
+    - `inside`: the numbers of the embedded messages that hold the field.
+    - `pointer`: a zero value differs from an absent one.
+    - `omitempty`, `omitzero`: a zero value is left out of the JSON.
+    """
+
+    default: Any = None
+    proto: tuple[Any, ...] = ()
+    inside: tuple[int, ...] = ()
+    pointer: bool = False
+    omitempty: bool = False
+    omitzero: bool = False
+    list_type: str = ""
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str = ""
+    patch_strategy: str = ""
+    patch_merge_key: str = ""
+
+    @property
+    def number(self) -> int:
+        """The number of the field in its protobuf message, 0 if it has none."""
+        return int(self.proto[0]) if self.proto else 0
+
+
+class Model(msgspec.Struct, frozen=True, rename="kebab", dict=True):
+    """A type with fields; `required` are the fields that the API requires."""
+
+    fields: dict[str, Field] = {}
+    type: str = ""
+    format: str = ""
+    required: tuple[str, ...] = ()
+    map_type: str = ""
+
+    @cached_property
+    def by_number(self) -> dict[tuple[int, ...], tuple[str, Field]]:
+        """The fields by their place in the protobuf message.
+
+        A place has the numbers of the embedded messages, then that of the field.
+        """
+        return {
+            (*field.inside, field.number): (name, field)
+            for name, field in self.fields.items()
+            if field.number
+        }
+
+    @cached_property
+    def embedded(self) -> frozenset[tuple[int, ...]]:
+        """The places of the embedded messages whose fields are fields of this model."""
+        return frozenset(
+            field.inside[:length]
+            for field in self.fields.values()
+            for length in range(1, len(field.inside) + 1)
+        )
+
+
+class Models:
+    """The models of a file. A package is decoded when one of them is needed."""
+
+    def __init__(self, data: bytes) -> None:
+        """Take the content of a file."""
+        self._data = data
+        self._index, self._start = read_index(data)
+        self._loaded: dict[str, dict[str, Model]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of all models."""
+        for package in self._index.parts:
+            yield from self._package(package)
+
+    def model(self, name: str) -> Model:
+        """Return a model; raises KeyError for a name that does not exist."""
+        return self._package(package_of(name))[name]
+
+    def find(self, api_version: str, kind: str) -> str | None:
+        """Return the name of the model of a kind, `None` for an unknown one.
+
+        The kinds of the meta group may have the version of any group, or none.
+        """
+        version = "v1" if kind in _META_KINDS else api_version
+        return self._index.kinds.get(f"{version} {kind}")
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The names of the models by "apiVersion Kind"."""
+        return self._index.kinds
+
+    def _package(self, name: str) -> dict[str, Model]:
+        if (found := self._loaded.get(name)) is None:
+            part = read_part(self._data, self._start, self._index.parts[name])
+            found = msgspec.json.decode(part, type=dict[str, Model])
+            self._loaded[name] = found
+        return found
+
+
+@cache
+def built_in() -> Models:
+    """Return the models of Kubernetes 1.36, which never change."""
+    return Models(files(__package__).joinpath(DATA).read_bytes())

@@ -1,0 +1,139 @@
+"""Answers in protobuf, as Go's typed clients ask for them."""
+
+import struct
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import msgspec
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.schema.protobuf import (
+    MEDIA_TYPE,
+    decode,
+    encode,
+    read_fields,
+)
+from tests.clusters import TOKEN, Cluster
+from tests.devcluster.requests import call, create_pod
+
+pytestmark = pytest.mark.looptime
+
+PODS = "/api/v1/namespaces/default/pods"
+GO_CLIENT = f"{MEDIA_TYPE},application/json"
+METADATA = f"{MEDIA_TYPE};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+
+def split(chunk: bytes) -> list[tuple[str, JSON]]:
+    """Return the types and objects of the events in a chunk of frames."""
+    found = []
+    while chunk:
+        (length,) = struct.unpack(">I", chunk[:4])
+        event = dict(read_fields(chunk[4 : 4 + length]))
+        raw = dict(read_fields(bytes(event[2])))
+        found.append((bytes(event[1]).decode(), decode(bytes(raw[1]), built_in())))
+        chunk = chunk[4 + length :]
+    return found
+
+
+@asynccontextmanager
+async def watch(
+    cluster: Cluster, query: str, accept: str
+) -> AsyncIterator[tuple[str, AsyncIterator[tuple[str, JSON]]]]:
+    """Open a watch of pods; yields its content type and its events."""
+    pairs = tuple(each.partition("=")[::2] for each in query.split("&"))
+    headers = {"authorization": f"Bearer {TOKEN}", "accept": accept}
+    answer = await cluster.server.handle(
+        Request("GET", PODS, (("watch", "1"), *pairs), headers)
+    )
+    assert not isinstance(answer, Response)
+
+    async def events() -> AsyncIterator[tuple[str, JSON]]:
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                for each in split(chunk):
+                    yield each
+
+    yield answer.headers["content-type"], events()
+    await answer.close()
+
+
+async def test_an_object_is_the_same_in_json_and_in_protobuf(cluster: Cluster) -> None:
+    """So are a list and a refusal."""
+    await create_pod(cluster, "a")
+    for path in (f"{PODS}/a", PODS, f"{PODS}/absent", "/api/v1", "/apis"):
+        plain = await call(cluster, "GET", path)
+        answer = await call(cluster, "GET", path, accept=GO_CLIENT)
+        assert answer.headers["content-type"] == MEDIA_TYPE
+        assert answer.status == plain.status
+        models = built_in()
+        wanted = decode(encode(json_of(plain), models) or b"", models)
+        assert decode(answer.body, models) == wanted
+        assert wanted["kind"] == json_of(plain)["kind"]
+
+
+def json_of(answer: Response) -> JSON:
+    """Return the body of an answer."""
+    body: JSON = msgspec.json.decode(answer.body)
+    return body
+
+
+async def test_an_object_that_go_sends_back_is_unchanged(cluster: Cluster) -> None:
+    """Read and written in protobuf: the version stays."""
+    await create_pod(cluster, "a")
+    read = await call(cluster, "GET", f"{PODS}/a", accept=GO_CLIENT)
+    written = await call(
+        cluster,
+        "PUT",
+        f"{PODS}/a",
+        read.body,
+        accept=GO_CLIENT,
+        content_type=MEDIA_TYPE,
+    )
+    assert written.status == 200
+    assert decode(written.body, built_in()) == decode(read.body, built_in())
+
+
+async def test_a_watch_sends_frames(cluster: Cluster) -> None:
+    """With objects, or with their metadata."""
+    await create_pod(cluster, "a")
+    query = "timeoutSeconds=1&allowWatchBookmarks=1&sendInitialEvents=true"
+    query += "&resourceVersionMatch=NotOlderThan"
+    found = {}
+    for accept in (MEDIA_TYPE, METADATA):
+        async with watch(cluster, query, accept) as (content_type, events):
+            assert content_type == f"{MEDIA_TYPE};stream=watch"
+            found[accept] = [
+                (kind, obj["kind"], obj["metadata"].get("name", ""))
+                async for kind, obj in events
+            ]
+    assert found == {
+        MEDIA_TYPE: [
+            ("ADDED", "Pod", "a"),
+            ("BOOKMARK", "Pod", ""),
+        ],
+        METADATA: [
+            ("ADDED", "PartialObjectMetadata", "a"),
+            ("BOOKMARK", "PartialObjectMetadata", ""),
+        ],
+    }
+
+
+async def test_a_watch_from_a_version_that_is_gone_ends_with_an_error_in_protobuf(
+    cluster: Cluster,
+) -> None:
+    """The error is a Status."""
+    await create_pod(cluster, "a")
+    cluster.server.storage.collection("pods").expire()
+    await create_pod(cluster, "b")
+    path = f"{PODS}?watch=1&resourceVersion=1"
+    answer = await call(cluster, "GET", path, accept=MEDIA_TYPE)
+    assert answer.headers["content-type"] == f"{MEDIA_TYPE};stream=watch"
+    [(event_type, status)] = split(answer.body)
+    assert (event_type, status["kind"], status["reason"]) == (
+        "ERROR",
+        "Status",
+        "Expired",
+    )
