@@ -9,6 +9,7 @@ import pytest
 from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import PropagationPolicy
 from controller_manager.client.transport import Request, Response
@@ -16,7 +17,6 @@ from tests.controllers.apps.statefulset.builders import (
     claim_template,
     stateful_set_json,
 )
-from tests.controllers.builders import JSON
 from tests.controllers.cluster.garbagecollector.collecting import (
     Interfering,
     User,

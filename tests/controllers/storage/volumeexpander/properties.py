@@ -52,7 +52,7 @@ class VolumeExpanderProperties(Properties):
                 yield f"{write}: {before} became {after}"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check that each claim that has grown names its resizer or waits for a kubelet."""
+        """Check that each grown claim names its resizer or waits for a kubelet."""
         del managers
         for claim in self.state.stored(CLAIMS):
             name = claim["metadata"]["name"]
