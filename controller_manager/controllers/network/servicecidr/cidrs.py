@@ -97,7 +97,7 @@ def is_covered(service_cidr: ServiceCIDR, others: Iterable[ServiceCIDR]) -> bool
     )
 
 
-def held_only_here(
+def uncovered_address(
     service_cidr: ServiceCIDR,
     others: Iterable[ServiceCIDR],
     addresses: Iterable[Address],

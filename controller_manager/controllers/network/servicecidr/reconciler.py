@@ -18,12 +18,12 @@ from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.client.events import WARNING
 from controller_manager.controllers.network.servicecidr.cidrs import (
     Address,
-    held_only_here,
     holds,
     is_covered,
     overlap,
     ranges_of,
     successors,
+    uncovered_address,
 )
 from controller_manager.controllers.network.servicecidr.indexes import (
     BY_ADDRESS,
@@ -80,7 +80,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
 
     queue_name = "ipaddresses"
 
-    def _freed(self, service_cidr: ServiceCIDR) -> Iterable[str]:
+    def _deleted_overlapping(self, service_cidr: ServiceCIDR) -> Iterable[str]:
         """Return the deleted ranges that overlap with a new one."""
         return [
             key_of(each)
@@ -92,7 +92,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
             )
         ]
 
-    def _holding(self, obj: PartialObject) -> Iterable[str]:
+    def _deleted_containing(self, obj: PartialObject) -> Iterable[str]:
         """Return the deleted ranges that contain an address."""
         address = allocated_address(obj)
         if address is None:
@@ -101,8 +101,8 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
 
     watches = (
         For(SERVICE_CIDRS),
-        Maps(SERVICE_CIDRS, _freed),
-        Maps(IP_ADDRESS_METADATA, _holding),
+        Maps(SERVICE_CIDRS, _deleted_overlapping),
+        Maps(IP_ADDRESS_METADATA, _deleted_containing),
     )
 
     def __init__(self, context: ControllerContext) -> None:
@@ -119,13 +119,16 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
             await self._protect(service_cidr)
             await self._report_ready(service_cidr)
             return DONE
-        holding = self._blocking(service_cidr)
-        if holding is None and (left := self._grace_left(service_cidr)) > 0:
-            return Done(left)
-        if holding is None and is_protected(service_cidr):
-            holding = await self._blocking_now(service_cidr)
-        if holding is not None:
-            self._log(service_cidr, holding)
+        blocking = self._cached_blocking_address(service_cidr)
+        if (
+            blocking is None
+            and (requeue_after := self._requeue_after(service_cidr)) > 0
+        ):
+            return Done(requeue_after)
+        if blocking is None and is_protected(service_cidr):
+            blocking = await self._read_blocking_address(service_cidr)
+        if blocking is not None:
+            self._log(service_cidr, blocking)
             await self._set_condition(service_cidr, TERMINATING)
         elif is_protected(service_cidr):
             await self._release(service_cidr)
@@ -136,12 +139,12 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
     def _deleted_ranges(self) -> Iterable[ServiceCIDR]:
         return self._ranges.by_index(BY_DELETION, DELETED)
 
-    def _blocking(self, service_cidr: ServiceCIDR) -> Address | None:
+    def _cached_blocking_address(self, service_cidr: ServiceCIDR) -> Address | None:
         """Return an address that only a deleted range contains, by the caches."""
         others = successors(service_cidr, self._ranges.all())
         if is_covered(service_cidr, others):
             return None
-        return held_only_here(service_cidr, others, self._cached(service_cidr))
+        return uncovered_address(service_cidr, others, self._cached(service_cidr))
 
     def _cached(self, service_cidr: ServiceCIDR) -> Iterator[Address]:
         for found in ranges_of(service_cidr):
@@ -150,7 +153,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
                     if (address := allocated_address(each)) is not None:
                         yield address
 
-    async def _blocking_now(self, service_cidr: ServiceCIDR) -> Address | None:
+    async def _read_blocking_address(self, service_cidr: ServiceCIDR) -> Address | None:
         """Return such an address from the objects of the API server.
 
         Upstream trusts its caches. A cache that is older than the grace period would
@@ -164,11 +167,11 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         options = ListOptions(label_selector=f"{MANAGED_BY}={ALLOCATOR}")
         async for page in self.client.list_all(IP_ADDRESS_METADATA, "", options):
             found = [each for each in map(allocated_address, page.items) if each]
-            if (address := held_only_here(service_cidr, others, found)) is not None:
+            if (address := uncovered_address(service_cidr, others, found)) is not None:
                 return address
         return None
 
-    def _grace_left(self, service_cidr: ServiceCIDR) -> float:
+    def _requeue_after(self, service_cidr: ServiceCIDR) -> float:
         deleted = parse_time(service_cidr.metadata.deletion_timestamp or "")
         passed = (self._server_clock.now() - deleted).total_seconds()
         return GRACE_PERIOD - passed

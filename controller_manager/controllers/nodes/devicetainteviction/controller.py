@@ -134,10 +134,12 @@ class DeviceTaintEviction:
         selectors = self._reselected.pop(name, [])
         try:
             rule = self._claims.rule(name)
-            wait = None if rule is None else await self._status.update(rule)
+            requeue_after = None if rule is None else await self._status.update(rule)
         finally:
             await self._enqueue_selected(selectors)
-        return DONE if wait is None else Done(max(wait, _SHORTEST_WAIT))
+        return (
+            DONE if requeue_after is None else Done(max(requeue_after, _SHORTEST_WAIT))
+        )
 
     async def sync_pod(self, key: str) -> Outcome:
         """Plan, cancel or carry out the eviction of a pod."""
@@ -157,9 +159,9 @@ class DeviceTaintEviction:
             self._cancel(key)
             return DONE
         planned = self._plan(key, pod, reasons)
-        wait = (time - now).total_seconds()
-        if wait > 0:
-            return Done(min(max(wait, _SHORTEST_WAIT), _LONGEST_WAIT))
+        requeue_after = (time - now).total_seconds()
+        if requeue_after > 0:
+            return Done(min(max(requeue_after, _SHORTEST_WAIT), _LONGEST_WAIT))
         return await self._evict(key, pod, planned, reasons)
 
     def _plan(self, key: str, pod: Pod, reasons: Reasons) -> Planned:

@@ -68,9 +68,9 @@ class RuleStatus:
         known = find_condition(rule.status.conditions, IN_PROGRESS)
         now = self._clock.now()
         if known is not None and known.observed_generation == rule.metadata.generation:
-            wait = PERIOD - _age(known, now)
-            if wait > 0:
-                return min(wait, PERIOD)
+            requeue_after = PERIOD - _age(known, now)
+            if requeue_after > 0:
+                return min(requeue_after, PERIOD)
         condition = condition_of(rule, await self._count(rule, now))
         if known is None or condition != replace(known, last_transition_time=None):
             await self._write(rule, condition)

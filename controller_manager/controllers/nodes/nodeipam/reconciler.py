@@ -82,7 +82,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             self._sync,
             self.workers,
             on_start=self.enqueue_all,
-            ready=self._take_over,
+            ready=self._list_nodes,
         )
 
     async def reconcile(self, node: Node) -> Outcome:
@@ -100,7 +100,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             assigned = assigned or self._allocator.reserve(name, uid)
             assigned = assigned or self._report_exhausted(node)
         else:
-            self._note(node)
+            self._store_ranges(node)
         # Wake the next waiting node before the write into this node.
         self._waiting.pop(name, None)
         self._wake()
@@ -135,13 +135,13 @@ class NodeIPAMReconciler(Reconciler[Node]):
         if self._waiting.pop(key, "") is None:
             self._wake()
 
-    async def _take_over(self) -> None:
+    async def _list_nodes(self) -> None:
         """Read all nodes from the API server, and store their ranges."""
         while True:
             try:
                 async for page in self.client.list_all(NODES):
                     for node in page.items:
-                        self._note(node)
+                        self._store_ranges(node)
                 break
             except (APIError, TransportError, ProtocolError) as error:
                 self.logger.warning("Nodes not listed, trying again", err=str(error))
@@ -150,7 +150,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             if self.objects.by_key(name) is None:
                 self.queue.add(name)
 
-    def _note(self, node: Node) -> None:
+    def _store_ranges(self, node: Node) -> None:
         """Store the ranges that a node has; report invalid ones, once."""
         metadata = node.metadata
         texts = _texts_of(node)
@@ -218,7 +218,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
         assigned = self._allocator.ranges_of(name)
         if assigned is not None and assigned.uid != live.metadata.uid:
             self._allocator.release(name)
-        self._note(live)
+        self._store_ranges(live)
         return live
 
     def _event(self, node: Node, status: str) -> None:

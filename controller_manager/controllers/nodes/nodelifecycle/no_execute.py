@@ -68,7 +68,7 @@ class EvictionQueue:
         if self._bucket is not None:
             self._bucket.try_take()
 
-    def next_in(self) -> float | None:
+    def requeue_after(self) -> float | None:
         """Return the seconds until the next token, `None` if no node needs one."""
         if self._bucket is None or not self._names:
             return None
@@ -169,8 +169,8 @@ class NoExecuteTainter:
             if is_tainted:
                 waiting.used()
                 self._metrics.evicted(zone)
-        after = waiting.next_in()
-        return DONE if after is None else Done(after)
+        requeue_after = waiting.requeue_after()
+        return DONE if requeue_after is None else Done(requeue_after)
 
     async def _taint(self, name: str) -> bool:
         """Taint a node; return False if it needs no taint.

@@ -131,8 +131,8 @@ class TaintEviction:
                 return DONE
             case Later(eviction=eviction):
                 self._evictions[key] = eviction
-                wait = eviction.due - self._clock.monotonic()
-                return Done(min(max(wait, _SHORTEST_WAIT), _LONGEST_WAIT))
+                requeue_after = eviction.due - self._clock.monotonic()
+                return Done(min(max(requeue_after, _SHORTEST_WAIT), _LONGEST_WAIT))
             case Now():
                 return await self._evict(key, pod, node, action)
 
@@ -166,8 +166,8 @@ class TaintEviction:
         self._evictions[key] = eviction
         if action.cancels:
             self._announce(pod.metadata.uid, key, "Cancelling deletion of Pod")
-        if node is not None and (wait := await self._must_wait(node, eviction.due)):
-            return wait
+        if node is not None and (requeue := await self._must_wait(node, eviction.due)):
+            return requeue
         if not eviction.is_announced:
             self._announce(pod.metadata.uid, key, "Marking for deletion Pod")
             eviction = replace(eviction, is_announced=True)

@@ -78,11 +78,11 @@ def statuses_of(consumer: Consumer, names: dict[str, str | None]) -> list[JSON]:
     They always have the order of the spec. Upstream orders them at random, and leaves
     out the entries that the status has already, which removes those entries.
     """
-    noted = {**consumer.noted, **names}
+    status_names = {**consumer.status_names, **names}
     return [
         {"name": each.name}
-        if (name := noted[each.name]) is None
+        if (name := status_names[each.name]) is None
         else {"name": each.name, "resourceClaimName": name}
         for each in consumer.wanted
-        if each.resource_claim_name is None and each.name in noted
+        if each.resource_claim_name is None and each.name in status_names
     ]

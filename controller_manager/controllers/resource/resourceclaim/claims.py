@@ -73,7 +73,7 @@ class ClaimSync:
         if claim is None:
             return DONE
         if is_left_over(claim):
-            return await self._tidy_up(key, claim)
+            return await self._remove_finalizer(key, claim)
         reserved = reserved_for(claim)
         gone = {each.uid for each in reserved if await self._is_gone(claim, each)}
         loss = release(claim, lambda consumer: consumer.uid in gone)
@@ -89,7 +89,7 @@ class ClaimSync:
                 self._logger.v(5).info("Deleted unused generated claim", claim=key)
         return DONE
 
-    async def _tidy_up(self, key: str, claim: ResourceClaim) -> Outcome:
+    async def _remove_finalizer(self, key: str, claim: ResourceClaim) -> Outcome:
         """Remove the finalizer of a claim that is not allocated, after a delay.
 
         The delay protects a scheduler that is about to allocate the claim.

@@ -43,14 +43,14 @@ class _GroupStatus(APIStruct, frozen=True):
 class Consumer(Struct, frozen=True):
     """A pod, or a group of pods, with the claims that it wants.
 
-    `noted` has the status of the consumer: the name of the claim that was created for
-    an entry of `wanted`, or `None` if the entry needs no claim.
+    `status_names` has the claims in the status of the consumer: the name of the claim
+    that was created for an entry of `wanted`, or `None` if the entry needs no claim.
     """
 
     resource: tuple[str, str]
     metadata: Metadata
     wanted: tuple[PodResourceClaim, ...]
-    noted: Mapping[str, str | None]
+    status_names: Mapping[str, str | None]
 
     @property
     def namespace(self) -> str:
@@ -75,15 +75,17 @@ class Consumer(Struct, frozen=True):
             api_group=group, resource=resource, name=self.name, uid=self.uid
         )
 
-    def is_noted(self, wanted: PodResourceClaim) -> bool:
+    def is_known(self, wanted: PodResourceClaim) -> bool:
         """Tell whether the claim of an entry is known."""
-        return wanted.resource_claim_name is not None or wanted.name in self.noted
+        return (
+            wanted.resource_claim_name is not None or wanted.name in self.status_names
+        )
 
     def name_of(self, wanted: PodResourceClaim) -> str | None:
         """Return the name of the claim of an entry, `None` if it is not known."""
         if wanted.resource_claim_name is not None:
             return wanted.resource_claim_name
-        return self.noted.get(wanted.name)
+        return self.status_names.get(wanted.name)
 
     def names(self) -> Iterator[str]:
         """Yield the names of all claims that are known."""
@@ -117,7 +119,7 @@ def _consumer(
         resource=resource,
         metadata=obj.metadata,
         wanted=wanted or (),
-        noted={each.name: each.resource_claim_name for each in statuses or ()},
+        status_names={each.name: each.resource_claim_name for each in statuses or ()},
     )
 
 

@@ -63,7 +63,7 @@ class ClaimCreator:
         self._metrics = context.metrics.of(ResourceClaimMetrics)
         election = context.config.generic.leader_election
         self._takeover = Takeover(context.server_clock, elected=election.leader_elect)
-        self._unsure: set[str] = set()
+        self._maybe_created: set[str] = set()
         """The uids of consumers for which a claim may have been created: the response
         to the request was lost.
         """
@@ -74,17 +74,17 @@ class ClaimCreator:
 
     def forget(self, uid: str) -> None:
         """Drop the state of a consumer that is gone."""
-        self._unsure.discard(uid)
+        self._maybe_created.discard(uid)
 
-    def must_ask(self, consumer: Consumer) -> bool:
+    def must_list(self, consumer: Consumer) -> bool:
         """Tell whether the API server may have claims that the cache lacks.
 
         That is possible after a lost response, and after another process has led.
         """
-        is_unsure = consumer.uid in self._unsure
-        return is_unsure or self._takeover.must_recheck(consumer)
+        may_exist = consumer.uid in self._maybe_created
+        return may_exist or self._takeover.must_recheck(consumer)
 
-    def made_for(self, consumer: Consumer, entry: PodResourceClaim) -> str | None:
+    def claim_name_for(self, consumer: Consumer, entry: PodResourceClaim) -> str | None:
         """Return the name of the claim that was created for an entry, `None` for none.
 
         If another manager has created several claims, the oldest is used.
@@ -98,12 +98,12 @@ class ClaimCreator:
         A claim that was created, but whose name was not written because the process
         died, is found by its owner. Raises ClaimNotCreated, or an error of the client.
         """
-        noted = consumer.name_of(entry)
-        if noted and await self._is_there(consumer, noted):
-            return noted
-        if (name := self.made_for(consumer, entry)) is not None:
+        known_name = consumer.name_of(entry)
+        if known_name and await self._exists(consumer, known_name):
+            return known_name
+        if (name := self.claim_name_for(consumer, entry)) is not None:
             return name
-        if (name := await self._made_unseen(consumer, entry)) is not None:
+        if (name := await self._find_uncached(consumer, entry)) is not None:
             return name
         claim = await self._create(consumer, entry)
         self._logger.v(4).info(
@@ -111,7 +111,7 @@ class ClaimCreator:
         )
         return claim.metadata.name
 
-    async def _is_there(self, consumer: Consumer, name: str) -> bool:
+    async def _exists(self, consumer: Consumer, name: str) -> bool:
         """Tell whether the claim with a known name exists for its consumer.
 
         The cache of claims may be older than the cache of pods. So if it lacks the
@@ -128,19 +128,19 @@ class ClaimCreator:
                 return False
         return owner_uid(claim) == consumer.uid
 
-    async def _made_unseen(
+    async def _find_uncached(
         self, consumer: Consumer, entry: PodResourceClaim
     ) -> str | None:
         """Return the name of a claim that was created and that the cache may lack.
 
         All claims of the namespace are listed: a selector cannot find an owner.
         """
-        if not self.must_ask(consumer):
+        if not self.must_list(consumer):
             return None
         owned: list[ResourceClaim] = []
         async for page in self._client.list_all(RESOURCE_CLAIMS, consumer.namespace):
             owned += [each for each in page.items if owner_uid(each) == consumer.uid]
-        self._unsure.discard(consumer.uid)
+        self._maybe_created.discard(consumer.uid)
         return _oldest(owned, consumer, entry)
 
     async def _create(
@@ -169,13 +169,15 @@ class ClaimCreator:
             claim = await self._client.create_json(*where, body)
         except (APIError, ProtocolError, TransportError) as error:
             if may_be_applied(error):
-                self._unsure.add(consumer.uid)
+                self._maybe_created.add(consumer.uid)
             self._metrics.created(failed=True, admin_access=admin_access)
             raise
         self._metrics.created(failed=False, admin_access=admin_access)
         return claim
 
-    async def note(self, consumer: Consumer, names: dict[str, str | None]) -> None:
+    async def write_names(
+        self, consumer: Consumer, names: dict[str, str | None]
+    ) -> None:
         """Write the names of new claims into the status of their consumer.
 
         The uid is a precondition: a later pod of the same name has its own claims.

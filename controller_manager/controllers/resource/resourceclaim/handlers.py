@@ -86,7 +86,7 @@ class ClaimHandlers:
             return
         if is_done(pod):
             self._release(pod)
-        elif self._sync.needs_work(pod):
+        elif self._sync.needs_sync(pod):
             self._enqueue(POD + key_of(pod))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
@@ -140,7 +140,7 @@ class ClaimHandlers:
 
     def group_changed(self, group: PodGroup) -> None:
         """Enqueue a group that needs a sync."""
-        if self._groups.needs_work(group):
+        if self._groups.needs_sync(group):
             self._enqueue(GROUP + key_of(group))
 
     def _group_updated(self, old: PodGroup, new: PodGroup) -> None:

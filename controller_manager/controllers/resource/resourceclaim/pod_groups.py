@@ -79,7 +79,7 @@ class PodGroups:
         group = self.find(pod.metadata.namespace, name) if name else None
         return None if group is None else of_group(group)
 
-    def needs_work(self, group: PodGroup) -> bool:
+    def needs_sync(self, group: PodGroup) -> bool:
         """Tell whether a group lacks a claim from a template."""
         consumer = of_group(group)
         return not is_deleting(group) and any(
@@ -89,11 +89,11 @@ class PodGroups:
     def _lacks(self, consumer: Consumer, entry: PodResourceClaim) -> bool:
         if entry.resource_claim_name is not None:
             return False
-        made = self._creator.made_for(consumer, entry)
-        if not consumer.is_noted(entry):
+        made = self._creator.claim_name_for(consumer, entry)
+        if not consumer.is_known(entry):
             return True
-        noted = consumer.name_of(entry)
-        return noted is not None and noted != made
+        known_name = consumer.name_of(entry)
+        return known_name is not None and known_name != made
 
     async def sync(self, key: str) -> Outcome:
         """Create the claims of the group with this key, and write their names."""
@@ -115,5 +115,5 @@ class PodGroups:
             if name != consumer.name_of(each):
                 names[each.name] = name
         if names:
-            await self._creator.note(consumer, names)
+            await self._creator.write_names(consumer, names)
         return DONE

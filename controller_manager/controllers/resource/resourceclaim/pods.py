@@ -60,7 +60,7 @@ class PodSync:
         self._groups = groups
         self._reserver = reserver
 
-    def needs_work(self, pod: Pod) -> bool:
+    def needs_sync(self, pod: Pod) -> bool:
         """Tell whether a pod lacks a claim or a reservation.
 
         A pod that has ended lacks nothing. Upstream creates and reserves its claims
@@ -77,7 +77,7 @@ class PodSync:
         is_shared = is_made and self._is_shared(pod, entry)
         if is_shared and self._shared_claim(pod, entry) not in (None, name):
             return True
-        if not consumer.is_noted(entry):
+        if not consumer.is_known(entry):
             return not is_shared
         claim = self._claims.get(consumer.namespace, name) if name else None
         if claim is None:
@@ -87,7 +87,7 @@ class PodSync:
     async def sync(self, key: str) -> Outcome:
         """Create and reserve the claims of the pod with this key."""
         pod = self._pods.by_key(key)
-        if pod is None or is_deleting(pod) or not self.needs_work(pod):
+        if pod is None or is_deleting(pod) or not self.needs_sync(pod):
             return DONE
         stored = await self._read(pod) if self._must_read(pod) else pod
         if stored is not None:
@@ -100,9 +100,9 @@ class PodSync:
         Most pods need claims before they have a node: this saves a request for them.
         """
         consumer = of_pod(pod)
-        if all(map(consumer.is_noted, consumer.wanted)):
+        if all(map(consumer.is_known, consumer.wanted)):
             return False
-        return bool(pod.spec.node_name) or self._creator.must_ask(consumer)
+        return bool(pod.spec.node_name) or self._creator.must_list(consumer)
 
     async def _give_claims(self, pod: Pod) -> None:
         consumer = of_pod(pod)
@@ -112,9 +112,9 @@ class PodSync:
             if name is not None and name != consumer.name_of(each):
                 names[each.name] = name
         if names:
-            await self._creator.note(consumer, names)
+            await self._creator.write_names(consumer, names)
         if pod.spec.node_name:
-            await self._reserve(pod, {**consumer.noted, **names})
+            await self._reserve(pod, {**consumer.status_names, **names})
 
     async def _read(self, cached: Pod) -> Pod | None:
         """Return a pod as the API server has it, `None` if it needs no claims now.
@@ -138,7 +138,10 @@ class PodSync:
         """Return the name of an entry's claim, `None` if it has none (yet)."""
         if entry.resource_claim_name is not None:
             return entry.resource_claim_name
-        if entry.name in consumer.noted and consumer.noted[entry.name] is None:
+        if (
+            entry.name in consumer.status_names
+            and consumer.status_names[entry.name] is None
+        ):
             return None
         if self._is_shared(pod, entry):
             return self._shared_claim(pod, entry) or consumer.name_of(entry)
@@ -192,4 +195,4 @@ class PodSync:
 
     def _shared_claim(self, pod: Pod, entry: PodResourceClaim) -> str | None:
         group = self._groups.of(pod)
-        return None if group is None else self._creator.made_for(group, entry)
+        return None if group is None else self._creator.claim_name_for(group, entry)

@@ -104,8 +104,8 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
             return DONE
         if request.status is None and await self._answer(request):
             return DONE
-        if (left := self._seconds_left(request)) > 0:
-            return Done(left)
+        if (requeue_after := self._requeue_after(request)) > 0:
+            return Done(requeue_after)
         metadata = request.metadata
         options = DeleteOptions(
             uid=metadata.uid, resource_version=metadata.resource_version
@@ -143,7 +143,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
             self._metrics.processed(driver, seconds, failed=failed)
         return True
 
-    def _seconds_left(self, request: ResourcePoolStatusRequest) -> float:
+    def _requeue_after(self, request: ResourcePoolStatusRequest) -> float:
         """Return the seconds until a request is deleted."""
         since, kept = request.metadata.creation_timestamp, _PATIENCE
         if request.status is not None:

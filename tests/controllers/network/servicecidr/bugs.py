@@ -32,7 +32,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "release ranges by what the cache shows": Bug(
         0,
         ServiceCIDRReconciler,
-        "_blocking_now",
+        "_read_blocking_address",
         _believe_the_cache,
         "address-that-the-cache-lacks",
     ),

@@ -7,10 +7,10 @@ import pytest
 from controller_manager.api.meta import PartialMetadata, PartialObject
 from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY, ServiceCIDR
 from controller_manager.controllers.network.servicecidr.cidrs import (
-    held_only_here,
     holds,
     is_covered,
     successors,
+    uncovered_address,
 )
 from controller_manager.controllers.network.servicecidr.indexes import (
     BY_ADDRESS,
@@ -63,7 +63,7 @@ def test_a_range_holds_the_addresses_that_may_be_allocated_from_it(name: str) ->
     """The last range that holds an address is not released."""
     others, text, held = HELD[name]
     address = ip_address(text)
-    found = held_only_here(DEFAULT, others, [ip_address("10.0.0.1"), address])
+    found = uncovered_address(DEFAULT, others, [ip_address("10.0.0.1"), address])
     assert found == (address if held else None)
 
 

@@ -24,7 +24,7 @@ def _lowest_first(ranges: CIDRSet) -> tuple[Network, int]:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "give ranges by what the cache shows": Bug(
-        0, NodeIPAMReconciler, "_take_over", _believe_the_cache, _OLD
+        0, NodeIPAMReconciler, "_list_nodes", _believe_the_cache, _OLD
     ),
     "forget the ranges that nodes have": Bug(
         0, RangeAllocator, "hold", lambda *_: False, _OLD

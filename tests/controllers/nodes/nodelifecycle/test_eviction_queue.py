@@ -39,11 +39,11 @@ def _taint(queue: EvictionQueue) -> str | None:
 def test_the_first_node_waits_for_nothing_and_the_next_for_its_turn() -> None:
     """At 0.1 nodes per second, the next node waits ten seconds."""
     queue, clock = _queue(0.1, "a", "b", "a")
-    assert (_taint(queue), _taint(queue), queue.next_in()) == ("a", None, 10.0)
+    assert (_taint(queue), _taint(queue), queue.requeue_after()) == ("a", None, 10.0)
     clock.seconds = 5.0
-    assert (_taint(queue), queue.next_in()) == (None, 5.0)
+    assert (_taint(queue), queue.requeue_after()) == (None, 5.0)
     clock.seconds = 10.0
-    assert (_taint(queue), queue.next_in()) == ("b", None)
+    assert (_taint(queue), queue.requeue_after()) == ("b", None)
 
 
 def test_tokens_are_not_saved_up() -> None:
@@ -60,9 +60,9 @@ def test_a_rate_of_zero_lets_no_node_through() -> None:
     queue, clock = _queue(0.1, "a")
     queue.set_rate(0)
     clock.seconds = 3600.0
-    assert (_taint(queue), queue.next_in(), len(queue)) == (None, None, 1)
+    assert (_taint(queue), queue.requeue_after(), len(queue)) == (None, None, 1)
     queue.set_rate(0.5)
-    assert (_taint(queue), queue.next_in()) == (None, 2.0)
+    assert (_taint(queue), queue.requeue_after()) == (None, 2.0)
     clock.seconds += 2
     assert _taint(queue) == "a"
 

@@ -35,7 +35,9 @@ BUGS: Final[Mapping[str, Bug]] = {
     "do not look at the claims of pods that have ended": Bug(
         0, ClaimHandlers, "_release", _nothing, "pod-ends-and-stays"
     ),
-    "do not find a claim by its owner": Bug(2, ClaimCreator, "made_for", _nothing),
+    "do not find a claim by its owner": Bug(
+        2, ClaimCreator, "claim_name_for", _nothing
+    ),
     "give nothing back": Bug(
         0,
         claims,

@@ -79,7 +79,7 @@ async def reserved(cluster: Cluster, name: str = "c") -> list[str]:
     return [each.name for each in claim.status.reserved_for or ()]
 
 
-async def noted(cluster: Cluster, name: str = "p") -> dict[str, str | None]:
+async def status_names(cluster: Cluster, name: str = "p") -> dict[str, str | None]:
     """Return the claims that the status of a pod names, in their order."""
     pod = await cluster.client.get(PODS, "default", name)
     statuses = pod.status.resource_claim_statuses or ()

@@ -107,12 +107,12 @@ class ResourceClaimProperties(Properties):
         metadata, status = pod["metadata"], pod.get("status", {})
         if _has_ended(pod) or metadata.get("deletionTimestamp"):
             return
-        noted = {
+        status_names = {
             each["name"]: each.get("resourceClaimName")
             for each in status.get("resourceClaimStatuses", ())
         }
         for entry in pod["spec"].get("resourceClaims", ()):
-            name = entry.get("resourceClaimName") or noted.get(entry["name"])
+            name = entry.get("resourceClaimName") or status_names.get(entry["name"])
             found = name and self.state.find(
                 "resourceclaims", metadata["namespace"], name
             )

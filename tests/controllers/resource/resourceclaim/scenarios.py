@@ -78,8 +78,8 @@ async def claim_is_lost(environment: Environment) -> None:
     _, again = environment.world.stored("resourceclaims", DEVICES)
     pod = find_pod(environment.world, "train")
     assert pod is not None
-    (noted,) = pod["status"]["resourceClaimStatuses"]
-    assert noted["resourceClaimName"] == again["metadata"]["name"]
+    (entry,) = pod["status"]["resourceClaimStatuses"]
+    assert entry["resourceClaimName"] == again["metadata"]["name"]
     assert again["metadata"]["uid"] != own["metadata"]["uid"]
 
 

@@ -285,7 +285,7 @@ def test_a_pod_uses_its_claims_until_it_is_done(
 def test_a_group_shares_the_entries_that_are_equal() -> None:
     """The status of the group has the names of its claims."""
     shared = of_group(group("gpu"))
-    assert (shared.reference, dict(shared.noted)) == (GROUP, {"gpu": "x"})
+    assert (shared.reference, dict(shared.status_names)) == (GROUP, {"gpu": "x"})
     other = PodResourceClaim(name="gpu", resource_claim_template_name="other")
     assert [shares(shared, each) for each in (ENTRY, other, DIRECT)] == [
         True,

@@ -27,11 +27,11 @@ from tests.controllers.resource.resourceclaim.objects import (
     end,
     events,
     from_template,
-    noted,
     pod_reference,
     remove,
     requests,
     reserved,
+    status_names,
     uid_of,
 )
 from tests.meddler import Meddler
@@ -51,7 +51,7 @@ async def test_claims_are_created_from_templates_and_named_in_order() -> None:
         add_template(cluster, labels={"a": "b"}, annotations={"x": "y"})
         add_pod(cluster, "p", from_template("nic"), direct(), from_template("gpu"))
         await asyncio.sleep(1)
-        made, names = await claims(cluster), await noted(cluster)
+        made, names = await claims(cluster), await status_names(cluster)
         uid = await uid_of(cluster, "p")
     assert [name.rpartition("-")[0] for name in made] == ["p-gpu", "p-nic"]
     assert names == {
@@ -84,10 +84,10 @@ async def test_a_deleted_claim_is_created_again_and_the_other_stays_in_the_statu
     add_pod(cluster, "p", from_template("gpu"), from_template("nic"))
     async with cluster.manager(CONFIG) as recording:
         await asyncio.sleep(1)
-        before = await noted(cluster)
+        before = await status_names(cluster)
         await delete_claim(cluster, str(before["gpu"]))
         await asyncio.sleep(60)
-        after, made = await noted(cluster), await claims(cluster)
+        after, made = await status_names(cluster), await claims(cluster)
     assert after["nic"] == before["nic"]
     assert after["gpu"] != before["gpu"]
     assert set(after.values()) == made.keys()
@@ -162,7 +162,7 @@ async def test_a_claim_whose_name_could_not_be_written_is_not_created_twice() ->
     fails = False
     async with cluster.manager(CONFIG):
         await asyncio.sleep(1)
-    assert set((await noted(cluster)).values()) == (await claims(cluster)).keys()
+    assert set((await status_names(cluster)).values()) == (await claims(cluster)).keys()
 
 
 async def test_a_claim_is_reserved_for_bound_pods_and_released_with_the_last() -> None:
@@ -469,5 +469,5 @@ async def test_a_claim_whose_response_was_lost_is_not_created_twice() -> None:
     async with cluster.manager(CONFIG, Meddler(cluster.transport, lose)):
         await asyncio.sleep(30)
         (made,) = await claims(cluster)
-        assert await noted(cluster) == {"gpu": made}
+        assert await status_names(cluster) == {"gpu": made}
     assert (lost, reads) == (1, 1)

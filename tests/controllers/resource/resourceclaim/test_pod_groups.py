@@ -32,9 +32,9 @@ from tests.controllers.resource.resourceclaim.objects import (
     direct,
     events,
     from_template,
-    noted,
     remove,
     requests,
+    status_names,
 )
 from tests.meddler import Meddler
 
@@ -55,7 +55,7 @@ def add_group(cluster: Cluster, *entries: JSON) -> None:
 async def group_names(cluster: Cluster) -> dict[str, str | None]:
     """Return the claims that the status of the group names."""
     group = await cluster.client.get(POD_GROUPS, "default", "g")
-    return dict(of_group(group).noted)
+    return dict(of_group(group).status_names)
 
 
 async def allocate(cluster: Cluster, name: str) -> None:
@@ -84,7 +84,7 @@ async def test_the_pods_of_a_group_share_a_claim() -> None:
         await asyncio.sleep(1)
         made = await claims(cluster)
         shared = (await group_names(cluster))["gpu"]
-        names = [await noted(cluster, each) for each in ("p", "q")]
+        names = [await status_names(cluster, each) for each in ("p", "q")]
     assert shared is not None
     assert shared.startswith("g-gpu-")
     (owner,) = made[shared].metadata.owner_references or ()
@@ -215,5 +215,5 @@ async def test_a_deleted_claim_of_a_group_is_created_again() -> None:
         await asyncio.sleep(1)
         (after,) = await claims(cluster)
         assert await group_names(cluster) == {"gpu": after}
-        assert await noted(cluster) == {"gpu": after}
+        assert await status_names(cluster) == {"gpu": after}
     assert after != before
