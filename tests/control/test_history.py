@@ -78,14 +78,14 @@ def test_the_data_are_the_bytes_that_upstream_writes() -> None:
 
 @given(st.text(), st.text())
 def test_a_template_comes_back_from_its_data_unchanged(key: str, value: str) -> None:
-    """With any characters in it."""
+    """With any characters in its strings."""
     wire: JSON = {"metadata": {"annotations": {key: value}}, "spec": {key: value}}
     stored = ControllerRevision(data=template_data(decoded(wire)))
     again = json.loads(msgspec.json.encode(template_of(stored)))
     assert again == wire
 
 
-def test_data_are_equal_with_any_order_and_nulls() -> None:
+def test_data_are_equal_if_only_their_order_and_nulls_differ() -> None:
     """An older API server writes a creationTimestamp that is null."""
     data = template_data(decoded(TEMPLATE))
     other = json.loads(bytes(data))
@@ -142,7 +142,7 @@ def test_the_last_of_equal_revisions_is_found() -> None:
 def test_templates_may_differ_by_defaults(
     spec: JSON, more: JSON, *, equal: bool
 ) -> None:
-    """A field that somebody has chosen is a change, even if the other lacks it."""
+    """A field with another value than the default is a change."""
     metadata: JSON = {"labels": {"app": "web"}}
     one, other = (
         template_data(decoded({"metadata": metadata, "spec": each}))
@@ -154,7 +154,7 @@ def test_templates_may_differ_by_defaults(
 
 @pytest.mark.parametrize("data", [b"{}", b"1", b'{"spec":{"template":[]}}', b"null"])
 def test_data_that_are_no_template_differ_by_more_than_defaults(data: bytes) -> None:
-    """Somebody may have made a revision by hand."""
+    """A user may have created a revision by hand."""
     template = template_data(decoded(TEMPLATE))
     assert not is_equal_with_defaults(Raw(data), template)
     assert find_equal([ControllerRevision(data=Raw(data))], template) is None
@@ -185,7 +185,7 @@ def test_a_collision_gives_another_name_and_long_owners_a_shortened_one() -> Non
 
 
 def test_revisions_are_ordered_by_number_age_and_name() -> None:
-    """So that every manager numbers and deletes the same ones."""
+    """So every manager numbers and deletes the same revisions."""
     revisions = [
         revision("c", 2),
         revision("b", 1, creation_timestamp="2026-01-01T00:00:02Z"),
@@ -198,7 +198,7 @@ def test_revisions_are_ordered_by_number_age_and_name() -> None:
 
 
 def test_only_the_oldest_unused_revisions_are_deleted() -> None:
-    """As many as asked for, none for a negative number."""
+    """At most the given number, and none for a negative number."""
     revisions = [revision(name) for name in "abcd"]
     assert names(oldest_unused(revisions, {"a", "c"}, 1)) == ["b"]
     assert names(oldest_unused(revisions, {"a"}, 9)) == ["b", "c", "d"]
@@ -343,7 +343,7 @@ async def test_orphans_are_adopted_and_others_released(cluster: Cluster) -> None
 
 @pytest.mark.looptime
 async def test_only_the_revision_that_was_chosen_is_deleted(cluster: Cluster) -> None:
-    """Not a later one of the same name; one that is gone already is no error."""
+    """Not a later revision of the same name; a revision that is gone is no error."""
     writer = history(cluster)
     owner = await stateful_set(cluster)
     first = await writer.create(writer.new(owner, Raw(b"{}"), 1, "h", {}))

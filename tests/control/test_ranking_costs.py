@@ -16,7 +16,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def many(count: int) -> list[Pod]:
-    """Return pods that differ in everything that counts."""
+    """Return pods that differ in all properties that the ranking compares."""
     return [
         pod(
             f"p{number}",
@@ -32,7 +32,7 @@ def many(count: int) -> list[Pod]:
 
 @contextmanager
 def looks() -> Iterator[Counter[str]]:
-    """Count how often the restarts of each pod are looked at."""
+    """Count how often the restarts of each pod are read."""
     counted: Counter[str] = Counter()
     look = ranking.most_restarts
 

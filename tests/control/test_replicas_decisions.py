@@ -47,7 +47,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def test_the_difference_is_removed_in_bursts(
     active: int, wanted: int, plan: object
 ) -> None:
-    """500 pods a sync at most."""
+    """At most 500 pods in a sync."""
     assert plan_replicas([pod()] * active, wanted) == plan
 
 
@@ -67,7 +67,7 @@ def first_to_go(*pods: Pod, related: tuple[Pod, ...] = ()) -> str:
 
 
 def test_the_criteria_count_in_upstreams_order() -> None:
-    """Each counts before all that come after it."""
+    """Each criterion decides before all later ones."""
     assert first_to_go(pod("a", node=""), pod("b", phase="Pending")) == "a"
     assert first_to_go(pod("a", phase="Pending"), pod("b", ready=False)) == "a"
     assert first_to_go(pod("a", phase="Pending"), pod("b", phase="Unknown")) == "a"
@@ -112,7 +112,7 @@ def test_among_pods_of_similar_age_the_uid_decides() -> None:
     ],
 )
 def test_a_malformed_cost_counts_as_none(text: str, cost: int) -> None:
-    """As upstream takes it."""
+    """As in upstream."""
     assert deletion_cost(pod(cost=text)) == cost
 
 
@@ -155,7 +155,7 @@ def test_no_ready_pod_goes_while_an_unready_one_stays(
 
 @given(candidates=many)
 def test_the_order_does_not_depend_on_where_it_starts(candidates: list[Pod]) -> None:
-    """It is total: no pod's place depends on the order of the cache."""
+    """The order is total: it does not depend on the order of pods in the cache."""
     half = len(candidates) // 2
     forwards = chosen_of(candidates, (), half, NOW)
     backwards = chosen_of(candidates[::-1], (), half, NOW)
@@ -207,7 +207,7 @@ def test_a_status_counts_what_the_pods_are() -> None:
 
 
 def test_a_failure_becomes_a_condition_that_stays_as_first_reported() -> None:
-    """Until it is over."""
+    """Until there is no failure."""
     subject = replica_set("r", 3)
     status = calculate_status(subject, [pod()], [], ValueError("quota"), NOW)
     assert status.conditions == (
@@ -228,15 +228,15 @@ def test_a_failure_becomes_a_condition_that_stays_as_first_reported() -> None:
 
 
 def test_only_what_a_reader_can_see_is_substance() -> None:
-    """Not the generation alone, nor an absent count that says zero."""
+    """Not the generation alone, nor an absent count instead of zero."""
     old = ReplicaSetStatus(replicas=1, observed_generation=1)
     new = ReplicaSetStatus(replicas=1, observed_generation=2, terminating_replicas=0)
     assert not differs_in_substance(old, new)
     assert differs_in_substance(old, msgspec.structs.replace(new, replicas=2))
 
 
-def test_the_next_look_is_at_the_next_pod_that_becomes_available() -> None:
-    """Not at the last, and not at those that are already."""
+def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
+    """Not when the last one does; available pods do not count."""
     available = pod("a")
     soon = pod("b", ready_since="2026-01-01T11:59:52Z")
     later = pod("c", ready_since="2026-01-01T11:59:57Z")
@@ -256,7 +256,7 @@ def test_a_status_that_counts_no_terminating_pods_is_compared_by_the_rest() -> N
 
 
 def test_a_replication_controller_has_a_status_of_its_own() -> None:
-    """It has no place for terminating pods, and its conditions are its own."""
+    """It has no number of terminating pods, and conditions of its own type."""
     subject = ReplicationController(
         metadata=ObjectMeta(name="r", generation=4),
         spec=ReplicationControllerSpec(replicas=3),

@@ -1,4 +1,4 @@
-"""What the tests of the workload controllers share."""
+"""Fixtures of the tests of workload controllers."""
 
 import pytest
 

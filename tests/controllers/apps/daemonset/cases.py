@@ -89,7 +89,7 @@ def pod(name: str, on: str = "", **fields: Any) -> Pod:
 
 
 def for_node(name: str, **rest: Any) -> JSON:
-    """Return the affinity of a pod that asks for a node."""
+    """Return the affinity of a pod that requires a node."""
     field = {"key": "metadata.name", "operator": "In", "values": [name]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     key = "requiredDuringSchedulingIgnoredDuringExecution"

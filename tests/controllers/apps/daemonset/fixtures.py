@@ -56,7 +56,7 @@ class Operator(User):
         return await self.client.get(DAEMON_SETS, "default", name)
 
     async def numbers(self, name: str = "agent") -> tuple[int, ...]:
-        """Return how many are desired, current, updated, ready and misscheduled."""
+        """Return the numbers desired, current, updated, ready and misscheduled."""
         status: DaemonSetStatus = (await self.daemon_set(name)).status
         return (
             status.desired_number_scheduled,
@@ -70,20 +70,20 @@ class Operator(User):
         return (await self.client.list_page(CONTROLLER_REVISIONS)).items
 
     async def placed(self) -> dict[str, list[str]]:
-        """Return the names of pods by the node that they are for."""
+        """Return the names of pods by the node that they belong to."""
         found: dict[str, list[str]] = {}
         for pod in await self.pods():
             found.setdefault(target_of(pod), []).append(pod.metadata.name)
         return found
 
     async def bind(self, pod: Pod) -> None:
-        """Bind a pod to the node that it asks for, and have it run."""
+        """Bind a pod to the node that it requires, and let it run."""
         name = pod.metadata.name
         bind(self.cluster.server.objects, POD, "default", name, target_of(pod))
         await self.make_ready(name)
 
     async def run_all(self) -> None:
-        """Bind all pods that have no node, and let the controller see it."""
+        """Bind all pods that have no node, and let the controller see this."""
         await settle(1)
         for pod in await self.pods():
             if not pod.spec.node_name:

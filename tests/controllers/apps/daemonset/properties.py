@@ -1,4 +1,4 @@
-"""What the daemon set controller promises."""
+"""The properties of the daemon set controller."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +81,7 @@ class DaemonSetProperties(Properties):
             yield
 
     def before_write(self) -> None:
-        """Record who may have two pods on a node."""
+        """Record the daemon sets that may have two pods on a node."""
         for each in self.state.stored("daemonsets"):
             rolling = each["spec"]["updateStrategy"].get("rollingUpdate", {})
             if rolling.get("maxSurge", 0) not in (0, "0%"):
@@ -89,9 +89,9 @@ class DaemonSetProperties(Properties):
 
     def after_write(self, write: Write) -> Iterator[str]:
         is_pod = write.verb == "create" and write.target.plural == "pods"
-        # A stopped process cannot call back what a slow webhook holds up.
+        # A stopped process cannot take back a request that a slow webhook delays.
         if is_pod and not write.is_late:
-            # Pods that were adopted may be too many on another node, for a moment.
+            # Adopted pods may be surplus on another node for a moment.
             pod = write.answered
             yield from self._crowded(controller_of(pod), _node_of(pod))
 
@@ -102,7 +102,7 @@ class DaemonSetProperties(Properties):
             yield from self._crowded(each["metadata"]["uid"])
 
     def _crowded(self, uid: str, only: str = "") -> Iterator[str]:
-        """Yield the nodes, or the only one that counts, with too many live pods."""
+        """Yield the nodes, or the given node, with too many live pods."""
         for each in self.state.stored("daemonsets"):
             if each["metadata"]["uid"] != uid:
                 continue
@@ -147,7 +147,7 @@ class DaemonSetProperties(Properties):
         }
 
     def wrong_at_the_end(self, managers: Sequence[Manager]) -> Iterator[str]:
-        """Yield daemon sets whose pods or revisions are not what they must be."""
+        """Yield daemon sets whose pods or revisions are wrong."""
         del managers
         for each in self.state.stored("daemonsets"):
             metadata = each["metadata"]
@@ -174,7 +174,7 @@ class DaemonSetProperties(Properties):
         return sorted({*(wanted - found), *(found - wanted)})
 
     def _wrong_revisions(self, daemon_set: JSON, pods: list[JSON]) -> list[str]:
-        """Return what is wrong about the revisions, in words."""
+        """Return the problem of the revisions, in words."""
         metadata = daemon_set["metadata"]
         revisions = sorted(
             (
@@ -227,7 +227,7 @@ def checked_planner(planner: Planner, violate: Violate) -> Planner:
 
 
 def plan_problems(view: View, plan: Plan, now: datetime) -> Iterator[str]:
-    """Yield how a plan of an update breaks the bounds, by what the manager sees."""
+    """Yield how a plan of an update breaks the bounds, by the manager's caches."""
     strategy = view.daemon_set.spec.update_strategy
     rolling = strategy.rolling_update
     if rolling is None:

@@ -1,4 +1,4 @@
-"""Upstream's known faults with daemon sets, and what a node change must cause."""
+"""Upstream's known faults with daemon sets, and the effects of node changes."""
 
 import asyncio
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def create(environment: Environment, name: str = "agent", **spec: Any) -> JSON:
 
 
 def numbers(environment: Environment, name: str = "agent") -> tuple[int, ...]:
-    """Return how many nodes are desired, current, ready and misscheduled."""
+    """Return the numbers of nodes: desired, current, ready and misscheduled."""
     found = environment.world.find("daemonsets", NAMESPACE, name)
     status = (found or {}).get("status", {})
     keys = (
@@ -149,7 +149,7 @@ def _bound(environment: Environment) -> set[str]:
 
 
 async def churn_of_daemon_sets(environment: Environment) -> None:
-    """Nothing is remembered of daemon sets that came and went."""
+    """No state is kept of daemon sets that were created and deleted."""
     for number in range(20):
         stored = create(environment, f"agent-{number}")
         await asyncio.sleep(10)

@@ -32,8 +32,8 @@ async def test_the_delay_doubles_up_to_a_quarter_of_an_hour() -> None:
     assert seen == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
 
 
-async def test_the_rest_of_a_delay_is_told() -> None:
-    """So that the next sync comes when it ends."""
+async def test_the_rest_of_a_delay_is_returned() -> None:
+    """So the next sync comes when the delay ends."""
     backoff = FailedPodBackoff(LoopClock(EPOCH))
     for _ in range(4):
         backoff.replaced("a/b", 1, "n1")
@@ -42,7 +42,7 @@ async def test_the_rest_of_a_delay_is_told() -> None:
 
 
 async def test_after_half_an_hour_it_begins_again() -> None:
-    """Twice the longest delay, as upstream's."""
+    """After twice the longest delay, as in upstream."""
     backoff = FailedPodBackoff(LoopClock(EPOCH))
     backoff.replaced("a/b", 1, "n1")
     backoff.replaced("a/b", 1, "n1")
@@ -53,7 +53,7 @@ async def test_after_half_an_hour_it_begins_again() -> None:
 
 
 async def test_another_generation_begins_again() -> None:
-    """A new template may mend what failed."""
+    """A new template may repair the failure."""
     backoff = FailedPodBackoff(LoopClock(EPOCH))
     backoff.replaced("a/b", 0, "n1")
     assert backoff.delays("a/b", 1, NODES) == {}
@@ -62,8 +62,8 @@ async def test_another_generation_begins_again() -> None:
     assert delay(backoff) == 1
 
 
-async def test_nothing_is_remembered_of_what_is_gone() -> None:
-    """Of daemon sets, and of nodes where no pod may run."""
+async def test_no_failures_are_kept_of_objects_that_are_gone() -> None:
+    """Of daemon sets that are gone, and of nodes where no pod may run."""
     backoff = FailedPodBackoff(LoopClock(EPOCH))
     for node in ("n1", "n3"):
         backoff.replaced("a/b", 1, node)
@@ -87,7 +87,7 @@ class Ticks(LoopClock):
 
 
 async def test_an_error_of_floating_point_is_no_delay() -> None:
-    """On virtual time, a sync that waited for it would never end."""
+    """On virtual time, waiting for it would never end."""
     began = 1.4000000000000001
     assert began + 1 > 2.4
     backoff = FailedPodBackoff(Ticks(began, 2.4))

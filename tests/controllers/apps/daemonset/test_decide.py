@@ -1,4 +1,4 @@
-"""Which pods a node misses, and which it has too many."""
+"""Missing, failed and surplus pods of nodes."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def managed(seen: View, **delays: float) -> tuple[list[str], list[str]]:
 
 
 def test_a_node_that_must_have_a_pod_gets_one() -> None:
-    """Not while it has one, even one that is being deleted."""
+    """Not while it has a pod, even a pod that is being deleted."""
     assert managed(view()) == (["n1", "n2", "n3"], [])
     assert managed(view(*ALL)) == ([], [])
     assert managed(view(*ALL[:2])) == (["n3"], [])
@@ -36,28 +36,28 @@ def test_a_node_that_must_have_a_pod_gets_one() -> None:
 
 
 def test_a_pod_that_has_ended_and_is_being_deleted_does_not_count() -> None:
-    """A finalizer may hold it; its node needs a pod now."""
+    """A finalizer may keep it; its node needs a pod now."""
     for phase in ("Failed", "Succeeded"):
         ended = pod("c", "n3", leaving=True, phase=phase)
         assert managed(view(*ALL[:2], ended)) == (["n3"], [])
 
 
-def test_pods_go_where_none_may_run() -> None:
-    """A pod that is not bound yet goes, too; one may stay if no taint ends it."""
+def test_pods_are_deleted_where_none_may_run() -> None:
+    """Also a pod that is not bound yet; a pod stays if no taint ends it."""
     others = (pod("d", "n4"), pod("e", "n4", bound=False), pod("f", "n5"))
     seen = view(*ALL, *others, n4=Fit.NONE, n5=Fit.KEEP)
     assert managed(seen) == ([], ["d", "e"])
     assert managed(view(*ALL, pod("d", "n4", leaving=True), n4=Fit.NONE)) == ([], [])
 
 
-def test_a_pod_that_never_came_to_a_node_that_is_gone_goes() -> None:
-    """One that did come is deleted by the pod garbage collector."""
+def test_an_unbound_pod_for_a_node_that_is_gone_is_deleted() -> None:
+    """The pod garbage collector deletes a bound pod."""
     others = (pod("d", "n4", bound=False), pod("e", "n5"))
     assert managed(view(*ALL, *others)) == ([], ["d"])
 
 
 def test_the_oldest_of_several_pods_stays() -> None:
-    """One that has a node counts as older."""
+    """A pod that has a node counts as older."""
     others = (
         pod("a0", "n1", created=9),
         pod("b0", "n2", bound=False, created=0),
@@ -68,14 +68,14 @@ def test_the_oldest_of_several_pods_stays() -> None:
 
 
 def test_pods_that_have_ended_are_deleted() -> None:
-    """A new one is created when the old one is gone."""
+    """A new pod is created when the old one is gone."""
     assert managed(view(*ALL[:2], FAILED)) == ([], ["failed"])
     assert managed(view(*ALL[:2], SUCCEEDED)) == ([], ["succeeded"])
     assert managed(view(*ALL[:2], FAILED, SUCCEEDED)) == ([], ["failed", "succeeded"])
 
 
 def test_a_failed_pod_stays_while_there_is_a_delay() -> None:
-    """Another sync comes when it ends; a succeeded pod never waits."""
+    """Another sync comes when the delay ends; a succeeded pod never waits."""
     plan = manage_pods(view(*ALL[:2], FAILED, SUCCEEDED), {"n3": 4.0, "n1": 1.0}, NOW)
     assert (summary(plan), plan.requeue_after) == (([], ["succeeded"]), 4.0)
 
@@ -101,7 +101,7 @@ def test_failed_pods_of_one_node_are_deleted_one_by_one() -> None:
 def test_with_surge_a_node_has_two_pods_until_one_is_superseded(
     old: Pod, new: Pod, expected: list[str]
 ) -> None:
-    """The old one goes once the new one is available, or if it serves nobody."""
+    """The old pod is deleted if the new pod is available, or if it is not ready."""
     assert managed(view(*ALL[:2], old, new, of=SURGING)) == ([], expected)
 
 
@@ -118,7 +118,7 @@ def test_with_surge_a_node_has_one_pod_of_each_kind_at_most() -> None:
 
 
 def test_with_surge_a_node_gets_a_pod_while_the_last_one_is_leaving() -> None:
-    """Without surge it waits until that one is gone."""
+    """Without surge the node waits until the last pod is gone."""
     leaving = pod("c", "n3", leaving=True)
     assert managed(view(*ALL[:2], leaving, of=SURGING)) == (["n3"], [])
     assert managed(view(*ALL[:2], leaving)) == ([], [])
@@ -134,6 +134,6 @@ def test_one_sync_creates_and_deletes_at_most_250_pods() -> None:
 
 
 def test_nothing_to_do_is_an_empty_plan() -> None:
-    """So that a sync without changes writes nothing."""
+    """So a sync without changes writes nothing."""
     assert manage_pods(view(*ALL), {}, NOW) == Plan()
     assert Plan().is_empty

@@ -1,4 +1,4 @@
-"""Which changes of nodes have which daemon sets reconciled."""
+"""Changes of nodes cause syncs of the daemon sets that they affect."""
 
 from unittest import mock
 
@@ -22,7 +22,7 @@ from tests.controllers.user import settle
 pytestmark = pytest.mark.looptime
 
 
-async def test_heartbeats_have_nothing_reconciled(cluster: Cluster) -> None:
+async def test_heartbeats_cause_no_sync(cluster: Cluster) -> None:
     """They change neither labels nor taints."""
     async with running(cluster, "n1", "n2") as (operator, recording):
         await operator.run_all()
@@ -35,10 +35,10 @@ async def test_heartbeats_have_nothing_reconciled(cluster: Cluster) -> None:
     assert (names, recording.writes) == ([], [])
 
 
-async def test_a_node_that_changes_concerns_only_some_daemon_sets(
+async def test_a_changed_node_affects_only_some_daemon_sets(
     cluster: Cluster,
 ) -> None:
-    """Those for which it begins or ceases to fit."""
+    """Those for which its fit changes."""
     selecting = template(app="logs")
     selecting["spec"]["nodeSelector"] = {"pool": "a"}
     tolerant = template(app="tolerant")
@@ -65,10 +65,10 @@ async def test_a_node_that_changes_concerns_only_some_daemon_sets(
             assert set(names) == {"agent", "tolerant"}
 
 
-async def test_changes_that_undo_each_other_have_nothing_reconciled(
+async def test_changes_that_undo_each_other_cause_no_sync(
     cluster: Cluster,
 ) -> None:
-    """If they come before the first one was looked at."""
+    """If both come before the first one is processed."""
     async with running(cluster, "n1") as (operator, _):
         await operator.run_all()
         with counted_syncs() as names:
@@ -82,8 +82,8 @@ async def test_changes_that_undo_each_other_have_nothing_reconciled(
     assert names == []
 
 
-async def test_a_standby_remembers_no_nodes(cluster: Cluster) -> None:
-    """When it begins to lead, it looks at all daemon sets anyway."""
+async def test_a_standby_keeps_no_changed_nodes(cluster: Cluster) -> None:
+    """When it begins to lead, it syncs all daemon sets anyway."""
     operator = Operator(cluster)
     with mock.patch.object(DaemonSetReconciler, "starting"):
         async with cluster.manager(config()):

@@ -1,4 +1,4 @@
-"""What each node is to a daemon set."""
+"""The fit of nodes for a daemon set."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _WELL_KNOWN = "node.kubernetes.io"
 
 
 def fit(*taints: str, compares_numbers: bool = False, **spec: Any) -> Fit:
-    """Return what the node n1 with these taints is to a template with this spec."""
+    """Return the fit of node n1 with these taints for a template with this spec."""
     encoded = msgspec.json.encode({"spec": spec})
     template = msgspec.json.decode(encoded, type=PodTemplateSpec)
     placement = placement_of(template, compares_numbers=compares_numbers)
@@ -25,7 +25,7 @@ def fit(*taints: str, compares_numbers: bool = False, **spec: Any) -> Fit:
 
 
 def test_every_node_must_have_a_pod_by_default() -> None:
-    """Also one that prefers to have none."""
+    """Also a node with the taint effect PreferNoSchedule."""
     assert fit() is Fit.RUN
     assert fit("dedicated:PreferNoSchedule") is Fit.RUN
 
@@ -47,7 +47,7 @@ def test_a_template_chooses_nodes_by_name_and_labels(
 
 
 def test_an_untolerated_taint_keeps_pods_or_removes_them() -> None:
-    """NoSchedule lets a pod stay that is there; NoExecute does not."""
+    """With NoSchedule a running pod stays; with NoExecute it does not."""
     assert fit("dedicated:NoSchedule") is Fit.KEEP
     assert fit("dedicated:NoExecute") is Fit.NONE
     assert fit("dedicated:NoSchedule", "other:NoExecute") is Fit.NONE
@@ -73,12 +73,12 @@ def test_an_untolerated_taint_keeps_pods_or_removes_them() -> None:
     ],
 )
 def test_a_daemon_pod_comes_to_a_node_with_problems(taint: str, expected: Fit) -> None:
-    """Except to one that is not ready for the first time, or has no network."""
+    """Except to a node that is not ready for the first time, or has no network."""
     assert fit(f"{_WELL_KNOWN}/{taint}") is expected
 
 
 def test_on_the_host_network_no_network_is_needed() -> None:
-    """Network plugins are such pods."""
+    """The pods of network plugins use the host network."""
     taint = f"{_WELL_KNOWN}/network-unavailable:NoSchedule"
     assert fit(taint, hostNetwork=True) is Fit.RUN
 
@@ -92,7 +92,7 @@ def test_numbers_are_compared_only_with_the_gate() -> None:
 
 
 def test_a_default_toleration_replaces_one_that_is_limited_in_time() -> None:
-    """At its place; all others follow in upstream's order."""
+    """It has the same place; all others follow in upstream's order."""
     limited = Toleration(
         key=f"{_WELL_KNOWN}/not-ready",
         operator="Exists",

@@ -34,7 +34,7 @@ def pods_written(recording: RecordingTransport) -> list[str]:
 async def test_a_pod_that_is_not_bound_leaves_a_node_that_stops_to_fit(
     cluster: Cluster,
 ) -> None:
-    """Upstream leaves it until something else causes a sync."""
+    """Upstream does not delete it before something else causes a sync."""
     spec = template(app="agent")
     spec["spec"]["nodeSelector"] = {"pool": "a"}
     async with running(cluster, "n1", "n2", template=spec) as (operator, _):
@@ -51,7 +51,7 @@ async def test_a_pod_that_is_not_bound_leaves_a_node_that_stops_to_fit(
 async def test_a_taint_under_a_running_pod_changes_the_status_at_once(
     cluster: Cluster,
 ) -> None:
-    """Upstream's status stays behind until something else causes a sync."""
+    """Upstream's status does not change before something else causes a sync."""
     async with running(cluster, "n1", "n2") as (operator, recording):
         await operator.run_all()
         assert await operator.numbers() == (2, 2, 2, 2, 0)
@@ -67,7 +67,7 @@ async def test_a_taint_under_a_running_pod_changes_the_status_at_once(
 async def test_a_node_that_is_deleted_changes_the_status_at_once(
     cluster: Cluster,
 ) -> None:
-    """Its bound pod is left to the pod garbage collector, an unbound one goes."""
+    """The pod garbage collector deletes bound pods, the controller unbound pods."""
     async with running(cluster, "n1", "n2", "n3") as (operator, _):
         (first,) = (await operator.placed())["n1"]
         await operator.bind(await operator.client.get(PODS, "default", first))
@@ -82,7 +82,7 @@ async def test_a_node_that_is_deleted_changes_the_status_at_once(
 async def test_a_node_that_comes_back_without_fitting_loses_its_pod(
     cluster: Cluster,
 ) -> None:
-    """The pod still names the node, which is another one now."""
+    """The pod still names the node, but this is another node now."""
     async with running(cluster, "n1", "n2") as (operator, _):
         await operator.run_all()
         await operator.client.delete(NODES, "", "n1")
@@ -101,7 +101,7 @@ async def test_a_node_that_comes_back_without_fitting_loses_its_pod(
 async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
     cluster: Cluster, how: str
 ) -> None:
-    """Whether it was carried out or not, each node gets one pod."""
+    """Each node gets one pod, even if the API server carried out the create."""
     lossy, most = Lossy(cluster.transport), 0
     lost: list[str] = []
 
@@ -125,7 +125,7 @@ async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
 
 
 async def test_hundreds_of_nodes_get_their_pods_in_bursts(cluster: Cluster) -> None:
-    """At most 250 at a time, by slow start: one create is tried before many."""
+    """At most 250 at a time, by slow start: one create is tried first."""
     nodes = [f"n{number:03}" for number in range(300)]
     async with running(cluster, *nodes) as (operator, recording):
         await settle(5)
@@ -141,17 +141,17 @@ async def test_hundreds_of_nodes_get_their_pods_in_bursts(cluster: Cluster) -> N
 
 
 async def test_a_failed_pod_is_replaced_when_its_delay_ends(cluster: Cluster) -> None:
-    """The first one at once; then no event, but the end of the delay causes it."""
+    """The first one at once; the end of the delay replaces the next, without event."""
     async with running(cluster, "n1") as (operator, _):
         seconds = [await replacement_of_a_failed_pod(operator) for _ in range(6)]
         assert [round(each) for each in seconds] == [0, 1, 2, 4, 8, 16]
         assert len(await operator.events("FailedDaemonPod")) == 6
 
 
-async def test_only_a_pod_that_goes_because_it_failed_gets_an_event(
+async def test_only_a_pod_that_is_deleted_because_it_failed_gets_an_event(
     cluster: Cluster,
 ) -> None:
-    """Not one that goes because its node does not fit any more."""
+    """Not a pod that is deleted because its node does not fit any more."""
     async with running(cluster, "n1", "n2") as (operator, _):
         await operator.run_all()
         (doomed,) = (await operator.placed())["n1"]
@@ -176,7 +176,7 @@ async def test_only_a_pod_that_goes_because_it_failed_gets_an_event(
 
 
 async def replacement_of_a_failed_pod(operator: Operator) -> float:
-    """Have the only pod fail; return the seconds until another one replaces it."""
+    """Let the only pod fail; return the seconds until another pod replaces it."""
     loop = asyncio.get_running_loop()
     (pod,) = await operator.pods()
     name, failed = pod.metadata.name, loop.time()
@@ -209,7 +209,7 @@ async def daemon_controller(
 async def test_a_daemon_set_that_selects_all_pods_only_gets_a_warning(
     cluster: Cluster,
 ) -> None:
-    """API servers refuse it, but once they did not."""
+    """API servers refuse it now, but did not always."""
     operator = Operator(cluster)
     await operator.add_node("n1")
     odd = {"matchExpressions": [{"key": "a", "operator": "Like"}]}

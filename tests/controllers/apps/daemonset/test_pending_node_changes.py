@@ -1,4 +1,4 @@
-"""Syncs between the change of a node and the look at it by the node workers."""
+"""Syncs after the change of a node, before the node workers process it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -25,7 +25,7 @@ _AT_ONCE = DeleteOptions(grace_period_seconds=0)
 async def held_node_workers(
     cluster: Cluster, *nodes: str
 ) -> AsyncGenerator[tuple[Operator, asyncio.Event], None]:
-    """Run a manager whose workers look at changed nodes only while the event is set."""
+    """Run a manager whose node workers wait until the event is set."""
     may_look = asyncio.Event()
     may_look.set()
     sync_node = NodeHandlers.sync_node
@@ -48,10 +48,10 @@ async def cause_a_sync(operator: Operator, pod: str) -> None:
     await settle(1)
 
 
-async def test_a_pod_on_a_node_that_came_back_stays_before_anybody_looked_at_it(
+async def test_a_pod_on_a_node_that_came_back_stays_before_the_node_is_processed(
     cluster: Cluster,
 ) -> None:
-    """A node that the compiled template does not know yet is judged at once."""
+    """The fit of a node that the compiled template lacks is computed at once."""
     async with held_node_workers(cluster, "n1", "n2") as (operator, may_look):
         await operator.run_all()
         before = await operator.placed()
@@ -68,7 +68,7 @@ async def test_a_pod_on_a_node_that_came_back_stays_before_anybody_looked_at_it(
 async def test_a_pod_on_an_unknown_node_that_does_not_fit_is_deleted_at_once(
     cluster: Cluster,
 ) -> None:
-    """The verdict is that of the cached node, not a grace for unknown ones."""
+    """The fit is that of the cached node; unknown nodes are not spared."""
     async with held_node_workers(cluster, "n1", "n2") as (operator, may_look):
         await operator.run_all()
         before = await operator.placed()
@@ -83,10 +83,10 @@ async def test_a_pod_on_an_unknown_node_that_does_not_fit_is_deleted_at_once(
         assert pod.metadata.deletion_timestamp is not None
 
 
-async def test_no_pod_is_created_on_a_node_that_has_just_stopped_to_fit(
+async def test_no_pod_is_created_on_a_node_that_has_just_ceased_to_fit(
     cluster: Cluster,
 ) -> None:
-    """Nor for a node that is gone: the last look at both found that they fit."""
+    """Nor for a node that is gone, although both were suitable before."""
     async with held_node_workers(cluster, "n1", "n2", "n3") as (operator, may_look):
         await operator.run_all()
         before = await operator.placed()

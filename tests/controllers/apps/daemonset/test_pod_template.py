@@ -1,4 +1,4 @@
-"""The pods that are made from a template, and the node that each is for."""
+"""The pods that are made from a template, and their nodes."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def spec_of(node: str = "n1", **spec: Any) -> JSON:
     return decoded
 
 
-def test_a_pod_asks_for_its_node_by_name() -> None:
+def test_a_pod_requires_its_node_by_name() -> None:
     """The node affinity that the template requires is replaced, the rest is kept."""
     zone = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
     affinity = {
@@ -45,7 +45,7 @@ def test_a_pod_asks_for_its_node_by_name() -> None:
 
 
 def test_no_field_of_the_template_is_lost() -> None:
-    """Also one that this build does not know."""
+    """Also a field that this build does not know."""
     spec: JSON = {
         "containers": [{"name": "c", "fancy": [1.50, {"a": None}]}],
         "future": "x",
@@ -56,7 +56,7 @@ def test_no_field_of_the_template_is_lost() -> None:
 
 
 def test_labels_tell_the_revision_and_the_template_generation() -> None:
-    """The latter is deprecated; an annotation that is no number counts for nothing."""
+    """The generation is deprecated; an annotation that is no number is ignored."""
     for annotation, more in (
         ("12", {"pod-template-generation": "12"}),
         ("twelve", {}),
@@ -88,7 +88,7 @@ def test_labels_tell_the_revision_and_the_template_generation() -> None:
 def test_a_pod_is_for_the_node_that_it_has_or_asks_for(
     spec: JSON, expected: str
 ) -> None:
-    """A pod of another origin may be for no certain node."""
+    """A pod of another client may belong to no certain node."""
     assert target_of(msgspec.convert({"spec": spec}, Pod)) == expected
 
 

@@ -170,7 +170,7 @@ async def test_a_user_may_create_and_delete_revisions(cluster: Cluster) -> None:
 
 
 async def test_pods_of_upstreams_revision_are_taken_over(cluster: Cluster) -> None:
-    """It has another name for the same template; a lost one is made again."""
+    """It has another name for the same template; a lost one is created again."""
     operator = Operator(cluster)
     data = await data_of_agent(operator)
     await store_revision(operator, "agent-b", data, labels={HASH: "b"})
@@ -189,7 +189,7 @@ async def test_pods_of_upstreams_revision_are_taken_over(cluster: Cluster) -> No
 
 
 async def test_a_revision_without_its_label_gets_its_name(cluster: Cluster) -> None:
-    """As written by managers before the label was there."""
+    """As written by managers before the label existed."""
     operator = Operator(cluster)
     data = await data_of_agent(operator)
     await store_revision(operator, "agent-old", data)

@@ -1,4 +1,4 @@
-"""Rolling updates that delete first, and those that create first."""
+"""Rolling updates without and with maxSurge."""
 
 import pytest
 from msgspec.structs import replace
@@ -36,7 +36,7 @@ def planned(
     return summary(plan_update(view_of(pods, fits, of), NOW))
 
 
-def test_one_old_pod_goes_at_a_time() -> None:
+def test_one_old_pod_is_deleted_at_a_time() -> None:
     """The next one when the new pod of the first node is available."""
     assert planned(*OLD) == ([], ["a"])
     assert planned(old("a", "n1", leaving=True), *OLD[1:]) == ([], [])
@@ -54,8 +54,8 @@ def test_a_pod_that_was_not_ready_long_enough_is_not_available() -> None:
         assert planned(young, *OLD[1:], of=of) == ([], expected)
 
 
-def test_old_pods_that_are_not_available_go_beyond_the_bound() -> None:
-    """They use up the bound, so that no available one goes besides."""
+def test_unavailable_old_pods_are_deleted_beyond_the_bound() -> None:
+    """They use up the bound, so no available pod is deleted."""
     pods = (old("a", "n1", ready=False), old("b", "n2", ready=False), OLD[2])
     assert planned(*pods) == ([], ["a", "b"])
     assert planned(*pods, of=daemon_set(unavailable=3)) == ([], ["a", "b", "c"])
@@ -72,13 +72,13 @@ def test_old_pods_that_are_not_available_go_beyond_the_bound() -> None:
 def test_percentages_are_of_the_desired_pods_rounded_up(
     unavailable: int | str, expected: int
 ) -> None:
-    """If both bounds are zero, one pod may go."""
+    """If both bounds are zero, one pod may be deleted."""
     _, deleted = planned(*OLD, of=daemon_set(unavailable=unavailable))
     assert len(deleted) == expected
 
 
 def test_bounds_count_only_nodes_that_must_have_a_pod() -> None:
-    """A node with a taint or without a match is not desired."""
+    """A node with a taint or without matching labels does not count."""
     seen = view(of=daemon_set(unavailable="50%"), n4=Fit.KEEP, n5=Fit.NONE, n6=Fit.RUN)
     assert bounds_of(seen) == Bounds(unavailable=2, surge=0, desired=4)
     assert bounds_of(view(of=daemon_set(surge="50%", unavailable=0))) == Bounds(0, 2, 3)
@@ -92,14 +92,14 @@ def test_a_bound_that_is_no_number_is_named() -> None:
         plan_update(view(*OLD, of=daemon_set(unavailable="many")), NOW)
 
 
-def test_an_old_pod_goes_from_a_node_that_only_keeps_it() -> None:
+def test_an_old_pod_is_deleted_from_a_node_that_only_keeps_it() -> None:
     """As upstream: it counts against the bound, and gets no successor."""
     there = pod("a", "n1"), pod("b", "n2"), pod("c", "n3"), old("d", "n4")
     assert planned(*there, n4=Fit.KEEP) == ([], ["d"])
 
 
 def test_a_node_with_surplus_pods_counts_as_unavailable() -> None:
-    """`manage` deletes them first."""
+    """The surplus pods are deleted first."""
     assert planned(*OLD, old("a2", "n1"), of=daemon_set(unavailable=1)) == ([], [])
 
 
@@ -117,7 +117,7 @@ def test_a_node_with_surplus_pods_counts_as_unavailable() -> None:
 def test_a_pod_is_of_the_current_template_by_its_hash_or_by_its_generation(
     hash_label: str, generation: str | None, annotation: str | None, *, is_updated: bool
 ) -> None:
-    """A revision that was deleted is made again, maybe with another hash."""
+    """A deleted revision is created again, maybe with another hash."""
     annotations = {"deprecated.daemonset.template.generation": annotation}
     agent = daemon_set()
     agent = replace(
@@ -145,7 +145,7 @@ SURGING = daemon_set(surge=1, unavailable=0)
 
 
 def test_a_new_pod_comes_beside_an_old_one() -> None:
-    """On one node at a time; the old one goes once the new one is available."""
+    """On one node at a time; the old pod is deleted when the new one is available."""
     assert planned(*OLD, of=SURGING) == (["n1"], [])
     assert planned(*OLD, pod("a2", "n1", ready=False), of=SURGING) == ([], [])
     assert planned(*OLD, pod("a2", "n1"), of=SURGING) == (["n2"], ["a"])
@@ -156,12 +156,12 @@ def test_a_new_pod_comes_beside_an_old_one() -> None:
 
 
 def test_an_old_pod_that_is_not_available_is_replaced_beyond_the_surge() -> None:
-    """It serves nobody, so its successor is no surplus."""
+    """It is not ready, so its successor is no surplus pod."""
     broken = (old("a", "n1", ready=False), old("b", "n2", ready=False), OLD[2])
     assert planned(*broken, of=SURGING) == (["n1", "n2", "n3"], [])
 
 
-def test_where_no_pod_is_wanted_the_old_one_stays_until_others_serve() -> None:
+def test_a_pod_on_an_unsuitable_node_stays_until_others_are_available() -> None:
     """With maxSurge the user expects that as many pods are available as before."""
     moved = {"n1": Fit.KEEP, "n4": Fit.RUN}
     others = (pod("b", "n2"), pod("c", "n3"))
@@ -174,5 +174,5 @@ def test_where_no_pod_is_wanted_the_old_one_stays_until_others_serve() -> None:
 
 
 def test_with_surge_surplus_pods_count_against_the_surge() -> None:
-    """`manage` deletes them first."""
+    """The surplus pods are deleted first."""
     assert planned(*OLD, old("a2", "n1"), of=SURGING) == ([], [])

@@ -1,4 +1,4 @@
-"""Every update comes to its end, and keeps its bounds on the way."""
+"""Every update ends, and keeps its bounds in each step."""
 
 from collections.abc import Mapping
 
@@ -53,7 +53,7 @@ def old_pods(draw: st.DrawFn) -> list[Pod]:
 
 
 class Model:
-    """Nodes and pods; what is created is ready, and what is deleted gone, in time."""
+    """Nodes and pods; created pods become ready, and deleted pods are gone later."""
 
     def __init__(self, of: DaemonSet, fits: Mapping[str, Fit], pods: list[Pod]) -> None:
         self.of, self.fits, self.pods = of, fits, pods
@@ -63,7 +63,7 @@ class Model:
         return view_of(self.pods, self.fits, self.of)
 
     def carry_out(self, plan: Plan, *, slowly: bool) -> None:
-        """Do what a plan says; `slowly` leaves pods to be ready or gone later."""
+        """Carry out a plan; with `slowly`, pods become ready or gone later."""
         for node in plan.nodes:
             self._made += 1
             self.pods.append(
@@ -84,7 +84,7 @@ class Model:
         ]
 
     def settle(self) -> None:
-        """Let pods that are being deleted go, and others become ready."""
+        """Remove pods that are being deleted, and make others ready."""
         self.pods = [
             pod(
                 each.metadata.name,
@@ -102,7 +102,7 @@ def _hash(each: Pod) -> str:
 
 
 def _sync(model: Model, *, slowly: bool) -> bool:
-    """Sync once; tell whether there was anything to do."""
+    """Sync once; tell whether pods were created or deleted."""
     managed = manage_pods(model.view(), {}, NOW)
     model.carry_out(managed, slowly=slowly)
     seen = model.view()
@@ -120,7 +120,7 @@ def test_every_update_ends_with_one_new_pod_on_each_node(
     pods: list[Pod],
     slow: list[bool],
 ) -> None:
-    """Whatever pods there are at first, and however slowly pods come and go."""
+    """From any pods, and even if pods start and end slowly."""
     surge, unavailable = bounds
     model = Model(daemon_set(surge=surge, unavailable=unavailable), fits, pods)
     for number in range(_STEPS):

@@ -1,4 +1,4 @@
-"""The numbers in the status, and how a view changes while a sync writes."""
+"""The numbers in the status, and the changes of a view while a sync writes."""
 
 import msgspec
 
@@ -53,7 +53,7 @@ def test_a_node_counts_by_its_oldest_pod_even_if_that_is_leaving() -> None:
     )
 
 
-def test_what_the_controller_does_not_count_is_kept() -> None:
+def test_fields_that_the_controller_does_not_count_are_kept() -> None:
     """Conditions of others, collisions, and the generation that was not processed."""
     conditions = (DaemonSetCondition(type="Custom", status="True"),)
     former = DaemonSetStatus(
@@ -71,7 +71,7 @@ def test_what_the_controller_does_not_count_is_kept() -> None:
 
 
 def test_a_view_shows_what_its_sync_has_written() -> None:
-    """Before the cache does, so that the status need not be written twice."""
+    """Before the cache does, so the status is not written twice."""
     before = view(pod("a", "n1", hash="old"), pod("b", "n2"))
     after = before.after([pod("c", "n3", ready=False, bound=False)], ["a"])
     assert [each.metadata.name for each in after.on("n3")] == ["c"]

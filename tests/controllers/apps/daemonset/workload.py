@@ -74,7 +74,7 @@ class DaemonSetUsers(Workload):
         self.world.change("daemonsets", obj, lambda obj: edit(obj["spec"], rng))
 
     async def clean_up(self) -> None:
-        """Take away the taints; let daemon sets update their pods by themselves."""
+        """Remove the taints; let daemon sets update their pods by themselves."""
         for node in self.world.stored("nodes"):
             self.world.change("nodes", node, _untaint)
         for each in self.world.stored("daemonsets", NAMESPACE):

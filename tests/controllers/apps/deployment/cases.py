@@ -1,4 +1,4 @@
-"""Objects of decisions, and of what they are made from."""
+"""Short ways to make deployments, replica sets, views and decisions."""
 
 from datetime import datetime
 from typing import Any
@@ -90,7 +90,7 @@ def progressing(reason: str, status: str = "True") -> DeploymentStatus:
 
 
 def reported(decision: DeploymentDecision) -> dict[str, Any]:
-    """Return the status that is to be written, without its conditions."""
+    """Return the status that a decision reports, without its conditions."""
     assert decision.status is not None
     status = decision.status.deployment.status
     numbers: dict[str, Any] = msgspec.to_builtins(status)

@@ -52,7 +52,7 @@ TAKEN = AlreadyExists(Status(message='replicasets.apps "web-x" already exists'))
 FAILED = InternalError(Status(message="etcdserver: no leader"))
 
 ToCreation = Literal["created", "ours", "a stranger's", "terminating", "failed"]
-"""How the API server answers to the creation of a replica set."""
+"""The responses of the API server to the creation of a replica set."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Cluster:
     pods: tuple[Pod, ...] = ()
     to_creation: ToCreation = "created"
     changes_meanwhile: bool = False
-    """Whether a user writes the deployment during a sync."""
+    """True if a user writes the deployment during a sync."""
 
     def with_replica_set(self, changed: ReplicaSet) -> "Cluster":
         """Return the cluster with this replica set, new or in place of an old one."""
@@ -112,7 +112,7 @@ def claimed_view(cluster: Cluster, *, is_reread: bool = False) -> View:
 
 
 def play(cluster: Cluster, now: datetime = NOW, *, is_reread: bool = False) -> Played:
-    """Decide and carry out until there is a decision; of at most five steps."""
+    """Decide and carry out steps until there is a decision; at most five steps."""
     played = Played(cluster, first_view(cluster, is_reread=is_reread))
     for _ in range(6):
         decided = decide(played.view, now)

@@ -1,4 +1,4 @@
-"""What the deployment controller promises."""
+"""The properties of the deployment controller."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -137,7 +137,7 @@ _PLANNERS: Final = {
     "plan_scaling": False,
     "plan_scale_up": False,
 }
-"""What makes plans, and whether these must leave enough available ones."""
+"""The planners, and whether their plans must keep enough pods available."""
 
 
 def _checked(
@@ -153,10 +153,9 @@ def _checked(
 
 
 def plan_problems(rollout: Rollout, plan: Plan, keeps_available: bool) -> Iterator[str]:
-    """Yield how a plan breaks the bounds, going by what the manager believes.
+    """Yield how a plan breaks the bounds, by the caches of the manager.
 
-    What is believed available is what is reported so, as far as there is room
-    for it in the size that a replica set has been given.
+    Of a replica set's available pods, at most as many count as its size allows.
     """
     spec = rollout.deployment.spec
     replicas = spec.replicas if spec.replicas is not None else 1

@@ -1,4 +1,4 @@
-"""Upstream's known faults with deployments, each played on purpose."""
+"""Upstream's known faults with deployments, each caused on purpose."""
 
 import asyncio
 from collections.abc import Iterator
@@ -59,9 +59,9 @@ async def success_of_an_earlier_rollout(environment: Environment) -> None:
 async def pods_fail_after_a_rollout(environment: Environment) -> None:
     """kubernetes#106054: pods that were fine, and cannot be replaced.
 
-    As upstream, and as documented: Progressing is about rollouts and stays as
-    it was, and Available turns False. What upstream leaves out, how many pods
-    are missing and why, is in ReplicaFailure, from the first refusal on.
+    As upstream, and as documented: Progressing is about rollouts and stays as it was,
+    and Available turns False. From the first refusal on, ReplicaFailure has the number
+    of missing pods and the reason, which upstream omits.
     """
     environment.create(replicas=4, progressDeadlineSeconds=60)
     await environment.until(environment.is_complete, within=60)

@@ -83,7 +83,7 @@ def test_a_selector_that_cannot_be_used_gives_a_warning(
 
 
 @pytest.mark.parametrize("observed", [0, 1])
-def test_selecting_all_pods_is_refused_and_noted_once(observed: int) -> None:
+def test_selecting_all_pods_is_refused_and_reported_once(observed: int) -> None:
     """The generation counts as observed."""
     subject = web(selector={}, status=DeploymentStatus(observed_generation=observed))
     message = "This deployment is selecting all pods. A non-empty selector is required."

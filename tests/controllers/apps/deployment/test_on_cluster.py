@@ -46,7 +46,7 @@ async def test_a_name_that_is_taken_gives_another_hash(
 async def test_a_quota_is_reported_once_and_retried_until_it_is_raised(
     cluster: Cluster, user: User
 ) -> None:
-    """ReplicaFailure on both objects; it goes within two minutes of a higher quota."""
+    """Both objects have ReplicaFailure until two minutes after a higher quota."""
     quota: JSON = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
     kind = cluster.server.catalogue.find("", "v1", "resourcequotas")
     assert kind is not None
@@ -221,7 +221,7 @@ async def test_a_changed_min_ready_seconds_reaches_the_replica_set(
 async def test_a_restarted_manager_continues_where_the_other_stopped(
     cluster: Cluster, user: User
 ) -> None:
-    """No state is in memory only."""
+    """No state is only in memory."""
     async with cluster.nodes():
         async with cluster.manager():
             await user.create(DEPLOYMENTS, deployment_json(replicas=6))

@@ -62,7 +62,7 @@ def test_a_collision_gives_another_hash() -> None:
 
 
 def test_the_oldest_replica_set_of_the_template_is_the_new_one() -> None:
-    """Every sync picks the same."""
+    """Every sync chooses the same one."""
     young, old = replica_set("nn", 1), replica_set("n", 1)
     other = replica_set("o", 1, image="app:v0")
     rollout = find_rollout(deployment(), [young, other, old])

@@ -32,7 +32,7 @@ def progressing(reason: str, status: str = "True", age: int = 0) -> Draft:
 
 
 def test_the_same_status_and_reason_change_nothing() -> None:
-    """Then times and message stay as they were."""
+    """Then times and message do not change."""
     old = condition("A", "True", "R", "before", NOW)
     same = condition("A", "True", "R", "after", NOW + timedelta(hours=1))
     assert with_condition((old,), same) == (old,)
@@ -77,7 +77,7 @@ def paused(draft: Draft, *, value: bool) -> Draft:
 
 
 def test_pausing_and_resuming_are_noted() -> None:
-    """So that a pause never counts as no progress."""
+    """So a pause never counts as missing progress."""
     draft = paused(progressing("ReplicaSetUpdated"), value=True)
     noted = find_condition(record_pause(draft, NOW).conditions, PROGRESSING)
     assert noted is not None

@@ -15,7 +15,7 @@ from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.builders import deployment, pod, replica_set
 
 
-def test_recreate_knows_neither_surge_nor_unavailability() -> None:
+def test_recreate_has_neither_surge_nor_unavailability() -> None:
     """It creates all pods together, after all old pods are gone."""
     subject = deployment(4, strategy={"type": "Recreate"})
     assert (max_surge(subject), max_unavailable(subject)) == (0, 0)

@@ -1,4 +1,4 @@
-"""What a rollout waits for."""
+"""The reasons why a rollout waits."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -52,14 +52,14 @@ def new(replicas: int, available: int, current: int) -> ReplicaSet:
 def test_each_reason_names_its_object(
     replica_sets: tuple[ReplicaSet, ...], reasons: tuple[str, ...]
 ) -> None:
-    """There are none once all pods are new and available, and no old pod remains."""
+    """There are no reasons once all pods are new and available."""
     decision = play(Cluster(web(status=complete()), replica_sets)).decision
     said = tuple(f"{each.object.name}: {each.waiting_for}" for each in decision.reasons)
     assert said == reasons
 
 
 def test_a_wait_counts_from_the_last_progress() -> None:
-    """As the progress deadline does."""
+    """As the progress deadline counts."""
     status = progressing("ReplicaSetUpdated")
     updated = msgspec.structs.replace(status, replicas=4, updated_replicas=4)
     subject = web(status=updated, progressDeadlineSeconds=60)

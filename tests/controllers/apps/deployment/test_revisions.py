@@ -1,4 +1,4 @@
-"""Revisions, their annotations, and how many are kept."""
+"""Revisions, their annotations, and the limit of their number."""
 
 import msgspec
 import pytest

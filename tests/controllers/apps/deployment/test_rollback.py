@@ -60,7 +60,7 @@ async def test_an_undo_without_progress_misses_its_deadline(
 
 
 @pytest.mark.parametrize(("asked", "image"), [("1", "app:v1"), ("0", "app:v2")])
-async def test_the_rollback_annotation_is_obeyed(
+async def test_the_rollback_annotation_restores_a_revision(
     cluster: Cluster, user: User, asked: str, image: str
 ) -> None:
     """With a revision number, or with 0 for the last; annotations are restored, too."""

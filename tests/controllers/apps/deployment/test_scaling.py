@@ -39,10 +39,10 @@ def test_bounds_resolve_to_pods(
 
 
 @given(surge=bounds, unavailable=bounds, replicas=sizes)
-def test_a_rollout_can_always_move(
+def test_a_rollout_can_always_continue(
     surge: int | str, unavailable: int | str, replicas: int
 ) -> None:
-    """With any values of the user."""
+    """With any values that a user writes."""
     resolved = fenceposts(surge, unavailable, replicas)
     assert min(resolved) >= 0
     assert sum(resolved) > 0
@@ -112,7 +112,7 @@ def test_a_change_is_distributed_in_proportion_with_the_remainder_to_the_largest
 def test_distributing_a_change_loses_and_adds_no_pod(
     rollout: Rollout, replicas: int
 ) -> None:
-    """The sum is exactly what the deployment may have, and nobody gets less than 0.
+    """The sum is exactly the size that is allowed, and no size is below 0.
 
     Provided that there are not more pods than there may be to begin with.
     """

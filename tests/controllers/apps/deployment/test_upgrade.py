@@ -89,7 +89,7 @@ async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
 ) -> None:
     """``kubectl annotate`` after its upgrade shows the deployment anew, and no other.
 
-    What is cached of the replica set lacks the default, though it has it, too.
+    The cached replica set lacks the default, though the stored one has it, too.
     """
     transport = Upgrading(cluster.transport)
     async with cluster.nodes(), cluster.manager(transport=transport):
@@ -112,7 +112,7 @@ async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
 async def test_a_template_that_gains_a_field_makes_a_new_replica_set(
     cluster: Cluster, user: User
 ) -> None:
-    """After one look at fresh objects, which differ, too."""
+    """After one read of fresh objects, which differ, too."""
     transport = Upgrading(cluster.transport)
     async with cluster.nodes(), cluster.manager(transport=transport):
         await user.create(DEPLOYMENTS, deployment_json())

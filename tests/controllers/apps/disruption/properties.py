@@ -1,4 +1,4 @@
-"""What the disruption controller promises."""
+"""The properties of the disruption controller."""
 
 import asyncio
 import math
@@ -28,7 +28,7 @@ _NUMBERS: Final = (
 )
 _TIMEOUT: Final = timedelta(minutes=2)
 _OLD: Final = timedelta(minutes=15)
-"""The age of a pod that every cache shows: none lags for longer."""
+"""The age of a pod that every cache shows, since no cache lags for longer."""
 
 _by_server: Final = only()
 
@@ -46,7 +46,7 @@ def _takes_back_target(path: Path, old: Any, new: Any) -> bool:
 
 
 class DisruptionProperties(Properties):
-    """A budget allows what its pods permit, and remembers evictions."""
+    """A budget allows as many evictions as its pods permit, and counts them."""
 
     controller = "disruption-controller"
     may_write = (
@@ -85,7 +85,7 @@ class DisruptionProperties(Properties):
                 yield f"the eviction of {name} is forgotten"
 
     def _still_counts(self, budget: JSON, name: str) -> bool:
-        """Tell whether a pod stands whose eviction was allowed a short time ago."""
+        """Tell whether a pod exists whose eviction was allowed a short time ago."""
         pod = self.state.find("pods", budget["metadata"]["namespace"], name)
         if pod is None or "deletionTimestamp" in pod["metadata"]:
             return False

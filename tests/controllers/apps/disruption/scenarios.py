@@ -42,8 +42,8 @@ def _pods(environment: Environment) -> list[JSON]:
 async def evictions_that_no_cache_shows(environment: Environment) -> None:
     """No issue: the cache of pods lags while pods of a budget are evicted.
 
-    As upstream: the API server notes each eviction in the status, and the pod does not
-    count from then on, whatever the cache shows.
+    As upstream: the API server records each eviction in the status. From then on the
+    pod does not count, even if the cache shows it.
     """
     await _start(environment, maxUnavailable=1)
     environment.manager.connection.lagging["pods"] = environment.now + 60

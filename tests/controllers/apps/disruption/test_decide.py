@@ -1,4 +1,4 @@
-"""What a budget counts, as tables, without a cluster."""
+"""The numbers of a budget, as tables, without a cluster."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ from tests.controllers.apps.disruption.cases import NOW, at, budget, pod
     ],
 )
 def test_percentages_are_rounded_up(spec: JSON, expected: int, desired: int) -> None:
-    """Those of the unavailable pods, too: a budget allows one more rather than none."""
+    """Also of the unavailable pods: a budget allows one more rather than none."""
     assert desired_healthy(budget(**spec), expected) == desired
 
 
@@ -62,7 +62,7 @@ def test_percentages_are_rounded_up(spec: JSON, expected: int, desired: int) -> 
 def test_only_a_number_of_available_pods_needs_no_scale(
     spec: JSON, needs: bool
 ) -> None:
-    """All other limits relate to how many pods there should be."""
+    """All other limits depend on the number of pods that there should be."""
     assert needs_scales(budget(**spec)) == needs
 
 
@@ -106,10 +106,10 @@ def test_ready_pods_that_stay_are_healthy() -> None:
     ("expected", "desired", "current", "allowed"),
     [(3, 2, 3, 1), (3, 2, 2, 0), (3, 2, 1, 0), (0, 0, 2, 0), (1, 0, 2, 2)],
 )
-def test_what_is_above_the_desired_pods_may_go(
+def test_pods_above_the_desired_number_may_be_evicted(
     expected: int, desired: int, current: int, allowed: int
 ) -> None:
-    """Nothing may go while no pod is expected."""
+    """No pod may be evicted while none is expected."""
     assert Health(expected, desired, current, {}).allowed == allowed
 
 
@@ -163,7 +163,7 @@ def test_no_budget_allows_more_than_its_ready_pods_permit(
     expected: int,
     pods: list[tuple[bool, bool, bool]],
 ) -> None:
-    """Whatever the limit and the pods: (ready, being deleted, about to be evicted)."""
+    """For any limit and pods: (ready, being deleted, about to be evicted)."""
     names = [f"p{number}" for number in range(len(pods))]
     recorded = {name: at(-1) for name, each in zip(names, pods, strict=True) if each[2]}
     views = [
@@ -189,7 +189,7 @@ def _condition(status: str, reason: str, **more: Any) -> Condition:
     )
 
 
-def test_the_status_tells_what_was_counted() -> None:
+def test_the_status_has_the_counted_numbers() -> None:
     """The names of the disrupted pods stay, other conditions too."""
     other = Condition(type="Other", status="True", reason="Users")
     old = {"conditions": [msgspec.to_builtins(other)], "observedGeneration": 1}

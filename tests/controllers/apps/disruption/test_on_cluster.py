@@ -57,7 +57,7 @@ async def test_an_eviction_that_is_not_carried_out_counts_for_two_minutes(
 
 
 async def test_an_eviction_during_a_sync_is_not_lost(cluster: Cluster) -> None:
-    """The status that does not know of it is refused, and calculated again."""
+    """The API server refuses the old status, and it is calculated again."""
     meddler = Meddler(cluster.transport)
     async with running(cluster, meddler) as (guard, recording):
         await guard.add_pods("a", "b", "c", owner=await guard.own())
@@ -78,8 +78,8 @@ async def test_an_eviction_during_a_sync_is_not_lost(cluster: Cluster) -> None:
 # Changes that affect a budget.
 
 
-async def test_both_budgets_of_a_pod_follow_it(cluster: Cluster) -> None:
-    """Upstream looks at one of them only; an event tells of the two in both cases."""
+async def test_a_pod_updates_both_of_its_budgets(cluster: Cluster) -> None:
+    """Upstream updates only one of them; both managers record an event."""
     async with running(cluster) as (guard, _):
         await guard.guard("x", minAvailable=1)
         await guard.guard("y", minAvailable=1)
@@ -95,7 +95,9 @@ async def test_both_budgets_of_a_pod_follow_it(cluster: Cluster) -> None:
         assert events[0] == ("a", "Warning", "controllermanager", message)
 
 
-async def test_a_start_tells_of_pods_with_several_budgets(cluster: Cluster) -> None:
+async def test_a_start_records_events_for_pods_with_several_budgets(
+    cluster: Cluster,
+) -> None:
     """As upstream, whose caches begin then."""
     user = Guard(cluster)
     await user.create(PODS, pod_json())
@@ -108,7 +110,7 @@ async def test_a_start_tells_of_pods_with_several_budgets(cluster: Cluster) -> N
 
 
 async def test_a_pod_that_leaves_a_budget_counts_no_more(cluster: Cluster) -> None:
-    """Upstream looks only at the budgets of its new labels."""
+    """Upstream updates only the budgets that select its new labels."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a", "b")
         await guard.guard(minAvailable=1)
@@ -119,7 +121,7 @@ async def test_a_pod_that_leaves_a_budget_counts_no_more(cluster: Cluster) -> No
 
 
 async def test_a_budget_without_limits_allows_no_eviction(cluster: Cluster) -> None:
-    """It expects no pods, whoever owns those that there are; a limit changes that."""
+    """It expects no pods, even if its pods have owners; a limit changes that."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a", "b", owner=await guard.own())
         await guard.add_pods("bare")
@@ -254,14 +256,14 @@ async def test_a_status_that_cannot_be_written_is_made_safe_and_tried_again(
         await guard.make_unready("a")
         assert await guard.numbers() == (2, 1, 1, 0)
         assert await guard.reason() == ("False", "InsufficientPods", "")
-    # Safe after the first refusal; the next two change nothing more.
+    # The status is safe after the first refusal; the next two do not change it.
     assert [each.status for each in recording.writes] == [200, 500, 200, 500, 500, 200]
 
 
-async def test_a_budget_that_is_deleted_during_its_sync_is_left(
+async def test_a_budget_that_is_deleted_during_its_sync_is_not_retried(
     cluster: Cluster,
 ) -> None:
-    """Nothing is tried again."""
+    """There is no further request."""
     async with running(cluster) as (guard, recording):
         await guard.add_pods("a")
         await guard.guard(minAvailable=1)
@@ -286,8 +288,8 @@ async def test_two_managers_at_once_agree(cluster: Cluster) -> None:
     assert [each.status for each in written].count(200) == 3
 
 
-async def test_a_status_that_upstream_wrote_is_left_as_it_is(cluster: Cluster) -> None:
-    """Whoever swaps the managers sees no write."""
+async def test_a_status_that_upstream_wrote_is_not_written(cluster: Cluster) -> None:
+    """A user who swaps the managers sees no write."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a", "b", "c", owner=await guard.own())
         await guard.guard(maxUnavailable=1)
@@ -315,7 +317,7 @@ async def test_a_status_that_upstream_wrote_is_left_as_it_is(cluster: Cluster) -
     assert recording.writes == []
 
 
-async def test_what_others_say_in_the_status_is_kept(cluster: Cluster) -> None:
+async def test_conditions_of_other_types_are_kept(cluster: Cluster) -> None:
     """A condition of a type that the controller does not know."""
     async with running(cluster) as (guard, _):
         await guard.guard(minAvailable=3)

@@ -1,4 +1,4 @@
-"""How many pods the owners of pods want, in the situations of upstream's tests."""
+"""The scales of the owners of pods, in the situations of upstream's tests."""
 
 import pytest
 
@@ -87,7 +87,7 @@ async def test_another_group_or_kind_is_another_owner(
 async def test_a_workload_of_another_kind_and_the_same_name_is_another_one(
     cluster: Cluster,
 ) -> None:
-    """The uid does not fit."""
+    """The uid differs."""
     async with running(cluster) as (guard, _):
         await own(guard, REPLICASETS, 14)
         owner = await own(guard, STATEFUL_SETS, 3)
@@ -129,7 +129,7 @@ async def test_the_scales_of_two_workloads_add_up(cluster: Cluster) -> None:
     async with running(cluster) as (guard, _):
         controller = await own(guard, REPLICATION_CONTROLLERS, 3)
         await guard.guard(minAvailable="34%")
-        # Without pods nobody knows of the workload.
+        # Without pods no budget counts the workload.
         assert await guard.numbers() == (0, 0, 0, 0)
         for number in range(3):
             await guard.add_pods(f"rc-{number}", owner=controller)

@@ -1,4 +1,4 @@
-"""Conditions of pods that were to be disrupted, and were not."""
+"""The conditions DisruptionTarget of pods that were not deleted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +62,7 @@ def test_a_condition_is_stale_after_two_minutes(
 def test_a_pod_that_ends_keeps_its_condition(
     phase: str, metadata: JSON, *, is_stale: bool
 ) -> None:
-    """The disruption has come."""
+    """The disruption has taken place."""
     condition = {**TARGET, "lastTransitionTime": at(-999)}
     found = _stale_since(_pod(condition, phase, **metadata))
     assert found == (at(-879) if is_stale else None)
@@ -81,7 +81,7 @@ def _pod(condition: JSON, phase: str = "Running", **metadata: Any) -> Pod:
 
 
 @pytest.mark.looptime
-async def test_a_stale_condition_is_taken_back(cluster: Cluster) -> None:
+async def test_a_stale_condition_is_reset(cluster: Cluster) -> None:
     """It loses its reason and its message; other conditions stay as they are."""
     async with running(cluster) as (guard, recording):
         await guard.add_pods("a")
@@ -104,7 +104,7 @@ async def test_a_stale_condition_is_taken_back(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_condition_that_was_set_before_the_start_is_taken_back(
+async def test_a_condition_that_was_set_before_the_start_is_reset(
     cluster: Cluster,
 ) -> None:
     """The two minutes count from the condition, not from the start."""
@@ -147,7 +147,7 @@ async def test_a_pod_that_is_evicted_again_keeps_its_condition(
 
 
 @pytest.mark.looptime
-async def test_a_pod_that_goes_in_time_is_left_alone(cluster: Cluster) -> None:
+async def test_a_pod_that_is_gone_in_time_causes_no_write(cluster: Cluster) -> None:
     """Nothing is written, and nothing is tried again."""
     async with running(cluster) as (guard, recording):
         await guard.add_pods("a")
@@ -160,7 +160,7 @@ async def test_a_pod_that_goes_in_time_is_left_alone(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_nothing_is_remembered_of_a_deleted_pod(cluster: Cluster) -> None:
+async def test_no_key_is_kept_of_a_deleted_pod(cluster: Cluster) -> None:
     """A clock that is ahead may have written a time that is far away."""
     with counted_delays() as delayed:
         async with running(cluster) as (guard, _):

@@ -1,4 +1,4 @@
-"""What users do with budgets: they drain nodes, scale, and change their minds."""
+"""The actions of users on budgets: they drain nodes, scale, and change limits."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the replica set controller promises."""
+"""The properties of the replica set controller."""
 
 import asyncio
 from collections import deque
@@ -13,8 +13,10 @@ from tests.simulation.properties import AllowedWrite, Properties, Write
 from tests.simulation.state import State
 
 MEMORY: Final = 700.0
-"""Seconds for which a manager may still act on what was wanted: a watch may lag
-for five minutes, or fall silent, which is noticed after three more."""
+"""Seconds for which a manager may still act on a former number of wanted pods.
+
+A watch may lag for five minutes, or fall silent, which is noticed after three more.
+"""
 
 
 @dataclass
@@ -59,7 +61,7 @@ class ReplicaSetProperties(Properties):
             wanted.note(now, replica_set["spec"]["replicas"])
 
     def after_write(self, write: Write) -> Iterator[str]:
-        # A stopped process cannot call back what a slow webhook holds up.
+        # A stopped process cannot take back a request that a slow webhook delays.
         if write.verb != "create" or write.target.plural != "pods" or write.is_late:
             return
         owners = write.answered["metadata"].get("ownerReferences", [])

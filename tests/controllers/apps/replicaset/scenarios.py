@@ -1,4 +1,4 @@
-"""Upstream's known faults with replica sets, each played on purpose."""
+"""Upstream's known faults with replica sets, each caused on purpose."""
 
 import asyncio
 from typing import Final
@@ -10,9 +10,9 @@ from tests.simulation.world import NAMESPACE
 async def surplus_pods_after_expectations_expire(environment: Environment) -> None:
     """kubernetes#129795: a watch that lags for more than five minutes.
 
-    Upstream no longer believes what it expects after five minutes, acts on its
-    cache, and creates as many pods again. Here it looks at the server then, sees
-    that they are there, and waits for the watch.
+    After five minutes, upstream drops its expectations, uses its cache, and creates the
+    same number of pods again. This controller then reads from the API server, finds the
+    pods, and waits for the watch.
     """
     environment.manager.connection.lagging["pods"] = environment.now + 1200
     environment.create(replicas=10)

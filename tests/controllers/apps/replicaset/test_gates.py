@@ -49,7 +49,7 @@ class Held:
 
 
 def hold(cluster: Cluster, plural: str) -> asyncio.Event:
-    """Return what lets the watches of a resource come through, set for now."""
+    """Return the event that lets the watches of a resource through; it is set."""
     free = asyncio.Event()
     free.set()
     stream = cluster.transport.stream

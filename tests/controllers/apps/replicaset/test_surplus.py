@@ -57,7 +57,7 @@ def creates_pod(request: Request) -> bool:
 async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
     cluster: Cluster, user: User, how: str
 ) -> None:
-    """Whether it was carried out or not, there are exactly as many as wanted."""
+    """There are exactly the wanted pods, even if the API server carried it out."""
     lossy = Lossy(cluster.transport)
     lost = 0
     most = 0

@@ -1,4 +1,4 @@
-"""What the controller of replication controllers promises."""
+"""The properties of the controller of replication controllers."""
 
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties

@@ -1,4 +1,4 @@
-"""What the stateful set controller promises."""
+"""The properties of the stateful set controller."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -69,7 +69,7 @@ class StatefulSetProperties(Properties):
 
     @contextmanager
     def watching(self, violate: Violate) -> Iterator[None]:
-        """Check every plan of a sync, going by what the manager believes."""
+        """Check every plan of a sync, by the caches of the manager."""
         planner = decide.plan_sync
 
         def checked(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
@@ -130,7 +130,7 @@ class StatefulSetProperties(Properties):
                     yield f"{path_of(stateful_set)}: {count} pods are {found}"
 
     def wrong_at_the_end(self, managers: Any) -> Iterator[str]:
-        """Yield claims of running pods with other owners than the policy says."""
+        """Yield claims of running pods whose owners differ from the policy."""
         del managers
         for stateful_set in self.state.stored("statefulsets"):
             policy = stateful_set["spec"]["persistentVolumeClaimRetentionPolicy"]
@@ -206,7 +206,7 @@ def _changes(plan: Plan) -> Iterator[Change]:
 
 
 def _wrong_deletions(view: View, changes: Iterable[Change]) -> Iterator[str]:
-    """Yield pods that an update deletes though it may not."""
+    """Yield pods that an update must not delete, but deletes."""
     first = ordinals(view.stateful_set).start + partition(view)
     for each in changes:
         if not isinstance(each, DeletePod) or not each.for_update:

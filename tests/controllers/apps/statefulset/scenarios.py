@@ -1,4 +1,4 @@
-"""Upstream's known faults with stateful sets, each played on purpose."""
+"""Upstream's known faults with stateful sets, each caused on purpose."""
 
 import asyncio
 from typing import Any, Final

@@ -34,7 +34,7 @@ class Operator(Sets):
     """A user who plays the kubelet, too."""
 
     async def all_ready(self) -> None:
-        """Have all pods run, as they come, until no new one comes."""
+        """Let all pods run as they appear, until no new one appears."""
         for _ in range(12):
             for pod in await self.pods():
                 if pod.status.phase == "Pending":
@@ -382,7 +382,7 @@ async def test_a_claim_that_loses_its_former_owner_is_used(
 async def test_a_claim_of_another_controller_is_reported_with_the_pod(
     cluster: Cluster, operator: Operator
 ) -> None:
-    """Upstream does so when it creates the pod; the claim is left alone."""
+    """As upstream does when it creates the pod; the claim is not changed."""
     taken = claim_template()
     taken["metadata"] = {
         "name": "data-web-0",
@@ -405,7 +405,7 @@ async def test_a_claim_of_another_controller_is_reported_with_the_pod(
 async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
     cluster: Cluster, operator: Operator
 ) -> None:
-    """A pod that is to go owns its claim already, and each held the other."""
+    """A condemned pod already owns its claim, and each kept the other."""
     ours = config()
     names = (*ours.generic.controllers, "persistentvolumeclaim-protection-controller")
     generic = replace(ours.generic, controllers=names)
@@ -432,10 +432,10 @@ async def test_a_set_goes_in_the_foreground_while_it_is_scaled_down(
 
 
 @pytest.mark.parametrize("templates", [[], [claim_template()]])
-async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
+async def test_nothing_is_retried_in_a_namespace_that_is_being_deleted(
     cluster: Cluster, operator: Operator, templates: list[JSON]
 ) -> None:
-    """Neither a pod nor a claim can be created there any more."""
+    """Neither a pod nor a claim can be created there."""
     await operator.create(NAMESPACES, {"metadata": {"name": "shop"}})
     subject = stateful_set_json(replicas=1, volumeClaimTemplates=templates)
     subject["metadata"]["namespace"] = "shop"

@@ -1,4 +1,4 @@
-"""Claims get no owner by a stale cache: they would be deleted with it."""
+"""Claims get no owner from a stale cache: they would be deleted with it."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ async def test_a_pod_that_is_gone_becomes_no_owner(setting: Setting) -> None:
 
 
 async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) -> None:
-    """Unless it is being deleted: then its pod has to wait."""
+    """Unless it is being deleted: then its pod must wait."""
     control = await setting.prepare()
     work = ClaimChanges(missing=missing_claims(setting.set, 0, {}))
     await control.create("web-0", work)
@@ -130,8 +130,8 @@ async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) ->
         await control.create("web-0", work)
 
 
-async def test_all_problems_of_claims_are_told_together(setting: Setting) -> None:
-    """As upstream's aggregated errors."""
+async def test_all_problems_of_claims_are_in_one_error(setting: Setting) -> None:
+    """As in upstream's aggregated errors."""
     control = await setting.prepare()
     with pytest.raises(ClaimProblem) as raised:
         await control.create("web-0", ClaimChanges(deleting=("a", "b")))

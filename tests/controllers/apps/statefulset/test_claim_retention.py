@@ -1,4 +1,4 @@
-"""Claims get the owners that the retention policy asks for, and no others."""
+"""Claims get the owners that the retention policy requires, and no others."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def corrected(ordinal: int, *owners: JSON, **spec: Any) -> list[str] | None:
 def test_each_policy_has_its_owners(
     deleted: str, scaled: str, wanted: list[str], condemned: list[str]
 ) -> None:
-    """Whichever owners the claim had under an earlier policy."""
+    """From any owners that the claim had under an earlier policy."""
     spec = policy(deleted, scaled)
     for ordinal, expected in ((0, wanted), (1, condemned)):
         of_pod = owner("Pod", f"web-{ordinal}")
@@ -67,7 +67,7 @@ def test_without_a_policy_claims_are_retained() -> None:
 
 
 def test_other_owners_stay_beside() -> None:
-    """The references of others are theirs."""
+    """The controller does not change references to others."""
     spec = policy("Delete", "Retain")
     assert corrected(0, BYSTANDER, **spec) == ["ConfigMap", "StatefulSet"]
     assert corrected(0, BYSTANDER, SET, **policy("Retain", "Retain")) == ["ConfigMap"]
@@ -82,7 +82,7 @@ def created(*owners: JSON, **spec: Any) -> list[str]:
 
 
 def test_a_new_claim_has_the_owners_of_its_template() -> None:
-    """Operators write them, so that the claims go with an object of theirs."""
+    """Operators write them, so that the claims are deleted with their object."""
     retained, deleted = policy("Retain", "Retain"), policy("Delete", "Retain")
     assert created(OTHER, **retained) == ["Database"]
     assert created(BYSTANDER, **deleted) == ["ConfigMap", "StatefulSet"]

@@ -48,7 +48,7 @@ SCALED_DELETE: dict[str, Any] = {
 
 
 def steps(seen: View) -> list[str]:
-    """Return the changes of a sync in words; ``|`` is between those made together."""
+    """Return the changes of a sync in words; ``|`` separates simultaneous ones."""
     decided = finish(decide(seen, NOW))
     if isinstance(decided, Decision):
         return []
@@ -123,12 +123,12 @@ def test_pods_are_created_in_order(seen: View, expected: list[str]) -> None:
         ([pod(0), pod(1), pod(2)], ["delete web-2"]),
         ([pod(0), pod(1), pod(2, terminating=True)], []),
         ([pod(0, ready=False), pod(1), pod(2)], []),
-        # The first one that is not available may go, a lower one must not be hurried.
+        # The first unavailable pod may be deleted, but no lower pod.
         ([pod(0), pod(1), pod(2, ready=False)], ["delete web-2"]),
         ([pod(0), pod(1, ready=False), pod(2, ready=False)], []),
         ([pod(0), pod(1, ready=False), pod(2)], ["delete web-2"]),
         ([pod(0), pod(1, ready=False)], ["delete web-1"]),
-        # A pod that has ended is not waited for.
+        # The sync does not wait for a pod that has ended.
         ([pod(0), pod(1, phase="Failed", ready=False), pod(2)], ["delete web-2"]),
         (
             [pod(0), *(pod(each, phase="Failed", ready=False) for each in (1, 2))],
@@ -169,7 +169,7 @@ def test_ordinals_below_the_start_are_condemned_too() -> None:
         (rolling(2), [old(0), old(1)], ["create web-2 web-new"]),
         (rolling(), [old(1), old(2)], ["create web-0 web-new"]),
         ({"type": "OnDelete"}, [old(0), old(1)], ["create web-2 web-new"]),
-        # A pod without a revision is of no present revision.
+        # A pod without a revision is outdated.
         (rolling(), [pod(0), pod(1), pod(2, revision="")], ["replace web-2"]),
     ],
 )
@@ -215,7 +215,7 @@ def test_without_parameters_of_the_update_the_current_pods_keep_their_revision()
             view(stateful_set(**PARALLEL), old(0), old(1), old(2), revisions=UPDATING),
             ["replace web-2"],
         ),
-        # It does not wait for the broken one, but for the new one.
+        # The update does not wait for the broken pod, but for the new pod.
         (
             view(
                 stateful_set(**PARALLEL),
@@ -242,7 +242,7 @@ def test_parallel_pods_do_not_wait_for_each_other(
 
 
 def test_a_set_that_is_being_deleted_only_reports() -> None:
-    """The garbage collector deletes its pods, if anybody wants that."""
+    """The garbage collector deletes its pods, unless they are orphaned."""
     subject = stateful_set()
     obj = view(_deleted(subject), pod(0, phase="Failed"))
     decided = finish(decide(obj, NOW))
@@ -293,20 +293,20 @@ def _deleted(subject: Any) -> Any:
 def test_the_reason_names_the_object_that_the_set_waits_for(
     seen: View, expected: list[str]
 ) -> None:
-    """So that a log says why a rollout does not go on."""
+    """So the log has the reason why a rollout does not continue."""
     assert waits_for(seen) == expected
 
 
-def test_the_next_look_is_when_the_next_pod_becomes_available() -> None:
-    """No event tells that the seconds are over."""
+def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
+    """No event comes when minReadySeconds are over."""
     seen = view(stateful_set(2, minReadySeconds=9), pod(0, since=RECENT))
     decided = finish(decide(seen, NOW))
     assert isinstance(decided, Decision)
     assert decided.requeue_after == 7
 
 
-def test_a_name_of_somebody_else_is_refused() -> None:
-    """Unless that pod is leaving, or was released by the set itself."""
+def test_a_name_that_a_foreign_pod_has_is_refused() -> None:
+    """Unless the pod is being deleted, or the set has released it."""
     labels = {"statefulset.kubernetes.io/pod-name": ""}
     stranger = pod(0, uid="other", labels=labels)
     assert steps(view(stateful_set(), foreign=(stranger,))) == ["refuse web-0"]
@@ -318,8 +318,8 @@ def test_a_name_of_somebody_else_is_refused() -> None:
     assert steps(view(stateful_set(), foreign=(released,))) == []
 
 
-def test_a_lost_name_label_is_restored_on_the_way() -> None:
-    """And the sync goes on; a missing index alone is left as it is."""
+def test_a_lost_name_label_is_restored() -> None:
+    """And the sync continues; a missing index alone is not restored."""
     bare = pod(0, labels={"statefulset.kubernetes.io/pod-name": "other"})
     assert steps(view(stateful_set(2), bare)) == [
         "update web-0",
@@ -344,7 +344,7 @@ def test_missing_claims_are_created_with_their_pod() -> None:
     assert steps(view(subject, running)) == []
 
 
-def test_a_new_claim_of_another_controller_is_told() -> None:
+def test_a_new_claim_of_another_controller_is_reported() -> None:
     """The retention policy does not apply to it."""
     other = owner("Database", "db")
     subject = stateful_set(
@@ -368,7 +368,7 @@ def _changes(seen: View) -> list[Change]:
     ]
 
 
-def test_a_pod_does_not_start_with_a_claim_that_is_about_to_go() -> None:
+def test_a_pod_does_not_start_with_a_claim_that_will_be_deleted() -> None:
     """It belongs to a pod that was scaled away, or to a deleted set."""
     doomed = claim("data-web-0", owner("Pod", "web-0", "earlier"))
     subject = stateful_set(1, **CLAIMS, **SCALED_DELETE)
@@ -380,7 +380,7 @@ def test_a_pod_does_not_start_with_a_claim_that_is_about_to_go() -> None:
 
 
 def test_a_pod_that_lacks_a_claim_gets_its_volumes() -> None:
-    """The API server refuses that, as it refuses upstream's request."""
+    """The API server refuses this request, also from upstream."""
     subject = stateful_set(1, **CLAIMS)
     (step,) = _changes(view(subject, pod(0), claims=(claim("data-web-0"),)))
     assert step == UpdatePod(pod(0), 0, restores_volumes=True)

@@ -53,7 +53,7 @@ async def test_a_set_waits_for_its_own_writes_if_the_gate_says_so(
 async def test_the_metrics_of_unavailable_pods_come_with_their_gate(
     cluster: Cluster, user: User, gate: bool, shown: tuple[Any, Any], strategy: str
 ) -> None:
-    """How many may be unavailable, and how many are; nothing once the set is gone."""
+    """The allowed and the present number; no values once the set is gone."""
     config = config_with(MaxUnavailableStatefulSet=gate)
     connections = Connections(cluster.transport, root_ca="PEM")
     labels = {

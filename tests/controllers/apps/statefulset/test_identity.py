@@ -49,12 +49,12 @@ from tests.controllers.apps.statefulset.builders import (
 def test_a_name_is_that_of_a_set_and_an_ordinal(
     name: str, expected: tuple[str, int] | None
 ) -> None:
-    """In the form in which the controller writes it, and in no other."""
+    """Only in the form in which the controller writes it."""
     assert parent_and_ordinal(name) == expected
 
 
 def test_only_names_of_the_set_have_an_ordinal() -> None:
-    """A longer name is that of another set."""
+    """A longer name belongs to another set."""
     subject = stateful_set()
     names = ("web-1", "other-1", "web-x-1", "web-x")
     found = [ordinal_of(subject, pod(0, name=each)) for each in names]
@@ -120,7 +120,7 @@ def test_a_pod_is_the_template_with_an_identity() -> None:
 
 
 def test_a_set_without_a_service_has_pods_without_a_subdomain() -> None:
-    """Whatever the template says; without claims the volumes are the template's."""
+    """Even if the template has one; without claims the volumes are the template's."""
     containers = [{"name": "c", "image": "app:v1"}]
     for more in ({}, {"subdomain": "other", "hostname": "other"}):
         template = {"spec": {"containers": containers, **more}}
@@ -180,8 +180,8 @@ def test_of_two_claim_templates_of_one_name_the_last_one_wins() -> None:
     assert [each["name"] for each in volumes] == ["data", "logs"]
 
 
-def test_the_claims_of_a_pod_are_told_by_their_names() -> None:
-    """Whether they are volumes of the pod, and which are being deleted."""
+def test_the_claims_of_a_pod_are_found_by_their_names() -> None:
+    """They are checked for being volumes of the pod, and for being deleted."""
     templates = [claim_template(), claim_template("logs")]
     subject = stateful_set(volumeClaimTemplates=templates)
     assert has_its_claims(subject, pod(1, claims=("logs-web-1", "data-web-1")))

@@ -153,7 +153,7 @@ async def test_a_set_that_began_with_a_broken_template_is_repaired(
 async def test_the_flag_keeps_the_behaviour_of_upstream(
     cluster: Cluster, sets: Sets
 ) -> None:
-    """The broken pod stays until somebody deletes it."""
+    """The broken pod stays until a user deletes it."""
     async with (
         cluster.nodes(),
         manager(cluster, statefulset_replace_stuck_pods="false"),
@@ -264,7 +264,7 @@ async def test_a_pod_that_may_recover_is_waited_for(
         assert await sets.images() == {"web-0": "app:v1", "web-1": "app:v1*"}
 
 
-async def test_a_name_of_somebody_else_is_told_and_used_once_it_is_free(
+async def test_a_name_in_use_is_reported_and_used_once_it_is_free(
     cluster: Cluster, sets: Sets
 ) -> None:
     """Upstream tries again and again, without an event."""
@@ -309,7 +309,7 @@ async def test_a_pod_whose_number_is_written_otherwise_is_not_adopted(
 async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
     cluster: Cluster, sets: Sets
 ) -> None:
-    """An event would say that its name is in use if it were that of somebody else."""
+    """An event would report a pod of another owner as a name in use."""
     finished = []
 
     def find_later(
@@ -336,7 +336,7 @@ async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
 async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(
     cluster: Cluster, sets: Sets
 ) -> None:
-    """And the set goes on without another event, as soon as the claim is gone."""
+    """The set continues without another event as soon as the claim is gone."""
     async with cluster.nodes(binds_claims=True), manager(cluster):
         await sets.make(
             replicas=2,
@@ -359,7 +359,7 @@ async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(
         assert await sets.images() == {"web-0": "app:v1*", "web-1": "app:v1*"}
 
 
-async def test_a_claim_that_is_deleted_under_a_pending_pod_is_made_anew(
+async def test_a_claim_that_is_deleted_under_a_pending_pod_is_created_anew(
     cluster: Cluster, sets: Sets
 ) -> None:
     """Without an event of the pod; upstream waits for one."""
@@ -399,7 +399,7 @@ async def test_new_claims_belong_to_the_set_from_the_beginning(
 async def test_a_claim_with_another_controller_is_reported(
     cluster: Cluster, sets: Sets
 ) -> None:
-    """And left alone."""
+    """And not changed."""
     mine = claim_template()
     await sets.create(PODS, {"metadata": {"name": "boss"}, "spec": template()["spec"]})
     boss = await sets.client.get(PODS, "default", "boss")
@@ -434,7 +434,7 @@ async def test_a_claim_with_another_controller_is_reported(
     )
 
 
-async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_told(
+async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_reported(
     cluster: Cluster, sets: Sets
 ) -> None:
     """A quota or a webhook may refuse the change; the pod's own events say nothing."""
@@ -553,7 +553,7 @@ async def test_a_set_that_is_being_deleted_gets_no_new_revision(
 async def test_an_update_of_a_thousand_others_costs_nothing(
     cluster: Cluster, sets: Sets
 ) -> None:
-    """Pods of others in the same namespace are not looked at."""
+    """Other pods in the same namespace are not read."""
     for number in range(300):
         labels = {"app": f"other{number}"}
         body = {"metadata": {"name": f"p-{number}", "labels": labels}}
@@ -567,7 +567,7 @@ async def test_an_update_of_a_thousand_others_costs_nothing(
 async def test_minimum_ready_seconds_need_no_event(
     cluster: Cluster, sets: Sets
 ) -> None:
-    """The set looks again when the next pod becomes available."""
+    """The set is synced again when the next pod becomes available."""
     async with manager(cluster):
         await sets.make(replicas=2, minReadySeconds=30)
         await settle(5)
@@ -584,7 +584,7 @@ async def test_minimum_ready_seconds_need_no_event(
 
 
 def test_the_metrics_of_a_set_that_is_gone_are_gone() -> None:
-    """Also if its pod management policy was another one once."""
+    """Even if its pod management policy has changed."""
     registry = CollectorRegistry()
     metrics = StatefulSetMetrics(registry)
     name = "statefulset_controller_statefulset_max_unavailable"

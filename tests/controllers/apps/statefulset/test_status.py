@@ -57,7 +57,7 @@ def numbers(status: StatefulSetStatus) -> tuple[int, ...]:
 def test_pods_are_counted_by_state_and_revision(
     pods: list[Pod], expected: tuple[int, ...]
 ) -> None:
-    """As upstream's computeReplicaStatus."""
+    """As in upstream's computeReplicaStatus."""
     seen = view(stateful_set(3, minReadySeconds=9), *pods, revisions=UPDATING)
     assert numbers(finish(calculate_status(seen, NOW))) == expected
 
@@ -86,14 +86,14 @@ def test_a_pod_that_was_just_replaced_is_no_current_one() -> None:
 def test_the_update_revision_becomes_current_once_all_pods_have_it(
     replicas: int, strategy: str, pods: list[Pod], current: str
 ) -> None:
-    """Whatever the partition is; never with OnDelete."""
+    """With any partition; never with OnDelete."""
     subject = stateful_set(replicas, updateStrategy={"type": strategy})
     status = finish(calculate_status(view(subject, *pods, revisions=UPDATING), NOW))
     assert status.current_revision == current
     assert status.update_revision == "web-new"
 
 
-def test_a_status_that_says_the_same_is_not_written() -> None:
+def test_an_unchanged_status_is_not_written() -> None:
     """Conditions of others are kept, and an older generation is never reported."""
     written = StatefulSetStatus(observed_generation=2, replicas=1, collision_count=0)
     assert is_same(written, written)

@@ -113,7 +113,7 @@ SMALL, LARGE = 1200, 4800
 
 def assert_spread(work: Callable[[int], Spread[object]]) -> None:
     """Check the parts of the work for a small set, and for one four times as large."""
-    finish(work(20))  # what is computed only once does not count
+    finish(work(20))  # values that are computed only once do not count
     _, small = parts_of(work(SMALL))
     _, large = parts_of(work(LARGE))
     assert max(large) <= 1.3 * max(small)  # to merge five lists instead of two
@@ -150,10 +150,10 @@ def old_revisions(count: int) -> Spread[object]:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("work", [found, observed, counted, old_revisions])
-async def test_what_goes_before_and_after_is_done_in_parts(
+async def test_the_work_before_and_after_the_decision_is_done_in_parts(
     work: Callable[[int], Spread[object]],
 ) -> None:
-    """Like the decision itself."""
+    """As the decision itself."""
     assert_spread(work)
 
 
@@ -169,7 +169,7 @@ async def test_what_goes_before_and_after_is_done_in_parts(
         ("later", "", {"app": "other"}, False, False),
     ],
 )
-def test_a_pod_that_has_come_since_the_pods_were_listed_is_told_from_a_foreign_one(
+def test_a_pod_that_appears_after_the_list_of_pods_is_told_from_a_foreign_one(
     pod_uid: str,
     controller: str,
     labels: dict[str, str],

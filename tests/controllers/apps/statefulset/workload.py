@@ -102,7 +102,7 @@ class StatefulSetUsers(Workload):
 
 
 def _hinders(pod: JSON, stateful_set: JSON, ordinal: int) -> bool:
-    """Tell whether a pod is released, or broken and to be scaled away."""
+    """Tell whether a pod is released, or broken and condemned."""
     labels = pod["metadata"].get("labels", {})
     if labels.get("app") != stateful_set["metadata"]["name"]:
         return True
