@@ -1,85 +1,18 @@
 """The actions of users on daemon sets and nodes: change, label, taint, replace."""
 
-import asyncio
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from tests.controllers.apps.workload import REPLACEMENTS, Edit, TemplateUsers, set_image
 from tests.controllers.builders import daemon_set_json
-from tests.simulation.workload import READY_AFTER, Workload
+from tests.simulation.workload import READY_AFTER
+from tests.simulation.world import NAMESPACE
 
-if TYPE_CHECKING:
-    from tests.simulation.world import World
-
-
-NAMESPACE: Final = "default"
 _NAMES: Final = ("agent", "logs")
 _POOL: Final = "example.com/pool"
 _TAINT: Final = {"key": "example.com/reserved", "effect": "NoSchedule"}
-
-_DEPENDENTS: Final = ("pods", "controllerrevisions")
-
-
-class DaemonSetUsers(Workload):
-    """Users of two daemon sets in one namespace; in others there is one.
-
-    One of the two selects nodes by a label that users change.
-    """
-
-    def __init__(self, world: "World") -> None:
-        super().__init__(world)
-        self._rng = random.Random(f"users of daemon sets {world.seed}")
-
-    def create_objects(self, namespace: str) -> None:
-        names = _NAMES if namespace == NAMESPACE else _NAMES[:1]
-        for name in names:
-            rng = random.Random(f"{namespace} {name} {self.world.seed}")
-            self._create(namespace, name, rng)
-
-    def _create(self, namespace: str, name: str, rng: random.Random) -> None:
-        spec: JSON = {
-            "updateStrategy": _strategy(rng),
-            **rng.choice(READY_AFTER),
-            "revisionHistoryLimit": rng.choice([0, 2, 10]),
-        }
-        obj = daemon_set_json(name, **spec)
-        obj["metadata"]["namespace"] = namespace
-        if name == "logs":
-            obj["spec"]["template"]["spec"]["nodeSelector"] = {_POOL: "yes"}
-        kind = self.world.kind("daemonsets")
-        self.world.server.objects.create(kind, namespace, obj)
-
-    async def use(self, operations: int) -> None:
-        rng = self._rng
-        for _ in range(operations):
-            await asyncio.sleep(rng.uniform(1, 60))
-            name, change = rng.choice(_NAMES), rng.choice(_CHANGES)
-            await self._do(name, change, random.Random(rng.random()))
-
-    async def _do(self, name: str, change: str, rng: random.Random) -> None:
-        if change in _NODES:
-            node = rng.choice(self.world.stored("nodes"))
-            self.world.change("nodes", node, _NODES[change])
-            return
-        obj = self.world.find("daemonsets", NAMESPACE, name)
-        assert obj is not None
-        if change in _REPLACEMENTS:
-            policy = _REPLACEMENTS[change]
-            await self.world.replace(
-                "daemonsets", obj, policy, "pods", "controllerrevisions"
-            )
-            return
-        edit = _EDITS[change]
-        self.world.change("daemonsets", obj, lambda obj: edit(obj["spec"], rng))
-
-    async def clean_up(self) -> None:
-        """Remove the taints; let daemon sets update their pods by themselves."""
-        for node in self.world.stored("nodes"):
-            self.world.change("nodes", node, _untaint)
-        for each in self.world.stored("daemonsets", NAMESPACE):
-            if each["spec"]["updateStrategy"]["type"] == "OnDelete":
-                self.world.change("daemonsets", each, _roll)
 
 
 def _strategy(rng: random.Random) -> JSON:
@@ -95,10 +28,6 @@ def _strategy(rng: random.Random) -> JSON:
 def _roll(obj: JSON) -> None:
     bounds = {"maxSurge": 0, "maxUnavailable": 1}
     obj["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": bounds}
-
-
-def _set_image(spec: JSON, rng: random.Random) -> None:
-    spec["template"]["spec"]["containers"][0]["image"] = f"app:v{rng.randrange(5)}"
 
 
 def _change_strategy(spec: JSON, rng: random.Random) -> None:
@@ -127,8 +56,8 @@ def _untaint(node: JSON) -> None:
     node["spec"]["taints"] = [each for each in taints if each != _TAINT]
 
 
-_EDITS: Final[dict[str, Callable[[JSON, random.Random], None]]] = {
-    "image": _set_image,
+_EDITS: Final[Mapping[str, Edit]] = {
+    "image": set_image,
     "strategy": _change_strategy,
     "history": _change_history,
 }
@@ -136,11 +65,50 @@ _NODES: Final[dict[str, Callable[[JSON], None]]] = {
     "label a node": _toggle_label,
     "taint a node": _toggle_taint,
 }
-_REPLACEMENTS: Final = {
-    "replace": "Background",
-    "replace, waiting for dependents": "Foreground",
-    "replace, keep dependents": "Orphan",
-}
-"""Ways to delete before creating again (``--cascade``)."""
+_CHANGES: Final = (*_EDITS, "image", "image", *_NODES, *_NODES, *REPLACEMENTS)
 
-_CHANGES: Final = (*_EDITS, "image", "image", *_NODES, *_NODES, *_REPLACEMENTS)
+
+class DaemonSetUsers(TemplateUsers):
+    """Users of two daemon sets in one namespace; in others there is one.
+
+    One of the two selects nodes by a label that users change.
+    """
+
+    plural = "daemonsets"
+    names = _NAMES
+    edits = _EDITS
+    changes = _CHANGES
+    dependents = ("pods", "controllerrevisions")
+    seed_text = "users of daemon sets"
+
+    def create_objects(self, namespace: str) -> None:
+        names = _NAMES if namespace == NAMESPACE else _NAMES[:1]
+        for name in names:
+            rng = random.Random(f"{namespace} {name} {self.world.seed}")
+            self.create(namespace, name, rng)
+
+    def random_object(self, name: str, rng: random.Random) -> JSON:
+        spec: JSON = {
+            "updateStrategy": _strategy(rng),
+            **rng.choice(READY_AFTER),
+            "revisionHistoryLimit": rng.choice([0, 2, 10]),
+        }
+        obj = daemon_set_json(name, **spec)
+        if name == "logs":
+            obj["spec"]["template"]["spec"]["nodeSelector"] = {_POOL: "yes"}
+        return obj
+
+    async def act(self, name: str, change: str, rng: random.Random) -> None:
+        if change not in _NODES:
+            await super().act(name, change, rng)
+            return
+        node = rng.choice(self.world.stored("nodes"))
+        self.world.change("nodes", node, _NODES[change])
+
+    async def clean_up(self) -> None:
+        """Remove the taints; let daemon sets update their pods by themselves."""
+        for node in self.world.stored("nodes"):
+            self.world.change("nodes", node, _untaint)
+        for each in self.world.stored("daemonsets", NAMESPACE):
+            if each["spec"]["updateStrategy"]["type"] == "OnDelete":
+                self.world.change("daemonsets", each, _roll)
