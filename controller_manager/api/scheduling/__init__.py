@@ -1,1 +1,1 @@
-"""scheduling.k8s.io: groups of pods that are scheduled together."""
+"""scheduling.k8s.io: groups of pods that are scheduled together, in ``v1alpha2``."""

@@ -1,1 +1,1 @@
-"""The group storage.k8s.io."""
+"""storage.k8s.io: attachments, drivers and classes of volumes, in ``v1``."""

@@ -1,1 +1,1 @@
-"""storagemigration.k8s.io: rewriting stored objects in the current version."""
+"""storagemigration.k8s.io: requests to rewrite stored objects, in ``v1beta1``."""

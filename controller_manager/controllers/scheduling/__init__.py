@@ -1,1 +1,4 @@
-"""Groups of pods (SIG Scheduling)."""
+"""Controllers of groups of pods (SIG Scheduling).
+
+``podgroupprotection`` keeps deleted groups while pods use them.
+"""

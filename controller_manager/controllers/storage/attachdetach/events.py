@@ -42,8 +42,8 @@ def _users(users: Sequence[Pod], pod: Pod) -> str:
         each.metadata.name for each in users if each.metadata.namespace == namespace
     ]
     others = len(users) - len(local)
-    strangers = f"{others} pod(s) in different namespaces"
+    of_others = f"{others} pod(s) in different namespaces"
     if not local:
-        return f"Volume is already used by {strangers}"
+        return f"Volume is already used by {of_others}"
     named = f"Volume is already used by pod(s) {', '.join(local)}"
-    return f"{named} and {strangers}" if others else named
+    return f"{named} and {of_others}" if others else named

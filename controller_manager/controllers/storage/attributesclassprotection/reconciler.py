@@ -73,7 +73,7 @@ USERS: Final = (
 
 
 def needs_work(attributes_class: VolumeAttributesClass) -> bool:
-    """Tell whether a class may lack the finalizer, or have it for too long."""
+    """Tell whether a class lacks the finalizer, or is deleted and has it."""
     return not PROTECTION.is_settled(attributes_class)
 
 

@@ -43,7 +43,7 @@ class Applier:
         self._metrics = metrics
 
     async def write(self, write: Write) -> None:
-        """Carry out a write. Raises what the client raises."""
+        """Carry out a write. Raises the errors of the client."""
         if write.provisioner:
             self._operations.begin(key_of(write.obj), write.provisioner, PROVISION)
         try:

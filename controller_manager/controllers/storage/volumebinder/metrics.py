@@ -31,8 +31,8 @@ class VolumeBinderMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
 
-        def gauge(name: str, what: str, labels: tuple[str, ...]) -> Gauge:
-            return Gauge(f"pv_collector_{name}", what, labels, registry=registry)
+        def gauge(name: str, text: str, labels: tuple[str, ...]) -> Gauge:
+            return Gauge(f"pv_collector_{name}", text, labels, registry=registry)
 
         self.volumes = gauge(
             "total_pv_count", "Number of volumes", ("plugin_name", "volume_mode")

@@ -102,9 +102,9 @@ def decide(
     if not wants_more(claim) and not is_marked:
         return NOTHING
     if (plugin := plugin_of(volume.spec)) is not None:
-        what = f"CSI migration enabled for {plugin.name}"
+        migrated = f"CSI migration enabled for {plugin.name}"
         return Expansion(
-            external=f"{what}; waiting for external resizer to expand the pvc",
+            external=f"{migrated}; waiting for external resizer to expand the pvc",
             writes=_named(claim, plugin.driver),
         )
     flex = volume.spec.flex_volume

@@ -19,7 +19,7 @@ PROTECTION: Final = Protection(FINALIZER)
 
 
 def needs_work(volume: PersistentVolume) -> bool:
-    """Tell whether a volume may lack the finalizer, or have it for too long."""
+    """Tell whether a volume lacks the finalizer, or is deleted and has it."""
     return not PROTECTION.is_settled(volume)
 
 

@@ -118,7 +118,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         _trust_the_cache,
         "attachment-goes-unseen",
     ),
-    "detach what a node uses and no cache knows": Bug(
+    "detach a used volume that no cache shows": Bug(
         0, apply, "_name_among", _by_unique_name, "attached-volume-is-not-known"
     ),
     "miss that a pod is gone": Bug(

@@ -434,7 +434,7 @@ def test_volumes_that_are_attached_shortly_after_each_other_are_listed_together(
 
 
 def test_a_node_that_is_gone_lists_nothing() -> None:
-    """Its attachments are deleted nevertheless."""
+    """Its attachments are deleted."""
     view = NodeView(
         name="n", volumes={NAME: node_volume(attachment=attachment(ok=True))}
     )

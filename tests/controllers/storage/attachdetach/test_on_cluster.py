@@ -158,7 +158,7 @@ async def test_two_nodes_that_want_an_exclusive_volume_at_once_get_one_attachmen
 
 
 async def test_a_driver_that_fails_is_reported_with_growing_delays() -> None:
-    """The attachment is tried again by the driver; its success is noticed at once."""
+    """The driver retries; its success causes a sync at once."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")
@@ -428,7 +428,7 @@ async def test_heartbeats_cause_no_sync() -> None:
 
 
 async def test_a_volume_that_a_node_still_lists_is_not_detached() -> None:
-    """The status cannot be written; other volumes are attached nevertheless."""
+    """The status cannot be written; other volumes are attached."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     cluster.volume("a")

@@ -215,7 +215,7 @@ def test_the_stored_node_decides_whether_a_volume_is_in_use(
 
 @pytest.mark.parametrize("node_volume", VOLUMES.values(), ids=VOLUMES)
 def test_a_volume_that_a_node_lists_is_not_detached(node_volume: NodeVolume) -> None:
-    """The cache was older than the list; the sync is tried again."""
+    """The cache was older than the list; the sync is retried."""
     listing = NodeStatus(volumes_attached=(AttachedVolume(name=NAME),))
     message = f"the node n lists {NAME} again; its cached status is old"
     with pytest.raises(SyncError, match=f"^{re.escape(message)}$"):

@@ -102,7 +102,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "write the claim first": Bug(
         0, sync_claim, "bind", _claim_first, "claims-compete-while-caches-lag"
     ),
-    "release volumes by what the cache shows": Bug(
+    "release volumes without reading the claim": Bug(
         0,
         sync_volume,
         "_must_read",
@@ -119,7 +119,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         _keep_released,
         "claim-is-gone-before-its-volume-is-bound",
     ),
-    "lose claims by what the cache shows": Bug(
+    "lose claims without reading the volume": Bug(
         0,
         VolumeBinder,
         "_is_current",

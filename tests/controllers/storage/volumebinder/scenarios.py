@@ -72,7 +72,7 @@ async def claims_compete_while_caches_lag(environment: Environment) -> None:
 async def namesake_asks_for_a_released_volume(environment: Environment) -> None:
     """No issue: a claim is replaced by one of the same name that wants its volume.
 
-    As upstream: the volume is Released at once, and the new claim waits until somebody
+    As upstream: the volume is Released at once, and the new claim waits until a user
     clears the reference.
     """
     environment.world.create_namespace(DISKS)

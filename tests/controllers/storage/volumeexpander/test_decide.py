@@ -154,7 +154,7 @@ def flex(
         (claim("1Gi"), volume("1Gi", **CSI), NOTHING),
         (claim("1024Mi"), volume("1Gi", **FLEX), NOTHING),
         (claim("1Gi", "5Gi"), volume("5Gi", **EBS), NOTHING),
-        # Somebody outside expands the volume.
+        # An external controller expands the volume.
         (claim("2Gi"), volume("1Gi", **CSI), Expansion(OUTSIDE)),
         (claim("2Gi"), volume("2Gi", **CSI), Expansion(OUTSIDE)),
         (claim("1Gi"), volume("1Gi", mark="1Gi", **CSI), Expansion(OUTSIDE)),
@@ -205,7 +205,7 @@ def flex(
             volume("1Gi", volumeMode="Block", **FLEX),
             flex(writes=(begin("2Gi"), grow("2Gi"), finish("2Gi")), is_finished=True),
         ),
-        # An expansion goes on where it was left.
+        # An expansion continues where it stopped.
         (
             resizing("3Gi", "ControllerResizeInProgress", "2Gi"),
             volume("1Gi", **FLEX),

@@ -94,7 +94,7 @@ async def test_a_deleted_volume_that_is_bound_stays_until_it_is_released() -> No
 
 
 async def test_a_volume_without_the_finalizer_gets_it(cluster: Cluster) -> None:
-    """One of before the start, and one from which a user took it."""
+    """It is older than the controller, or a user has removed the finalizer."""
     add_volume(cluster, "disk", "Bound")
     add_volume(cluster, "other", "Available", HOLD, FINALIZER)
     async with cluster.manager(CONFIG) as recording:
