@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from tests.simulation.workload import Workload
@@ -49,10 +49,11 @@ class ProtectedObjectUsers(Workload):
         """Delete a protected object and its user; create both again."""
         raise NotImplementedError
 
-    async def delete_all(self, name: str, places: Iterable[Place]) -> None:
+    async def delete_all(
+        self, name: str, places: Sequence[Place], *, backwards: bool = False
+    ) -> None:
         """Delete the objects of a name, some time apart; wait until they are gone."""
-        places = list(places)
-        for plural, namespace in places:
+        for plural, namespace in reversed(places) if backwards else places:
             # A fault may have deleted the object.
             if (found := self.world.find(plural, namespace, name)) is not None:
                 self.world.delete(plural, found)

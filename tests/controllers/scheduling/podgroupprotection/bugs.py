@@ -22,7 +22,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         _never,
         "pod-of-a-group-that-the-cache-does-not-show",
     ),
-    "ignore the deletion of pods": Bug(
+    "ignore the deletion of a pod in a group": Bug(
         0,
         PodGroupProtectionReconciler,
         "watches",

@@ -121,7 +121,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "detach a used volume that no cache shows": Bug(
         0, apply, "_name_among", _by_unique_name, "attached-volume-is-not-known"
     ),
-    "miss that a pod is gone": Bug(
+    "miss that a pod with attached volumes is gone": Bug(
         0,
         AttachDetachReconciler,
         "watches",

@@ -16,14 +16,14 @@ BUGS: Final[Mapping[str, Bug]] = {
     "release classes of attributes without asking the API server": Bug(
         0, LiveUse, "is_used", _never, "class-of-an-unseen-claim"
     ),
-    "ignore the deletion of volumes": Bug(
+    "ignore the deletion of a volume with an attributes class": Bug(
         0,
         reconciler.AttributesClassProtectionReconciler,
         "watches",
         reconciler.AttributesClassProtectionReconciler.watches[:2],
         "class-of-a-volume",
     ),
-    "ignore the deletion of claims": Bug(
+    "ignore the deletion of a claim with an attributes class": Bug(
         0,
         reconciler.AttributesClassProtectionReconciler,
         "watches",

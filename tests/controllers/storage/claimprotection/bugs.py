@@ -36,7 +36,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "release claims of pods that end": Bug(330, pods, "uses", _believe_in_deletions),
     "restore no finalizer": Bug(2, reconciler, "is_settled", _look_at_deleted_claims),
-    "miss that a pod is gone": Bug(
+    "miss that a pod with claims is gone": Bug(
         0,
         ClaimProtectionReconciler,
         "watches",

@@ -56,5 +56,5 @@ class ClaimUsers(ProtectedObjectUsers):
     async def replace(self, name: str) -> None:
         places = [(_CLAIMS, STORAGE), ("pods", STORAGE)]
         claim_first = self._rng.random() < 0.7
-        await self.delete_all(name, places if claim_first else reversed(places))
+        await self.delete_all(name, places, backwards=not claim_first)
         self._create(STORAGE, name)

@@ -64,5 +64,5 @@ class VolumeUsers(ProtectedObjectUsers):
     async def replace(self, name: str) -> None:
         places = [(_VOLUMES, ""), (_CLAIMS, DISKS)]
         claim_first = self._rng.random() < 0.3
-        await self.delete_all(name, reversed(places) if claim_first else places)
+        await self.delete_all(name, places, backwards=claim_first)
         self._create(name)
