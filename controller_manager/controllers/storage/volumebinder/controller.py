@@ -1,4 +1,4 @@
-"""Watches volumes and claims, and carries out the decisions about them.
+"""Syncs volumes and claims: carries out the decisions about them.
 
 Upstream: pv_controller_base.go.
 """
@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Final
 
-from controller_manager.api.core import claims
-from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.core.volumes import (
     PERSISTENT_VOLUMES,
     PersistentVolume,
     storage_class_of,
 )
-from controller_manager.api.meta import key_of
 from controller_manager.client.errors import InvalidName, NotFound, is_about
 from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.controllers.storage.volumebinder.actions import (
@@ -26,6 +24,7 @@ from controller_manager.controllers.storage.volumebinder.actions import (
 )
 from controller_manager.controllers.storage.volumebinder.apply import Applier
 from controller_manager.controllers.storage.volumebinder.binding import is_available
+from controller_manager.controllers.storage.volumebinder.handlers import ChangeHandlers
 from controller_manager.controllers.storage.volumebinder.metrics import (
     DELETE,
     NOT_KNOWN,
@@ -42,7 +41,6 @@ from controller_manager.controllers.storage.volumebinder.sync_volume import (
     decide_volume,
 )
 from controller_manager.controllers.storage.volumebinder.view import Caches, FoundClaim
-from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
@@ -87,20 +85,10 @@ class VolumeBinder:
         """The claims in the queue to which an available volume was offered."""
         self._claim_queue = context.queue("claims")
         self._volume_queue = context.queue("volumes")
-        context.informers.informer(PERSISTENT_VOLUMES).add_handler(
-            Handler(
-                on_add=self._volume_changed,
-                on_update=lambda _, new: self._volume_changed(new),
-                on_delete=self._volume_gone,
-            )
+        handlers = ChangeHandlers(
+            self.caches, self.operations, self._claim_queue, self._volume_queue
         )
-        context.informers.informer(CLAIMS).add_handler(
-            Handler(
-                on_add=self._claim_added,
-                on_update=self._claim_updated,
-                on_delete=self._claim_gone,
-            )
-        )
+        handlers.watch(context)
 
     def workers(self) -> Controller:
         """Return the workers, not yet running."""
@@ -239,53 +227,6 @@ class VolumeBinder:
         for key in self.caches.keys_of_claims():
             self._claim_queue.add(key)
             yield
-
-    def _volume_changed(self, volume: PersistentVolume) -> None:
-        """Add a volume, and the claims that name the volume and are not bound to it."""
-        name = volume.metadata.name
-        self._volume_queue.add(name)
-        reference = volume.spec.claim_ref
-        uid = "" if reference is None else reference.uid
-        for claim in self.caches.claims_naming(name):
-            if uid != claim.metadata.uid or claim.status.phase != claims.BOUND:
-                self._claim_queue.add(key_of(claim))
-
-    def _volume_gone(self, volume: PersistentVolume) -> None:
-        """Add the claims that have lost a volume."""
-        name = volume.metadata.name
-        self.operations.end(name)
-        if (reference := volume.spec.claim_ref) is not None:
-            self._claim_queue.add(f"{reference.namespace}/{reference.name}")
-        for claim in self.caches.claims_naming(name):
-            self._claim_queue.add(key_of(claim))
-
-    def _claim_added(self, claim: PersistentVolumeClaim) -> None:
-        self._claim_queue.add(key_of(claim))
-        self._enqueue_volumes_of(claim)
-
-    def _claim_updated(
-        self, old: PersistentVolumeClaim, new: PersistentVolumeClaim
-    ) -> None:
-        """Add a claim, and its old and new volumes if it has another one now."""
-        self._claim_queue.add(key_of(new))
-        if (old.metadata.uid, old.spec.volume_name) != (
-            new.metadata.uid,
-            new.spec.volume_name,
-        ):
-            self._enqueue_volumes_of(old)
-            self._enqueue_volumes_of(new)
-
-    def _claim_gone(self, claim: PersistentVolumeClaim) -> None:
-        """Add the volumes of a deleted claim."""
-        self.operations.forget(key_of(claim))
-        self._enqueue_volumes_of(claim)
-
-    def _enqueue_volumes_of(self, claim: PersistentVolumeClaim) -> None:
-        """Add the volumes that refer to a claim, and the volume that it names."""
-        for name in self.caches.index.referring_to(key_of(claim)):
-            self._volume_queue.add(name)
-        if claim.spec.volume_name:
-            self._volume_queue.add(claim.spec.volume_name)
 
 
 def _version(volume: PersistentVolume) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from controller_manager.controllers.storage.volumebinder.actions import (
 )
 from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
 from controller_manager.controllers.storage.volumebinder.controller import VolumeBinder
+from controller_manager.controllers.storage.volumebinder.handlers import ChangeHandlers
 from controller_manager.controllers.storage.volumebinder.matching import (
     VolumeIndex,
     kind_of_claim,
@@ -80,7 +81,7 @@ async def _believe_the_cache(_: VolumeBinder, __: str) -> bool:
     return True
 
 
-def _enqueue_no_volume(_: VolumeBinder, __: PersistentVolumeClaim) -> None:
+def _enqueue_no_volume(_: ChangeHandlers, __: PersistentVolumeClaim) -> None:
     return None
 
 
@@ -128,7 +129,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "miss that a claim is gone": Bug(
         0,
-        VolumeBinder,
+        ChangeHandlers,
         "_enqueue_volumes_of",
         _enqueue_no_volume,
         "namesake-asks-for-a-released-volume",
