@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from tests.simulation.workload import Workload
+from tests.simulation.world import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -26,6 +27,9 @@ class ProtectedObjectUsers(Workload):
     names: ClassVar[tuple[str, ...]]
     """The names of the protected objects."""
 
+    home: ClassVar[str]
+    """A namespace of their own, for namespaced objects."""
+
     protected: ClassVar[Place]
     """The place of the protected objects."""
 
@@ -35,6 +39,16 @@ class ProtectedObjectUsers(Workload):
     def __init__(self, world: "World") -> None:
         super().__init__(world)
         self._rng = random.Random(f"{self.seed_name} {world.seed}")
+
+    def create_objects(self, namespace: str) -> None:
+        if namespace == NAMESPACE:
+            self.world.create_namespace(self.home)
+            for name in self.names:
+                self.create(name)
+
+    def create(self, name: str) -> None:
+        """Create a protected object and its user."""
+        raise NotImplementedError
 
     async def use(self, operations: int) -> None:
         for _ in range(operations):

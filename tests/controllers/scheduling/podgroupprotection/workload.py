@@ -4,7 +4,6 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from tests.controllers.protected_objects import ProtectedObjectUsers
-from tests.simulation.world import NAMESPACE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -42,16 +41,13 @@ class GroupUsers(ProtectedObjectUsers):
     """Users of two groups, each with a pod."""
 
     names = _NAMES
+    home = GROUPS
     protected = (PLURAL, GROUPS)
     seed_name = "groups"
 
-    def create_objects(self, namespace: str) -> None:
-        if namespace != NAMESPACE:
-            return
-        self.world.create_namespace(GROUPS)
-        for name in _NAMES:
-            create_group(self.world, GROUPS, name)
-            create_pod(self.world, GROUPS, name)
+    def create(self, name: str) -> None:
+        create_group(self.world, GROUPS, name)
+        create_pod(self.world, GROUPS, name)
 
     async def use(self, operations: int) -> None:
         for _ in range(operations):
@@ -62,5 +58,4 @@ class GroupUsers(ProtectedObjectUsers):
         places = [(PLURAL, GROUPS), ("pods", GROUPS)]
         self._rng.shuffle(places)
         await self.delete_all(name, places)
-        create_group(self.world, GROUPS, name)
-        create_pod(self.world, GROUPS, name)
+        self.create(name)

@@ -4,7 +4,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from tests.controllers.protected_objects import ProtectedObjectUsers
-from tests.simulation.world import NAMESPACE
 
 TIERS: Final = "tiers"
 """The namespace of the claims, and the name of a storage class that does not exist."""
@@ -58,16 +57,11 @@ class AttributesClassUsers(ProtectedObjectUsers):
     """Users of two classes; a claim wants one of them, and a volume has the other."""
 
     names = _NAMES
+    home = TIERS
     protected = (PLURAL, "")
     seed_name = "attributes classes"
 
-    def create_objects(self, namespace: str) -> None:
-        if namespace == NAMESPACE:
-            self.world.create_namespace(TIERS)
-            for name in _NAMES:
-                self._create(name)
-
-    def _create(self, name: str) -> None:
+    def create(self, name: str) -> None:
         objects = self.world.server.objects
         objects.create(self.world.kind(PLURAL), "", class_json(name))
         self._create_user(name)
@@ -83,4 +77,4 @@ class AttributesClassUsers(ProtectedObjectUsers):
         places = [(PLURAL, ""), (CLAIMS, TIERS) if name == "gold" else (VOLUMES, "")]
         self._rng.shuffle(places)
         await self.delete_all(name, places)
-        self._create(name)
+        self.create(name)

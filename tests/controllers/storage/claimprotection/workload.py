@@ -36,16 +36,17 @@ class ClaimUsers(ProtectedObjectUsers):
     """Users of two claims, each with a pod; other namespaces have one claim."""
 
     names = _NAMES
+    home = STORAGE
     protected = (_CLAIMS, STORAGE)
     seed_name = "claims"
 
     def create_objects(self, namespace: str) -> None:
-        if namespace == NAMESPACE:
-            self.world.create_namespace(STORAGE)
-            for name in _NAMES:
-                self._create(STORAGE, name)
-        else:
+        super().create_objects(namespace)
+        if namespace != NAMESPACE:
             self._create(namespace, _NAMES[0])
+
+    def create(self, name: str) -> None:
+        self._create(STORAGE, name)
 
     def _create(self, namespace: str, name: str) -> None:
         objects = self.world.server.objects
@@ -57,4 +58,4 @@ class ClaimUsers(ProtectedObjectUsers):
         places = [(_CLAIMS, STORAGE), ("pods", STORAGE)]
         claim_first = self._rng.random() < 0.7
         await self.delete_all(name, places, backwards=not claim_first)
-        self._create(STORAGE, name)
+        self.create(name)

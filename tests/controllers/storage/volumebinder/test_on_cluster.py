@@ -42,6 +42,17 @@ def add_claim(
     cluster.add("PersistentVolumeClaim", name, **body)
 
 
+async def reference_to_claim(cluster: Cluster) -> JSON:
+    """Return a reference to the claim "data", with its uid."""
+    stored = await cluster.client.get(CLAIMS, "default", "data")
+    return {
+        "namespace": "default",
+        "name": "data",
+        "uid": stored.metadata.uid,
+        "kind": "PersistentVolumeClaim",
+    }
+
+
 def add_class(cluster: Cluster, name: str = "by-hand", **fields: Any) -> None:
     """Create a storage class with an external provisioner."""
     body = {"provisioner": "csi.example.com", "volumeBindingMode": "Immediate"}
@@ -188,13 +199,7 @@ async def test_a_volume_that_refers_to_a_claim_which_is_gone_is_released_at_once
 ) -> None:
     """The claim may never have named the volume."""
     add_claim(cluster)
-    stored = await cluster.client.get(CLAIMS, "default", "data")
-    reference = {
-        "namespace": "default",
-        "name": "data",
-        "uid": stored.metadata.uid,
-        "kind": "PersistentVolumeClaim",
-    }
+    reference = await reference_to_claim(cluster)
     async with cluster.manager(CONFIG):
         add_volume(cluster, "v", volumeMode="Block", claimRef=reference)
         assert await phases(cluster) == {"v": "Pending"}
@@ -212,13 +217,7 @@ async def test_a_volume_is_unbound_when_its_claim_gets_another_one(
 ) -> None:
     """Two managers may each have chosen a volume. The claim keeps the one it names."""
     add_claim(cluster, volumeName="v")
-    stored = await cluster.client.get(CLAIMS, "default", "data")
-    reference = {
-        "namespace": "default",
-        "name": "data",
-        "uid": stored.metadata.uid,
-        "kind": "PersistentVolumeClaim",
-    }
+    reference = await reference_to_claim(cluster)
     async with cluster.manager(CONFIG):
         add_volume(cluster, "w", claimRef=reference)
         add_volume(cluster, "v")
@@ -289,13 +288,7 @@ async def test_a_claim_that_only_the_api_server_shows_keeps_its_volume(
 ) -> None:
     """The cache may be older than the binding."""
     add_claim(cluster)
-    stored = await cluster.client.get_json(CLAIMS, "default", "data")
-    reference = {
-        "namespace": "default",
-        "name": "data",
-        "uid": stored["metadata"]["uid"],
-        "kind": "PersistentVolumeClaim",
-    }
+    reference = await reference_to_claim(cluster)
     add_volume(cluster, "v", claimRef=reference)
     transport = Blind(cluster)
     config = replace(CONFIG, features=FeatureGates({"WatchListClient": False}))

@@ -4,7 +4,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from tests.controllers.protected_objects import ProtectedObjectUsers
-from tests.simulation.world import NAMESPACE
 
 DISKS: Final = "protected-disks"
 """The namespace of the claims, and the name of a storage class that does not exist."""
@@ -47,16 +46,11 @@ class VolumeUsers(ProtectedObjectUsers):
     """Users of two volumes, each with a claim."""
 
     names = _NAMES
+    home = DISKS
     protected = (_VOLUMES, "")
     seed_name = "volumes"
 
-    def create_objects(self, namespace: str) -> None:
-        if namespace == NAMESPACE:
-            self.world.create_namespace(DISKS)
-            for name in _NAMES:
-                self._create(name)
-
-    def _create(self, name: str) -> None:
+    def create(self, name: str) -> None:
         objects = self.world.server.objects
         objects.create(self.world.kind(_VOLUMES), "", volume_json(name))
         objects.create(self.world.kind(_CLAIMS), DISKS, claim_json(name))
@@ -65,4 +59,4 @@ class VolumeUsers(ProtectedObjectUsers):
         places = [(_VOLUMES, ""), (_CLAIMS, DISKS)]
         claim_first = self._rng.random() < 0.3
         await self.delete_all(name, places, backwards=claim_first)
-        self._create(name)
+        self.create(name)
