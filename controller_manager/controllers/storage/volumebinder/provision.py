@@ -36,7 +36,7 @@ HOST_PATH: Final = "kubernetes.io/host-path"
 
 
 def provision(claim: PersistentVolumeClaim, view: ClusterView) -> Action:
-    """Return the next step for a claim with a class that no volume fits."""
+    """Return the next action for a claim with a class that no volume fits."""
     if not view.provisions:
         return Finished(requeue=True)
     name = storage_class_of(claim)
@@ -60,7 +60,7 @@ def _failed(claim: PersistentVolumeClaim, problem: str) -> Action:
 
 
 def _ask(claim: PersistentVolumeClaim, provisioner: str) -> Action:
-    """Return the step that asks an external provisioner (setClaimProvisioner)."""
+    """Return the action that asks an external provisioner (setClaimProvisioner)."""
     if annotations_of(claim.metadata).get(STORAGE_PROVISIONER) != provisioner:
         asked = with_annotations(
             claim.metadata,

@@ -40,7 +40,7 @@ _LEFT_OUT: Final = (
 
 
 def reclaim(volume: PersistentVolume) -> Action:
-    """Return the next step for a volume that is released."""
+    """Return the next action for a volume that is released."""
     policy = volume.spec.persistent_volume_reclaim_policy
     if annotations_of(volume.metadata).get(MIGRATED_TO) or policy == volumes.RETAIN:
         return SETTLED
@@ -53,7 +53,7 @@ def reclaim(volume: PersistentVolume) -> Action:
 
 
 def _delete(volume: PersistentVolume) -> Action:
-    """Return the step for a volume that has to be deleted, perhaps by a provisioner."""
+    """Return the action for a released volume with the policy Delete."""
     problem = deletion_problem(volume)
     if not problem:
         return Finished(deletes=True)
@@ -64,7 +64,7 @@ def _delete(volume: PersistentVolume) -> Action:
 
 
 def _fail(volume: PersistentVolume, reason: str, message: str) -> Action:
-    """Return the step for a volume that cannot be reclaimed, with one event."""
+    """Return the action for a volume that cannot be reclaimed, with one event."""
     failed = volume_in_phase(volume, volumes.FAILED, message)
     if failed is None:
         return SETTLED

@@ -1,4 +1,4 @@
-"""Decides the next step for a claim (syncClaim of pv_controller.go): pure functions.
+"""Decides the next action for a claim (syncClaim of pv_controller.go): pure functions.
 
 A binding takes four writes: the volume refers to the claim, the volume is Bound, the
 claim names the volume, the claim is Bound. Each decision is the first write that
@@ -44,7 +44,7 @@ from controller_manager.runtime.outcome import SyncError
 def decide_claim(
     claim: PersistentVolumeClaim, view: ClusterView, *, is_current: bool = False
 ) -> Action:
-    """Return the next step for a claim (syncClaim).
+    """Return the next action for a claim (syncClaim).
 
     With `is_current`, the cached volume of the claim was compared with the stored one.
     Raises SyncError for an invalid claim, class or volume.
@@ -59,7 +59,7 @@ def decide_claim(
 
 
 def _sync_unbound_claim(claim: PersistentVolumeClaim, view: ClusterView) -> Action:
-    """Return the next step for a claim that accepts any volume."""
+    """Return the next action for a claim that accepts any volume."""
     is_delayed = waits_for_consumer(claim, view)
     volume = view.best_volume(claim, only_reserved=is_delayed)
     if volume is not None:
@@ -112,7 +112,7 @@ def _waiting(claim: PersistentVolumeClaim, view: ClusterView) -> Event:
 
 
 def _pending(claim: PersistentVolumeClaim, *events: Event) -> Action:
-    """Return the step for a claim that waits."""
+    """Return the action for a claim that waits."""
     changed = claim_without_volume(claim, claims.PENDING)
     if changed is not None:
         return Write(changed, STATUS)
@@ -122,7 +122,7 @@ def _pending(claim: PersistentVolumeClaim, *events: Event) -> Action:
 def _sync_claim_with_volume_name(
     claim: PersistentVolumeClaim, view: ClusterView
 ) -> Action:
-    """Return the next step for a claim that asks for a volume by name."""
+    """Return the next action for a claim that asks for a volume by name."""
     volume = view.volume(claim.spec.volume_name)
     if volume is None:
         return _pending(claim)
@@ -149,7 +149,7 @@ def _sync_claim_with_volume_name(
 def _sync_bound_claim(
     claim: PersistentVolumeClaim, view: ClusterView, *, is_current: bool
 ) -> Action:
-    """Return the next step for a claim that was bound once (syncBoundClaim).
+    """Return the next action for a claim that was bound once (syncBoundClaim).
 
     An old cache, for instance of a new leader, makes no claim Lost.
     """
@@ -181,7 +181,7 @@ def _sync_bound_claim(
 
 
 def _lost(claim: PersistentVolumeClaim, reason: str, message: str) -> Action:
-    """Return the step for a claim that has no volume any more."""
+    """Return the action for a claim that has no volume any more."""
     changed = claim_without_volume(claim, claims.LOST)
     if changed is None or claim.status.phase == claims.LOST:
         return Finished(requeue=True)

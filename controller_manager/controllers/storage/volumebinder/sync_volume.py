@@ -1,4 +1,4 @@
-"""Decides the next step for a volume (syncVolume of pv_controller.go).
+"""Decides the next action for a volume (syncVolume of pv_controller.go).
 
 All functions are pure.
 """
@@ -40,7 +40,7 @@ _GIVEN_UP: Final = (volumes.RELEASED, volumes.FAILED)
 
 
 def decide_volume(volume: PersistentVolume, found: FoundClaim) -> Action:
-    """Return the next step for a volume (syncVolume)."""
+    """Return the next action for a volume (syncVolume)."""
     name = volume.metadata.name
     if (migrated := migrated_volume(volume)) is not None:
         return Write(migrated, volume=name)
@@ -83,7 +83,7 @@ def _in_phase(volume: PersistentVolume, phase: str) -> Action:
 
 
 def _released(volume: PersistentVolume) -> Action:
-    """Return the step for a volume whose claim is gone.
+    """Return the action for a volume whose claim is gone.
 
     A failed volume stays Failed, so that the user sees it.
     """
@@ -95,7 +95,7 @@ def _released(volume: PersistentVolume) -> Action:
 def _with_unbound_claim(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> Action:
-    """Return the step for a volume whose claim does not name it yet."""
+    """Return the action for a volume whose claim does not name it yet."""
     wanted, offered = kind_of_claim(claim), kind_of_volume(volume)
     if wanted.volume_mode == offered.volume_mode:
         return Finished(claim_to_sync=key_of(claim))
@@ -116,7 +116,7 @@ def _with_unbound_claim(
 
 
 def _with_its_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Action:
-    """Return the step for a volume whose claim names it.
+    """Return the action for a volume whose claim names it.
 
     A claim that was Lost is found again.
     """
@@ -127,7 +127,7 @@ def _with_its_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> A
 
 
 def _with_claim_bound_elsewhere(volume: PersistentVolume) -> Action:
-    """Return the step for a volume whose claim has another volume.
+    """Return the action for a volume whose claim has another volume.
 
     If it was provisioned for the claim, it is released. Otherwise it is unbound.
     """

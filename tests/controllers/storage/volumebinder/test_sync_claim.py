@@ -307,7 +307,7 @@ def summary(action: Action) -> tuple[Any, ...]:
         ),
     ],
 )
-def test_the_next_step_for_a_claim(
+def test_the_next_action_for_a_claim(
     subject: PersistentVolumeClaim, cluster: Snapshot, expected: tuple[Any, ...]
 ) -> None:
     """The table has all states of a claim and its volume."""

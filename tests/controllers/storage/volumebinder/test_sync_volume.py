@@ -177,7 +177,7 @@ def summary(action: Action) -> tuple[Any, ...]:
         ),
     ],
 )
-def test_the_next_step_for_a_volume(
+def test_the_next_action_for_a_volume(
     subject: PersistentVolume, found: FoundClaim, expected: tuple[Any, ...]
 ) -> None:
     """The table has all states of a volume and its claim."""
