@@ -1,1 +1,1 @@
-"""The autoscaling group."""
+"""The autoscaling group: ``v1`` (the scale) and ``v2`` (autoscalers)."""

@@ -14,7 +14,7 @@ class CrossVersionObjectReference(APIStruct, frozen=True):
 
 
 class MetricIdentifier(APIStruct, frozen=True):
-    """The name of a metric, and which of its series are meant."""
+    """The name of a metric, and the selector of its series."""
 
     name: str = ""
     selector: LabelSelector | None = None
@@ -78,7 +78,7 @@ class MetricSpec(APIStruct, frozen=True):
 
 
 class HPAScalingPolicy(APIStruct, frozen=True):
-    """How many pods, or percent of them, may come or go within `period_seconds`."""
+    """The pods, or percent of them, by which a scale may change in `period_seconds`."""
 
     type: str = ""
     value: int = 0

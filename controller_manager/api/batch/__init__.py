@@ -1,1 +1,1 @@
-"""The batch group."""
+"""The batch group: ``v1``."""

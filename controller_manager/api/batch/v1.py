@@ -1,5 +1,7 @@
 """batch/v1: jobs and cron jobs."""
 
+from typing import Final
+
 from msgspec import Raw
 from msgspec.structs import force_setattr
 
@@ -7,6 +9,10 @@ from controller_manager.api.core.v1 import ObjectReference, PodTemplateSpec
 from controller_manager.api.meta import APIStruct, CompleteObject, ObjectMeta
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import LabelSelector
+
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+"""The types of the conditions of a job that has ended."""
 
 
 class PodFailurePolicyOnExitCodesRequirement(APIStruct, frozen=True):
@@ -25,7 +31,7 @@ class PodFailurePolicyOnPodConditionsPattern(APIStruct, frozen=True):
 
 
 class PodFailurePolicyRule(APIStruct, frozen=True):
-    """What to do about a failed pod that meets the requirements."""
+    """The action on a failed pod that meets the requirements."""
 
     action: str = ""
     on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
@@ -33,20 +39,20 @@ class PodFailurePolicyRule(APIStruct, frozen=True):
 
 
 class PodFailurePolicy(APIStruct, frozen=True):
-    """What failed pods mean for their job: the first rule that matches decides."""
+    """The rules for failed pods of a job: the first rule that matches decides."""
 
     rules: tuple[PodFailurePolicyRule, ...] | None = None
 
 
 class SuccessPolicyRule(APIStruct, frozen=True):
-    """Which indexes, or how many of them, must succeed."""
+    """The indexes, or the number of indexes, that must succeed."""
 
     succeeded_indexes: str | None = None
     succeeded_count: int | None = None
 
 
 class SuccessPolicy(APIStruct, frozen=True):
-    """When an indexed job has succeeded before all its indexes have."""
+    """The rules by which an indexed job succeeds before all its indexes have."""
 
     rules: tuple[SuccessPolicyRule, ...] | None = None
 
@@ -113,8 +119,19 @@ class Job(CompleteObject, frozen=True):
     status: JobStatus = JobStatus()
 
 
+def end_condition(job: Job) -> JobCondition | None:
+    """Return the true condition Complete or Failed of a job, `None` before its end.
+
+    Upstream: FinishedCondition in pkg/controller/job/util/utils.go.
+    """
+    for condition in job.status.conditions or ():
+        if condition.type in (COMPLETE, FAILED) and condition.status == "True":
+            return condition
+    return None
+
+
 class JobTemplateSpec(APIStruct, frozen=True):
-    """What the jobs of a cron job are made from; the spec is only copied."""
+    """The template of the jobs of a cron job; its spec is only copied."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Raw = Raw(b"{}")

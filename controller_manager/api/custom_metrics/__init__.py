@@ -1,1 +1,1 @@
-"""The group custom.metrics.k8s.io."""
+"""The group custom.metrics.k8s.io: ``v1beta2``."""

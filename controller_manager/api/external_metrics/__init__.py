@@ -1,1 +1,1 @@
-"""The group external.metrics.k8s.io."""
+"""The group external.metrics.k8s.io: ``v1beta1``."""

@@ -1,1 +1,1 @@
-"""The group metrics.k8s.io."""
+"""The group metrics.k8s.io: ``v1beta1``."""

@@ -4,14 +4,14 @@ from controller_manager.api.meta import APIStruct, PartialMetadata
 
 
 class ContainerMetrics(APIStruct, frozen=True):
-    """What one container uses: quantities, or numbers, by the name of the resource."""
+    """The usage of one container: quantities or numbers, by the resource's name."""
 
     name: str = ""
     usage: dict[str, str | int | float] | None = None
 
 
 class PodMetrics(APIStruct, frozen=True):
-    """What the containers of a pod used during the `window` that ended at `timestamp`.
+    """The usage of a pod's containers in the `window` that ended at `timestamp`.
 
     The window is a duration in Go's form, for example ``30s``.
     """

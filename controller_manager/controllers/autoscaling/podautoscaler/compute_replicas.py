@@ -21,7 +21,6 @@ from controller_manager.controllers.autoscaling.podautoscaler.metric_status impo
     Evaluation,
     EvaluationContext,
     MetricFailure,
-    go_quoted,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
     INTERNAL,
@@ -36,6 +35,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
     TRUE,
     Draft,
 )
+from controller_manager.schedules.quoting import quoted
 
 
 class ComputedReplicas(Struct, frozen=True):
@@ -123,7 +123,7 @@ async def evaluate(context: EvaluationContext, spec: MetricSpec) -> Evaluation:
             return await metric_sources.of_object(context, spec.object)
         case "External" if spec.external is not None:
             return await metric_sources.of_external(context, spec.external)
-    why = f"unknown metric source type {go_quoted(spec.type)}"
+    why = f"unknown metric source type {quoted(spec.type)}"
     raise MetricFailure(why, "InvalidMetricSourceType", why, is_spec=True)
 
 

@@ -118,9 +118,3 @@ def go_selector(selector: LabelSelector | None) -> str:
 def query_of(selector: LabelSelector | None) -> str:
     """Return a metric's selector as the query of a request; without one it is empty."""
     return "" if selector is None else format_selector(selector)
-
-
-def go_quoted(text: str) -> str:
-    """Return `text` as Go prints it with ``%q``."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

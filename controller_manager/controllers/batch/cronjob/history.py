@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from controller_manager.api.batch.v1 import Job
+from controller_manager.api.batch.v1 import COMPLETE, FAILED, Job
 from controller_manager.api.meta import is_deleting
 from controller_manager.controllers.batch.cronjob.jobs import (
-    COMPLETE,
-    FAILED,
     by_start,
     end_of,
 )

@@ -7,7 +7,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, Job
+from controller_manager.api.batch.v1 import (
+    COMPLETE,
+    CRON_JOBS,
+    JOBS,
+    CronJob,
+    Job,
+    end_condition,
+)
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import annotations_of, is_deleting
 from controller_manager.api.owners import controller_reference
@@ -21,8 +28,6 @@ from controller_manager.controllers.batch.cronjob.view import View
 from controller_manager.schedules.zones import load_zone
 
 SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-COMPLETE: Final = "Complete"
-FAILED: Final = "Failed"
 
 
 def job_name(cron_job: CronJob, scheduled: datetime) -> str:
@@ -78,10 +83,8 @@ def reference_to_job(job: Job) -> ObjectReference:
 
 def end_of(job: Job) -> str | None:
     """Return the end of a job, `Complete` or `Failed`; `None` if it has not ended."""
-    for condition in job.status.conditions or ():
-        if condition.type in (COMPLETE, FAILED) and condition.status == "True":
-            return condition.type
-    return None
+    condition = end_condition(job)
+    return None if condition is None else condition.type
 
 
 def is_of_a_run(job: Job) -> bool:

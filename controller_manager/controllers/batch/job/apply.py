@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from controller_manager.api.batch import v1
 from controller_manager.api.batch.v1 import JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
@@ -202,10 +203,10 @@ class JobApplier:
                 case conditions.SUSPENDED:
                     reason = "Suspended" if condition.status == "True" else "Resumed"
                     self._event(job, NORMAL, reason, condition.message)
-                case conditions.FAILED:
+                case v1.FAILED:
                     self._event(job, WARNING, condition.reason, condition.message)
                     self._metrics.finished(job, condition.reason, failed=True)
-                case conditions.COMPLETE:
+                case v1.COMPLETE:
                     self._record_completion(job, new)
                     self._metrics.finished(job, condition.reason, failed=False)
 

@@ -4,16 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from controller_manager.api.batch.v1 import Job, JobCondition
+from controller_manager.api.batch.v1 import Job, JobCondition, end_condition
 from controller_manager.api.times import format_time
 
-COMPLETE: Final = "Complete"
-FAILED: Final = "Failed"
 FAILURE_TARGET: Final = "FailureTarget"
 SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
 SUSPENDED: Final = "Suspended"
-
-_ENDS: Final = (COMPLETE, FAILED)
 
 
 def find_condition(
@@ -34,7 +30,7 @@ def true_condition(job: Job, condition_type: str) -> JobCondition | None:
 
 def is_finished(job: Job) -> bool:
     """Tell whether the job is complete or has failed; then it does not change."""
-    return any(true_condition(job, end) is not None for end in _ENDS)
+    return end_condition(job) is not None
 
 
 def condition(

@@ -21,7 +21,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.batch.v1 import Job, JobStatus, UncountedTerminatedPods
+from controller_manager.api.batch.v1 import (
+    COMPLETE,
+    FAILED,
+    Job,
+    JobStatus,
+    UncountedTerminatedPods,
+)
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_ready
@@ -30,8 +36,6 @@ from controller_manager.controllers.batch.job.completion_indexes import (
     completion_index,
 )
 from controller_manager.controllers.batch.job.conditions import (
-    COMPLETE,
-    FAILED,
     SUSPENDED,
     condition,
     with_condition,

@@ -1,9 +1,8 @@
 """Deletes finished jobs when they expire (ttlafterfinished_controller.go)."""
 
 from datetime import datetime, timedelta
-from typing import Final
 
-from controller_manager.api.batch.v1 import JOBS, Job
+from controller_manager.api.batch.v1 import JOBS, Job, end_condition
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.times import parse_time
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
@@ -19,8 +18,6 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
-_ENDS: Final = frozenset(("Complete", "Failed"))
-
 
 def expires_at(job: Job) -> datetime | None:
     """Return the time at which a job expires; `None` without a TTL, or before its end.
@@ -30,13 +27,13 @@ def expires_at(job: Job) -> datetime | None:
     ttl = job.spec.ttl_seconds_after_finished
     if ttl is None or is_deleting(job):
         return None
-    for condition in job.status.conditions or ():
-        if condition.type in _ENDS and condition.status == "True":
-            if not condition.last_transition_time:
-                msg = f"unable to find the time when the Job {key_of(job)} finished"
-                raise SyncError(msg)
-            return parse_time(condition.last_transition_time) + timedelta(seconds=ttl)
-    return None
+    condition = end_condition(job)
+    if condition is None:
+        return None
+    if not condition.last_transition_time:
+        msg = f"unable to find the time when the Job {key_of(job)} finished"
+        raise SyncError(msg)
+    return parse_time(condition.last_transition_time) + timedelta(seconds=ttl)
 
 
 def _may_expire(job: Job) -> bool:

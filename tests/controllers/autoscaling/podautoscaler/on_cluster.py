@@ -276,3 +276,15 @@ def external(metric: str = "qps", **target: str) -> JSON:
 def _target(target: Mapping[str, str]) -> JSON:
     (name,) = target
     return {"type": f"{name[0].upper()}{name[1:]}", **target}
+
+
+def set_queue_length(stage: Stage, length: int) -> None:
+    """Set the external metric `qps`."""
+    stage.set_metrics(external={"qps": [{"value": str(length)}]})
+
+
+def observe(stage: Stage) -> None:
+    """Report the replicas in the spec of the target in its status, as its owner."""
+    found = stage.get("ReplicationController", TARGET)
+    status = {**found["status"], "replicas": found["spec"]["replicas"]}
+    stage.set_status("ReplicationController", TARGET, status)

@@ -15,11 +15,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     SYNC_PERIOD,
-    TARGET,
     Stage,
     config_of,
     external,
+    observe,
     ready,
+    set_queue_length,
 )
 
 pytestmark = pytest.mark.looptime
@@ -144,17 +145,6 @@ CASES: Final = (
 )
 
 
-def queue(stage: Stage, length: int) -> None:
-    stage.set_metrics(external={"qps": [{"value": str(length)}]})
-
-
-def observe(stage: Stage) -> None:
-    """Report the replicas in the spec of the target in its status, as its owner."""
-    found = stage.get("ReplicationController", TARGET)
-    status = {**found["status"], "replicas": found["spec"]["replicas"]}
-    stage.set_status("ReplicationController", TARGET, status)
-
-
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 async def test_a_behavior_does_what_upstreams_end_to_end_tests_expect(
     case: Case,
@@ -165,12 +155,12 @@ async def test_a_behavior_does_what_upstreams_end_to_end_tests_expect(
     stage.add_pods(ready("0"))
     more = {"behavior": case.behavior}
     stage.add_autoscaler([external(averageValue="1")], *case.bounds, more)
-    queue(stage, case.steps[0][0])
+    set_queue_length(stage, case.steps[0][0])
     found = []
     async with stage.cluster.manager(config_of()):
         await asyncio.sleep(1)
         for length, syncs in case.steps:
-            queue(stage, length)
+            set_queue_length(stage, length)
             for _ in range(syncs):
                 await asyncio.sleep(SYNC_PERIOD)
                 observe(stage)
@@ -201,7 +191,7 @@ async def test_a_clock_that_jumps_ends_no_window(hours: int) -> None:
     stage.add_target(5)
     stage.add_pods(ready("0"))
     stage.add_autoscaler([external(averageValue="1")])
-    queue(stage, 1)
+    set_queue_length(stage, 1)
     found = []
     async with stage.cluster.manager(config_of(stabilization=60)):
         await asyncio.sleep(SYNC_PERIOD + 1)

@@ -18,8 +18,10 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     config_of,
     cpu,
     external,
+    observe,
     of_object,
     ready,
+    set_queue_length,
 )
 from tests.controllers.custom_resources import (
     DEFINITIONS,
@@ -50,25 +52,13 @@ async def sizes(stage: Stage, number: int) -> list[int]:
     return found
 
 
-def queue(stage: Stage, length: int) -> None:
-    """Set an external metric."""
-    stage.set_metrics(external={"qps": [{"value": str(length)}]})
-
-
-def observe(stage: Stage) -> None:
-    """Report the replicas in the spec of the target in its status, as its owner."""
-    found = stage.get("ReplicationController", TARGET)
-    status = {**found["status"], "replicas": found["spec"]["replicas"]}
-    stage.set_status("ReplicationController", TARGET, status)
-
-
 async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() -> None:
     """The whole status, and the events, at each stage."""
     stage = Stage()
     stage.add_target(1)
     stage.add_pods(ready("0"))
     stage.add_autoscaler([external(averageValue="10")], 1, 5)
-    queue(stage, 30)
+    set_queue_length(stage, 30)
     async with stage.cluster.manager(config_of(stabilization=60)) as recording:
         await periods(1.5)
         assert stage.status() == {
@@ -87,7 +77,7 @@ async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() 
             ],
         }
         observe(stage)
-        queue(stage, 10)
+        set_queue_length(stage, 10)
         assert await sizes(stage, 5) == [3, 3, 3, 1, 1]
     assert stage.status() == {
         "currentReplicas": 1,
@@ -153,12 +143,12 @@ async def test_policies_allow_their_changes_once_in_their_period() -> None:
     stage.add_target(2)
     stage.add_pods(ready("0"))
     stage.add_autoscaler([external(value="10")], 1, 9, {"behavior": behavior})
-    queue(stage, 1000)
+    set_queue_length(stage, 1000)
     async with stage.cluster.manager(config_of()):
         await asyncio.sleep(1)
         assert await sizes(stage, 8) == [3, 3, 3, 4, 4, 4, 5, 5]
         assert stage.conditions()["ScalingLimited"] == ("True", "ScaleUpLimit")
-        queue(stage, 0)
+        set_queue_length(stage, 0)
         assert await sizes(stage, 6) == [2, 2, 1, 1, 1, 1]
 
 
@@ -225,13 +215,13 @@ async def test_a_new_autoscaler_of_an_old_name_starts_afresh() -> None:
     stage.add_target(1)
     stage.add_pods(ready("0"))
     stage.add_autoscaler([external(averageValue="10")], 1, 9)
-    queue(stage, 40)
+    set_queue_length(stage, 40)
     async with stage.cluster.manager(config_of(stabilization=120)):
         await periods(1.5)
         assert stage.replicas() == 4
         stage.edit("ReplicationController", TARGET, replicas=2)
         stage.delete("HorizontalPodAutoscaler", NAME)
-        queue(stage, 10)
+        set_queue_length(stage, 10)
         stage.add_autoscaler([external(averageValue="10")], 1, 9)
         assert set(await sizes(stage, 7)) == {2}
         assert await sizes(stage, 3) == [2, 1, 1]
@@ -270,7 +260,7 @@ async def test_the_role_of_upstream_is_enough() -> None:
     stage.add_pods(ready("400m"))
     stage.set_metrics(pods={"hits": {"*": "1"}}, objects={"services/web": {"qps": "1"}})
     stage.add_autoscaler([cpu(10), of_object(value="1"), external(value="1")], 1, 4)
-    queue(stage, 1)
+    set_queue_length(stage, 1)
     config = config_of(use_service_account_credentials=True)
     async with stage.cluster.confined_manager(config) as recording:
         await periods(1.5)
@@ -285,7 +275,7 @@ async def test_the_metrics_count_syncs_and_drop_series_of_deleted_autoscalers() 
     stage.add_target(1)
     stage.add_pods(ready("0"))
     stage.add_autoscaler([external(value="10"), external("jobs", value="1")], 1, 9)
-    queue(stage, 30)
+    set_queue_length(stage, 30)
     connections = Connections(stage.cluster.transport, root_ca="PEM")
     clock, rng = stage.cluster.clock, stage.cluster.rng
     async with run_manager(connections, clock, rng, config_of()) as manager:

@@ -1,6 +1,6 @@
 """Replacements of failed pods wait, longer after each failure."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,19 +15,8 @@ from controller_manager.controllers.batch.job.backoff import (
     may_start,
     remaining_for_index,
 )
+from tests.controllers.batch.job.cases import at, text
 from tests.controllers.batch.job.pods import ended, job_pod, running
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def at(seconds: float) -> datetime:
-    """Return an instant."""
-    return START + timedelta(seconds=seconds)
-
-
-def text(seconds: int) -> str:
-    """Return an instant as the API server writes it."""
-    return at(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def pod(seconds: int, **fields: Any) -> Pod:
