@@ -1,4 +1,4 @@
-"""When the five fields of a schedule match next (robfig/cron's spec.go)."""
+"""Finds the next time that five fields of a schedule match (robfig/cron's spec.go)."""
 
 from datetime import UTC, datetime, tzinfo
 from typing import Final
@@ -9,7 +9,7 @@ from controller_manager.schedules.fields import Field
 from controller_manager.schedules.wall_clock import WallClock
 
 _YEARS: Final = 5
-"""How far ahead a schedule is searched for a match."""
+"""The years ahead in which a match is searched."""
 _LAST_YEAR: Final = 9998
 """Python knows no time after 9999."""
 _JANUARY: Final = 1
@@ -17,9 +17,9 @@ _NOON: Final = 12
 
 
 class CronSchedule(Struct, frozen=True):
-    """A schedule of five fields, meant in a zone.
+    """A schedule of five fields, in a time zone.
 
-    If neither field of days is a star, a day matches that either of them allows; else
+    If neither field of days is a star, a day matches if one of them allows it; else
     both must allow it.
     """
 
@@ -33,11 +33,11 @@ class CronSchedule(Struct, frozen=True):
     def next_after(self, moment: datetime) -> datetime | None:
         """Return the first time after `moment` at which a run is due, in UTC.
 
-        `None` if there is none within five years. The search goes step by step as
-        upstream's does, since the steps decide what happens where clocks change: a
-        time that is skipped is not made up for, a time that occurs twice is due
-        twice, and a day without midnight has no run at midnight and, if the search
-        has to step over its start, no run at all.
+        `None` if there is no such time within five years. The search takes the same
+        steps as upstream's, because the steps decide the result where clocks change:
+        a time that is skipped has no run, a time that occurs twice has two runs, and a
+        day without midnight has no run at midnight and, if the search steps over the
+        start of that day, no run at all.
         """
         if not self._can_match() or moment.astimezone(UTC).year > _LAST_YEAR:
             return None
@@ -51,7 +51,7 @@ class CronSchedule(Struct, frozen=True):
     def latest_between(self, start: datetime, end: datetime) -> datetime | None:
         """Return the last time after `start` and not after `end`, `None` for none.
 
-        It takes some thirty searches, however many times lie between.
+        It takes some thirty searches, for any number of runs in between.
         """
         low, high = int(start.timestamp()), int(end.timestamp()) + 1
         latest = self._next_until(low, end)
@@ -63,7 +63,7 @@ class CronSchedule(Struct, frozen=True):
             found = self._next_until(middle, end)
             low, high = (low, middle) if found is None else (middle, high)
             latest = found or latest
-        # Where clocks change, what follows a time depends on where the search began.
+        # Where clocks change, the next run depends on the start of the search.
         while (following := self._next_until(int(latest.timestamp()), end)) is not None:
             latest = following
         return latest
@@ -81,7 +81,7 @@ class CronSchedule(Struct, frozen=True):
         return of_month or of_week
 
     def _can_match(self) -> bool:
-        """Tell whether no field is empty that must match."""
+        """Tell whether all fields that must match have numbers."""
         of_month, of_week = self.days_of_month, self.days_of_week
         if of_month.is_star or of_week.is_star:
             days = of_month.numbers and of_week.numbers
@@ -98,13 +98,13 @@ class _Search:
         self._schedule = schedule
         self.clock = WallClock(int(moment.timestamp()) + 1, schedule.zone)
         self._is_rounded = False
-        """Whether the smaller units are at their start already."""
+        """True once the smaller units are at their start."""
 
     def finds_in_one_pass(self) -> bool:
         """Move forward, from the largest unit to the smallest.
 
-        Return whether all fields match. `False` says that a larger unit has changed:
-        another pass must begin.
+        Return True if all fields match. `False` means that a larger unit has changed,
+        and that another pass must begin.
         """
         return (
             self._reaches_month()
@@ -115,7 +115,7 @@ class _Search:
         )
 
     def _first_time(self) -> bool:
-        """Tell whether nothing has been rounded yet; from now on something is."""
+        """Tell whether no unit has been rounded yet; note that one is rounded now."""
         first, self._is_rounded = not self._is_rounded, True
         return first
 

@@ -1,4 +1,4 @@
-"""Durations as ``@every`` takes them, with Go's messages (time.ParseDuration)."""
+"""Durations of ``@every``, with Go's messages (time.ParseDuration)."""
 
 import re
 from fractions import Fraction

@@ -84,7 +84,7 @@ def _parse_part(text: str, bounds: Bounds) -> Field:
     first, *rest = whole.split("-")
     is_star = first in ("*", "?")
     if is_star:
-        # What follows a star and a hyphen is ignored: "*-x" is "*".
+        # The text after a star and a hyphen is ignored: "*-x" is "*".
         start, end = bounds.low, bounds.high
     else:
         start, end = _parse_range(text, first, rest, bounds)

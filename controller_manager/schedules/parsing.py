@@ -38,19 +38,18 @@ _ENDS: Final = re.compile(f"^[{_SPACE}]+|[{_SPACE}]+$")
 
 
 def names_a_zone(text: str) -> bool:
-    """Tell whether a schedule seems to name a zone; a cron job's own has no say then.
+    """Tell whether a schedule seems to name a zone; then the cron job's own is ignored.
 
-    Upstream looks for the letters TZ anywhere.
+    As upstream, it looks for the letters TZ anywhere in the text.
     """
     return "TZ" in text
 
 
 def parse_in_zone(text: str, time_zone: str | None, local: tzinfo = UTC) -> Schedule:
-    """Return the schedule of a cron job, meant in its time zone.
+    """Return the schedule of a cron job, in its time zone, or in `local` without one.
 
-    Without one it is meant in `local`. A zone in the schedule has precedence, but the
-    time zone must exist all the same. Raises ZoneError and ScheduleError
-    (formatSchedule of pkg/controller/cronjob).
+    A zone in the schedule has precedence, but the time zone must exist nevertheless.
+    Raises ZoneError and ScheduleError (formatSchedule of pkg/controller/cronjob).
     """
     if time_zone is None:
         return parse_schedule(text, local)
@@ -61,10 +60,10 @@ def parse_in_zone(text: str, time_zone: str | None, local: tzinfo = UTC) -> Sche
 
 
 def parse_schedule(text: str, local: tzinfo = UTC) -> Schedule:
-    """Return the schedule that `text` states, meant in `local` if it names no zone.
+    """Return the schedule that `text` states, in `local` if it names no zone.
 
-    Five fields, one of the descriptors such as ``@daily``, or ``@every 1h30m``; in
-    front of it ``TZ=Europe/Berlin`` or ``CRON_TZ=Europe/Berlin`` and a space. Raises
+    The text has five fields, or a descriptor such as ``@daily``, or ``@every 1h30m``.
+    ``TZ=Europe/Berlin`` or ``CRON_TZ=Europe/Berlin`` and a space may precede it. Raises
     ScheduleError with upstream's message.
     """
     if not text:

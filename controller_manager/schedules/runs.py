@@ -8,13 +8,13 @@ from msgspec import Struct
 from controller_manager.schedules.parsing import Schedule
 
 MANY: Final = 100
-"""More missed runs than this are a reason to warn: it seems that a clock is wrong."""
+"""More missed runs than this cause a warning: probably a clock is wrong."""
 
 
 class Runs(Struct, frozen=True):
     """The runs after one time and not after another.
 
-    `latest` is the last of them, `None` for none. `are_many` says that there are more
+    `latest` is the last of them, `None` for none. `are_many` is true if there are more
     than `MANY`.
     """
 
@@ -25,9 +25,9 @@ class Runs(Struct, frozen=True):
 def runs_between(schedule: Schedule, start: datetime, end: datetime) -> Runs:
     """Return the runs after `start` and not after `end`.
 
-    It takes some hundred searches at most, however long the time between is. Upstream
-    counts with the distance of the first two runs, so that it finds no latest run of
-    an uneven schedule such as ``0,10 0 * * *``.
+    It takes about a hundred searches at most, for any time in between. Upstream counts
+    with the distance of the first two runs, and so finds no latest run of an uneven
+    schedule such as ``0,10 0 * * *``.
     """
     latest = None
     for _ in range(MANY):
@@ -42,7 +42,7 @@ def runs_between(schedule: Schedule, start: datetime, end: datetime) -> Runs:
 def next_run(schedule: Schedule, start: datetime, now: datetime) -> datetime | None:
     """Return the first run after `now`, of those that follow `start`; `None` for none.
 
-    ``@every`` counts from `start`, so that is no matter of `now` alone
+    ``@every`` counts from `start`, so the result does not depend on `now` alone
     (nextScheduleTimeDuration).
     """
     return schedule.next_after(schedule.latest_between(start, now) or start)

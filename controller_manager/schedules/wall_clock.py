@@ -1,4 +1,4 @@
-"""A moment as clocks on the wall of a zone show it, in both directions."""
+"""A time as the clocks of a zone show it, which can be moved by the calendar."""
 
 from datetime import UTC as _UTC
 from datetime import datetime, timedelta, tzinfo
@@ -10,7 +10,7 @@ _HOUR: Final = 3600
 class WallClock:
     """A moment that can be moved by elapsed time and by the calendar of a zone.
 
-    `instant` has seconds since 1970 in UTC, `wall` what the clocks of the zone show.
+    `instant` has seconds since 1970 in UTC, `wall` the time on the clocks of the zone.
     """
 
     def __init__(self, instant: int, zone: tzinfo) -> None:

@@ -14,8 +14,8 @@ _LOCALTIME: Final = Path("/etc/localtime")
 def load_zone(name: str, local: tzinfo = UTC) -> tzinfo:
     """Return the zone of a name of the IANA database; the empty name is UTC.
 
-    `local` is what the name "Local" means. Raises ZoneError with Go's message. The
-    machine's database comes first, that of the package tzdata second.
+    The name "Local" stands for `local`. Raises ZoneError with Go's message. The
+    database of the machine is read first, then the package tzdata.
     """
     if name in ("", "UTC"):
         return UTC
@@ -33,7 +33,7 @@ def load_zone(name: str, local: tzinfo = UTC) -> tzinfo:
 
 
 def local_zone(environment: Mapping[str, str], localtime: Path = _LOCALTIME) -> tzinfo:
-    """Return the zone of this machine, in which schedules without a zone are meant.
+    """Return the zone of this machine, for schedules without a zone.
 
     The variable TZ decides, then the file `localtime`; UTC if neither names a zone.
     """

@@ -1,4 +1,4 @@
-"""Reads and updates the scale subresource of anything (client-go's scale client)."""
+"""Reads and updates the scale subresource of any kind (client-go's scale client)."""
 
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.client.client import Client
@@ -35,7 +35,7 @@ class Scales:
         """Return the scale of an object as it is stored.
 
         Raises NotFound if the object does not exist, NoScale if its resource has no
-        scale subresource or is not served any more, and what the client raises.
+        scale subresource or is not served any more, and the errors of the client.
         """
         target = resource.metadata_resource()
         try:
@@ -47,14 +47,14 @@ class Scales:
             if has_scale and is_about(error, name):
                 raise
             if has_scale:
-                # It had one when it was discovered. Perhaps the resource is gone.
+                # Discovery found a scale for it. Perhaps the resource is gone.
                 self._resources.doubt()
             raise NoScale(resource) from error
 
     async def update(self, resource: ServedResource, scale: Scale) -> Scale:
         """Replace a scale that `get` returned; return it as stored.
 
-        Raises Conflict if the object has changed since, and what the client raises.
+        Raises Conflict if the object has changed since, and the errors of the client.
         """
         target = resource.metadata_resource()
         return await self._client.replace_scale(target, scale)
