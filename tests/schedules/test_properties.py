@@ -128,7 +128,7 @@ def test_every_run_matches_and_lies_ahead(
     moment=moments,
     minutes=st.integers(0, 6000),
 )
-def test_the_runs_that_are_due_are_those_that_follow_one_another(
+def test_the_due_runs_are_found_one_after_the_other(
     text: str, zone: str, moment: datetime, minutes: int
 ) -> None:
     """The latest of many is found without counting all of them."""
@@ -144,8 +144,8 @@ def test_the_runs_that_are_due_are_those_that_follow_one_another(
     assert runs_between(schedule, moment, end) == expected
 
 
-def test_a_day_that_a_zone_left_out_is_stepped_over() -> None:
-    """Samoa had no 30 December 2011; upstream searches there without an end."""
+def test_a_day_that_a_zone_left_out_is_skipped() -> None:
+    """Samoa had no 30 December 2011; upstream's search does not end there."""
     christmas = datetime(2011, 12, 25, tzinfo=UTC)
     found = parsed("0 12 5 * *", "Pacific/Apia").next_after(christmas)
     assert found == datetime(2012, 1, 4, 22, tzinfo=UTC)

@@ -35,12 +35,12 @@ def computed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
-def test_a_row_comes_out_as_upstream_computed_it(row: dict[str, Any]) -> None:
+def test_a_row_has_the_result_that_upstream_computed(row: dict[str, Any]) -> None:
     """The next three runs, or the error with its message."""
     assert computed(row) == {**row, "next": row["next"] or None}
 
 
 def test_the_table_is_whole() -> None:
-    """No row was lost."""
+    """No row is missing."""
     assert len(ROWS) == 561
     assert sum("error" in row for row in ROWS) == 106

@@ -52,7 +52,7 @@ def test_a_zone_that_does_not_exist_is_refused(name: str, message: str) -> None:
 
 
 def test_the_variable_decides_before_the_file(tmp_path: Path) -> None:
-    """A zone that is named wrongly is UTC, as is none at all."""
+    """A wrong name of a zone means UTC, and so does no name."""
     file = Path("/usr/share/zoneinfo/Asia/Tokyo")
     if not file.exists():
         pytest.skip("this machine has no files of time zones")
@@ -77,8 +77,8 @@ def test_the_variable_decides_before_the_file(tmp_path: Path) -> None:
     assert local_zone({}, nothing) == UTC
 
 
-def test_a_schedule_without_a_zone_is_meant_in_the_machines_zone() -> None:
-    """One with a zone is not; TZ=Local means the machine's zone."""
+def test_a_schedule_without_a_zone_uses_the_zone_of_the_machine() -> None:
+    """A schedule with a zone does not; TZ=Local is the zone of the machine."""
     following = [
         parse_in_zone(text, zone, LOCAL).next_after(WINTER)
         for text, zone in (

@@ -97,7 +97,7 @@ async def test_a_custom_resource_is_scaled_where_its_definition_says(
 async def test_an_object_that_is_gone_differs_from_a_resource_without_scale(
     user: User, mapper: ResourceMapper, scales: Scales
 ) -> None:
-    """A daemon set has none, whether it exists or not."""
+    """A daemon set has no scale, also if the object exists."""
     await user.create(DAEMON_SETS, daemon_set_json())
     deployments = await mapper.resource_of("apps", "Deployment")
     daemon_sets = await mapper.resource_of("apps", "DaemonSet")
@@ -111,7 +111,7 @@ async def test_an_object_that_is_gone_differs_from_a_resource_without_scale(
         assert isinstance(refused.value.__cause__, NotFound)
 
 
-async def test_a_custom_resource_without_scale_is_told_from_an_object_that_is_gone(
+async def test_a_custom_resource_without_scale_differs_from_an_object_that_is_gone(
     user: User, mapper: ResourceMapper, scales: Scales
 ) -> None:
     """The API server answers of both that the object is not found."""
@@ -127,7 +127,7 @@ async def test_a_custom_resource_without_scale_is_told_from_an_object_that_is_go
     assert str(refused.value.__cause__) == answer
 
 
-async def test_a_resource_that_never_had_a_scale_is_not_doubted(
+async def test_a_resource_that_never_had_a_scale_causes_no_discovery(
     mapper: ResourceMapper, scales: Scales
 ) -> None:
     """Otherwise pods of daemon sets would cause discoveries for ever."""
@@ -143,7 +143,7 @@ async def test_a_resource_that_never_had_a_scale_is_not_doubted(
 async def test_a_kind_that_is_not_served_any_more_is_noticed(
     user: User, mapper: ResourceMapper, scales: Scales
 ) -> None:
-    """The next look-up discovers again."""
+    """The next lookup starts a discovery."""
     await user.create(DEFINITIONS, definition(subresources=SCALABLE))
     resource = await mapper.resource_of("example.com", "Widget")
     await user.client.delete(DEFINITIONS, "", "widgets.example.com")

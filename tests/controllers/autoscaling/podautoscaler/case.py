@@ -23,7 +23,7 @@ STAYS: Final = {**FINE, "AbleToScale": ("True", "ReadyForNewScale")}
 
 
 def failed(reason: str) -> dict[str, tuple[str, str]]:
-    """Return the conditions if the metrics say nothing."""
+    """Return the conditions if the metrics allow no decision."""
     return {
         "AbleToScale": ("True", "SucceededGetScale"),
         "ScalingActive": ("False", reason),
@@ -31,7 +31,7 @@ def failed(reason: str) -> dict[str, tuple[str, str]]:
 
 
 def limited(reason: str) -> dict[str, tuple[str, str]]:
-    """Return the conditions after a change that a limit has cut."""
+    """Return the conditions after a change that a limit made smaller."""
     return {**FINE, "ScalingLimited": ("True", reason)}
 
 
@@ -57,7 +57,7 @@ SEVEN_TIMES_MORE: Final[JSON] = {
 
 
 class Case(Struct, frozen=True):
-    """A target with some replicas, pods and metrics, and what becomes of it."""
+    """A target with some replicas, pods and metrics, and the expected writes."""
 
     name: str
     replicas: int

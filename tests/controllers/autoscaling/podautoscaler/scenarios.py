@@ -155,7 +155,7 @@ async def one_metric_of_two_is_missing(environment: Environment) -> None:
 async def target_at_zero(environment: Environment) -> None:
     """No upstream issue: a user scales the target of an autoscaler to zero.
 
-    As documented: the autoscaler is switched off, and goes on when there are replicas.
+    As documented: the autoscaler is disabled, and goes on when there are replicas.
     """
     _create(environment, "web", load="total:400m")
     _autoscale(environment, "web", cpu(50))

@@ -42,7 +42,7 @@ NO_WINDOW: Final = {"stabilizationWindowSeconds": 0}
 
 
 class Case(Struct, frozen=True):
-    """A behavior, the replicas at the start, and how long the queue is for how long.
+    """A behavior, the replicas at the start, and the lengths of the queue over time.
 
     The queue asks for as many replicas as it is long; a step is a length and a number
     of syncs. `expected` has the replicas after each sync.

@@ -90,10 +90,10 @@ def counted_work() -> Iterator[Counter[str]]:
 
 
 @pytest.mark.parametrize("count", [5, 50, pytest.param(500, marks=pytest.mark.slow)])
-async def test_each_autoscaler_costs_the_same_however_many_there_are(
+async def test_each_autoscaler_costs_the_same_for_any_number_of_autoscalers(
     count: int,
 ) -> None:
-    """Two requests in a period, no cache read as a whole, no other one compared."""
+    """Two requests in a period; no cache is read whole, no autoscaler is compared."""
     stage = Stage()
     add_autoscalers(stage, count)
     transport = Faulty(stage.cluster.transport)
@@ -112,7 +112,7 @@ async def test_each_autoscaler_costs_the_same_however_many_there_are(
 async def test_more_concurrent_syncs_read_no_scale_twice(
     concurrent_syncs: int,
 ) -> None:
-    """Though the metrics take a while: a sync has a slot before it reads the scale."""
+    """The metrics take a while, but a sync has a slot before it reads the scale."""
     stage = Stage()
     add_autoscalers(stage, 200)
     transport = Faulty(stage.cluster.transport)

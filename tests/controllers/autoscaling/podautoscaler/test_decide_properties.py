@@ -69,7 +69,7 @@ def test_the_number_moves_only_towards_the_recommendation(
     behavior: HorizontalPodAutoscalerBehavior | None,
     history: History,
 ) -> None:
-    """More are set only if more are wished for at some time, fewer likewise."""
+    """The number grows only with a higher recommendation, and falls with a lower one."""
     minimum, maximum = limits
     current = data.draw(st.integers(minimum, maximum))
     desired = data.draw(replicas)
@@ -83,7 +83,7 @@ def test_the_number_moves_only_towards_the_recommendation(
 
 
 class Step(Struct, frozen=True):
-    """One sync: the seconds since the one before, and what the metrics ask for."""
+    """One sync: the seconds since the last sync, and the new recommendation."""
 
     seconds: int
     desired: int
@@ -129,7 +129,7 @@ def number_at(played: Sequence[Played], instant: datetime) -> int:
 
 
 def change_allowed(policy: HPAScalingPolicy, start: int) -> float:
-    """Return how many replicas a policy lets come or go within its period."""
+    """Return the change that a policy allows within its period."""
     return start * policy.value / 100 if policy.type == PERCENT else policy.value
 
 
@@ -159,10 +159,10 @@ def test_no_policy_is_broken_over_any_time(
 
 @unhurried
 @given(behaviors, replicas, steps)
-def test_the_scale_follows_what_all_of_a_window_asks_for(
+def test_the_scale_follows_the_recommendations_of_the_whole_window(
     behavior: HorizontalPodAutoscalerBehavior, first: int, syncs: list[Step]
 ) -> None:
-    """No replica goes that a recommendation of the window for it still asks for."""
+    """A replica that a recommendation of the window asks for stays."""
     rules = complete_rules(behavior, int(WINDOW.total_seconds()))
     wished: list[Played] = []
     played = play(behavior, first, syncs)

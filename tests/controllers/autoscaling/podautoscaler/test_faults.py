@@ -112,7 +112,7 @@ async def test_an_autoscaler_with_nothing_to_do_writes_nothing(
     assert [each.path.rpartition("/")[2] for each in recording.writes] == ["status"]
 
 
-async def test_a_period_of_zero_lets_others_run(
+async def test_a_period_of_zero_lets_other_tasks_run(
     stage: Stage, transport: Faulty
 ) -> None:
     """Upstream's controller would sync without a pause."""
@@ -125,7 +125,7 @@ async def test_a_period_of_zero_lets_others_run(
 
 
 async def test_the_first_pod_without_a_request_is_named() -> None:
-    """Always the same one, so that the status is written once."""
+    """It is always the same pod, so that the status is written once."""
     stage = Stage()
     stage.add_target(3)
     stage.add_pods((PodOf(cpu="1", request=None),) * 3)
@@ -164,10 +164,10 @@ async def test_a_scale_that_changed_meanwhile_is_set_again(
     assert stage.events() == [event]
 
 
-async def test_a_number_that_somebody_else_has_set_meanwhile_stays(
+async def test_a_number_that_another_client_has_set_meanwhile_stays(
     stage: Stage, transport: Faulty
 ) -> None:
-    """Upstream overwrites it. A user who scales to zero switches the autoscaler off."""
+    """Upstream overwrites it. A user who scales to zero disables the autoscaler."""
     edits = iter([0])
 
     async def edit(request: Request) -> Response | None:
@@ -191,10 +191,10 @@ async def test_a_number_that_somebody_else_has_set_meanwhile_stays(
 
 
 @pytest.mark.parametrize("metric", [cpu(90), external(value="40"), of_pods("40")])
-async def test_a_late_answer_is_judged_by_the_pods_of_its_time(
+async def test_a_late_answer_is_computed_with_the_pods_of_its_time(
     stage: Stage, transport: Faulty, metric: JSON
 ) -> None:
-    """As upstream: one pod that does little asks for one replica, three for three."""
+    """As upstream: one idle pod asks for one replica, three idle pods for three."""
     stage.set_metrics(external={"qps": [{"value": "30"}]}, pods={"qps": {"*": "30"}})
 
     async def delay(request: Request) -> Response | None:
@@ -215,7 +215,7 @@ async def test_a_late_answer_is_judged_by_the_pods_of_its_time(
 async def test_a_scale_that_cannot_be_set_is_reported(
     stage: Stage, transport: Faulty
 ) -> None:
-    """The next sync tries again; the number desired is not the one that failed."""
+    """The next sync tries again; the desired number in the status stays."""
 
     async def refuse(request: Request) -> Response | None:
         if request.method == "PUT" and request.path.endswith("/scale"):
@@ -259,7 +259,7 @@ async def test_a_status_that_cannot_be_written_is_reported(
     assert "Warning FailedUpdateStatus: etcd is full" in stage.events()
 
 
-async def test_a_metrics_api_that_hangs_stops_no_other_autoscaler(
+async def test_a_metrics_api_that_hangs_does_not_stop_autoscalers_of_other_apis(
     stage: Stage, transport: Faulty
 ) -> None:
     """Autoscalers that need another API are synced in time, for any number of others.
@@ -302,10 +302,10 @@ def add_pair(stage: Stage, name: str, metric: JSON) -> None:
     stage.add_autoscaler([metric], name=name, more={"scaleTargetRef": reference})
 
 
-async def test_an_autoscaler_that_is_deleted_while_it_is_synced_leaves_nothing(
+async def test_an_autoscaler_that_is_deleted_during_its_sync_leaves_no_history(
     stage: Stage, transport: Faulty
 ) -> None:
-    """A new one of its name does not know what the first one has recommended."""
+    """A new one of its name does not know the recommendations of the first one."""
     answer = asyncio.Event()
 
     async def wait(request: Request) -> Response | None:

@@ -57,7 +57,7 @@ def test_metrics_are_read_only_within_the_limits(
         (2, "External", FROM_ZERO),
     ],
 )
-def test_a_target_that_was_scaled_to_zero_comes_back(
+def test_a_target_that_an_autoscaler_scaled_to_zero_can_be_scaled_up(
     minimum: int, metric: str, expected: FirstDecision
 ) -> None:
     """By a metric that needs no pods, or because the minimum was raised."""
@@ -68,5 +68,5 @@ def test_a_target_that_was_scaled_to_zero_comes_back(
     ("desired", "reason"), [(4, "cpu above target"), (2, BELOW_TARGET), (3, "")]
 )
 def test_an_event_says_which_metric_asks_for_more(desired: int, reason: str) -> None:
-    """For fewer replicas all of them must ask."""
+    """For fewer replicas all metrics must ask."""
     assert reason_for(3, desired, "cpu") == reason

@@ -85,10 +85,10 @@ def value(name: str, amount: str, **window: int) -> JSON:
     }
 
 
-async def test_what_the_containers_of_a_pod_use_is_added_up(
+async def test_the_usages_of_the_containers_of_a_pod_are_added_up(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """A pod of which one container's use is unknown is left out, and an empty pod."""
+    """A pod without containers, or with an unknown usage of one, is left out."""
     items = [
         usage("a", ("c", {"cpu": "100m"}), ("d", {"cpu": "1500u"}), window="1m0s"),
         usage("b", ("c", {"cpu": "100m"}), ("d", {"memory": "1Mi"})),
@@ -157,10 +157,10 @@ async def test_an_answer_without_a_status_gets_the_message_of_client_go(
     assert str(caught.value) == f"{before}{message} (get pods.metrics.k8s.io)"
 
 
-async def test_a_status_speaks_for_itself(
+async def test_an_answer_with_a_status_gets_the_message_of_the_status(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """Word by word."""
+    """The message is the same, word by word."""
     refusal = {"status": "Failure", "message": "the metrics server is told to fail"}
     server.put(EXTERNAL, {**refusal, "code": 503}, 503)
     with pytest.raises(ComputationError) as caught:
@@ -215,7 +215,7 @@ async def test_the_series_of_an_external_metric_are_selected_by_the_server(
 async def test_a_value_that_is_no_quantity_is_an_error(
     server: Scripted, sources: MetricsClient, path: str, which: str, item: JSON
 ) -> None:
-    """The autoscaler says so; nothing fails that would have to be looked for."""
+    """The condition of the autoscaler shows it, and no exception escapes."""
     server.put(path, {"items": [item]})
     before = f"^unable to fetch metrics from {which} metrics API: "
     with pytest.raises(ComputationError, match=before):
@@ -236,7 +236,7 @@ async def test_a_number_is_a_quantity_too(
 async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """It would be another request."""
+    """The request would have another path."""
     with pytest.raises(ComputationError) as caught:
         await sources.external.values("default", "../pods", "")
     assert str(caught.value) == (
@@ -305,10 +305,10 @@ async def test_an_object_of_an_unknown_kind_has_no_metric(
     )
 
 
-async def test_one_object_has_one_value(
+async def test_an_answer_with_several_values_for_one_object_is_an_error(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """Two are as wrong as none."""
+    """An answer without values is an error, too."""
     path = f"{CUSTOM}/v1beta2/namespaces/default/services/web/hits"
     server.put(path, {"items": [value("web", "1"), value("web", "2")]})
     with pytest.raises(ComputationError) as caught:
@@ -337,10 +337,10 @@ async def test_the_preferred_version_is_read_if_it_is_known(
     assert (await sources.custom.of_pods("default", "", "hits", "")).keys() == {"a"}
 
 
-async def test_without_a_known_version_the_error_says_so(
+async def test_without_a_known_version_the_error_names_the_reason(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """It says, too, if there is no such API at all."""
+    """Another error names an API that is not served."""
     before = "unable to fetch metrics from custom metrics API: "
     server.put(CUSTOM, group("v9", "v9"))
     with pytest.raises(ComputationError) as caught:
@@ -429,7 +429,7 @@ async def test_once_a_request_has_timed_out_others_do_not_wait(
 
 
 @pytest.mark.parametrize("path", [RESOURCE, OF_PODS])
-async def test_a_long_answer_leaves_turns_to_others(
+async def test_a_long_answer_leaves_turns_to_other_tasks(
     server: Scripted, sources: MetricsClient, path: str
 ) -> None:
     """The lease is renewed while the metrics of thousands of pods are converted."""

@@ -130,7 +130,7 @@ def within_range() -> JSON:
     )
 
 
-async def test_policies_allow_their_changes_once_in_their_period() -> None:
+async def test_policies_allow_a_change_once_in_their_period() -> None:
     """One pod in 45 seconds upwards, half of the pods in 30 seconds downwards."""
     behavior = {
         "scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 45}]},
@@ -153,7 +153,7 @@ async def test_policies_allow_their_changes_once_in_their_period() -> None:
 
 
 async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
-    """A user who scales to zero at another time switches the autoscaler off."""
+    """A user who scales to zero at another time disables the autoscaler."""
     gates = {"HPAScaleToZero": True}
     stage = Stage(gates)
     stage.add_target(2)
@@ -175,7 +175,7 @@ async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
 
 
 async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
-    """Both say so; when one is gone, the other goes on."""
+    """The conditions of both show it; when one is gone, the other goes on."""
     stage = Stage()
     stage.add_target(2)
     stage.add_pods(ready("100m", "100m"))
@@ -195,7 +195,7 @@ async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
 
 
 async def test_a_manager_that_starts_lets_no_autoscaler_fight() -> None:
-    """Upstream learns of the second one when it syncs it: the first one scales."""
+    """Upstream knows the second autoscaler only after its sync; the first scales."""
     stage = Stage()
     stage.add_target(3)
     stage.add_pods(ready("100m", "100m", "100m"))
@@ -209,8 +209,8 @@ async def test_a_manager_that_starts_lets_no_autoscaler_fight() -> None:
     assert stage.replicas() == 3
 
 
-async def test_a_new_autoscaler_of_an_old_name_starts_afresh() -> None:
-    """The recommendations of the one before it hold nothing back."""
+async def test_a_new_autoscaler_of_an_old_name_has_no_history() -> None:
+    """The recommendations of the deleted autoscaler do not hold it back."""
     stage = Stage()
     stage.add_target(1)
     stage.add_pods(ready("0"))
@@ -227,7 +227,7 @@ async def test_a_new_autoscaler_of_an_old_name_starts_afresh() -> None:
         assert await sizes(stage, 3) == [2, 1, 1]
 
 
-async def test_anything_that_has_a_scale_is_a_target() -> None:
+async def test_an_object_of_any_kind_with_a_scale_can_be_a_target() -> None:
     """A custom resource, whose definition comes after the autoscaler."""
     stage = Stage()
     stage.add_pods(ready("300m", "300m"))
@@ -253,8 +253,8 @@ async def test_anything_that_has_a_scale_is_a_target() -> None:
     assert found["spec"] == {"size": 4, "colour": "red"}
 
 
-async def test_the_role_of_upstream_is_enough() -> None:
-    """With a service account of its own, every request is allowed."""
+async def test_the_role_of_upstream_allows_all_requests() -> None:
+    """The manager uses the service account of the controller."""
     stage = Stage(rbac=True)
     stage.add_target(1)
     stage.add_pods(ready("400m"))

@@ -48,8 +48,8 @@ def test_each_autoscaler_that_selects_one_of_the_pods_is_found(
     assert overlaps.selecting("default", pods) == keys
 
 
-def test_a_label_that_all_selectors_require_does_not_bring_them_together() -> None:
-    """Each is found by a label of its own: the cost does not grow with their number."""
+def test_selectors_with_a_common_label_are_in_different_buckets() -> None:
+    """Each is found by a label that only it has, so the cost does not grow."""
     overlaps = Overlaps()
     for number in range(100):
         selector = parse_selector(f"app=shop,part=p{number}")
@@ -68,7 +68,7 @@ def test_a_changed_selector_replaces_the_former_one(overlaps: Overlaps) -> None:
 
 
 def test_an_autoscaler_that_is_gone_selects_nothing(overlaps: Overlaps) -> None:
-    """Nothing is remembered of it; one that was never there is no error."""
+    """No data of it is left. To forget an unknown autoscaler is not an error."""
     for key in ("exact", "narrow", "sets", "none", "never"):
         overlaps.forget(f"default/{key}")
     overlaps.forget("other/exact")

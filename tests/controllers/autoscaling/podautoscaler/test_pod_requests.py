@@ -14,7 +14,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.pods import (
 
 
 def container(name: str, *, sidecar: bool = False, **requests: str) -> JSON:
-    """Return a container; a sidecar is an init container that goes on."""
+    """Return a container; a sidecar is an init container with restartPolicy Always."""
     made: JSON = {"name": name, "resources": {"requests": requests}}
     if sidecar:
         made["restartPolicy"] = "Always"
@@ -116,7 +116,7 @@ def test_a_request_that_is_missing_is_named(made: Pod, name: str, message: str) 
 
 
 def test_without_its_gate_the_pod_as_a_whole_requests_nothing() -> None:
-    """Its containers do, and each of them has to."""
+    """The requests of its containers count, and each container must have one."""
     whole = {"cpu": "700m"}
     complete = pod(APP, container("log", cpu="10m"), requests=whole)
     assert requested([complete], "cpu", pod_level=False) == {"p": 110}

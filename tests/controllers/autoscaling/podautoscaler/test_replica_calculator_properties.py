@@ -37,7 +37,7 @@ def requests_of(sample: PodSample) -> dict[str, int]:
 @unhurried
 @given(samples())
 def test_each_pod_is_in_one_group(sample: PodSample) -> None:
-    """None is counted twice, none is forgotten."""
+    """No pod is counted twice or left out."""
     groups = grouped(sample, READINESS)
     together = [getattr(groups, name) for name in PodGroups.__struct_fields__]
     assert sorted(name for group in together for name in group) == sorted(
@@ -76,7 +76,7 @@ def test_more_usage_never_asks_for_fewer_replicas(
 
 @unhurried
 @given(samples(), replicas, targets, judgements)
-def test_pods_without_a_metric_never_turn_the_change_round(
+def test_pods_without_a_metric_never_reverse_the_change(
     sample: PodSample, current: int, target: int, thresholds: Thresholds
 ) -> None:
     """Their assumed usage only makes a change smaller, or prevents it."""
@@ -116,10 +116,10 @@ def test_inside_the_tolerance_nothing_changes(
 
 @unhurried
 @given(healthy_samples(), judgements)
-def test_a_target_of_zero_asks_for_all_that_there_may_be(
+def test_a_target_of_zero_asks_for_the_largest_number(
     sample: PodSample, thresholds: Thresholds
 ) -> None:
-    """The API server refuses one; it must not stop the other metrics."""
+    """The API server refuses a target of zero; it must not stop the other metrics."""
     requests = requests_of(sample)
     utilized = replica_calculator.replicas_for_utilization(
         sample, lambda: requests, 1, 0, thresholds
@@ -136,7 +136,7 @@ def test_a_target_of_zero_asks_for_all_that_there_may_be(
 def test_a_shared_metric_never_asks_for_a_negative_number(
     usage: int, target: int, current: int, thresholds: Thresholds
 ) -> None:
-    """The share and the whole, and zero of a metric asks for zero replicas."""
+    """That holds for value and average. A metric of zero asks for zero replicas."""
     tolerances = thresholds.tolerances
     share = replica_calculator.replicas_for_share(usage, current, target, tolerances)
     assert share.replicas >= 0
@@ -150,7 +150,7 @@ def test_a_shared_metric_never_asks_for_a_negative_number(
 @unhurried
 @given(st.floats(), st.floats())
 def test_any_ratio_rounds_to_a_number_of_replicas(amount: float, target: float) -> None:
-    """Infinity and no number too: Go's conversion of them differs by machine."""
+    """Infinity and NaN are converted, too: Go's result depends on the machine."""
     assert (
         abs(replica_calculator.rounded_up(replica_calculator.ratio(amount, target)))
         <= replica_calculator.MAX_INT32 + 1

@@ -46,7 +46,7 @@ def make_lister() -> Lister[Pod]:
 def test_a_selector_of_any_form_selects_in_its_namespace(
     lister: Lister[Pod], selector: str, names: list[str]
 ) -> None:
-    """In the order of the names."""
+    """The pods are in the order of their names."""
     autoscalers = Lister(Store[Any](), "HorizontalPodAutoscaler", BY_TARGET)
     found = Selection(lister, autoscalers).pods("n", parse_selector(selector))
     assert [pod.metadata.name for pod in found] == names

@@ -81,7 +81,7 @@ def test_a_target_that_cannot_be_read_changes_only_conditions() -> None:
 
 
 def test_measured_metrics_leave_the_desired_number() -> None:
-    """There is no observed generation in it, as in upstream's."""
+    """The status has no observed generation, as upstream's."""
     drafted = draft()
     drafted.measured(7, [MetricStatus()])
     assert drafted.status() == HorizontalPodAutoscalerStatus(
@@ -94,7 +94,7 @@ def test_measured_metrics_leave_the_desired_number() -> None:
 
 
 def test_only_a_change_of_scale_sets_its_time() -> None:
-    """To the second."""
+    """The time has whole seconds."""
     drafted = draft()
     drafted.decided(7, 7, [])
     assert drafted.status().last_scale_time == BEFORE

@@ -184,7 +184,7 @@ SPECS: dict[str, JSON] = {
 async def test_metrics_that_no_pod_has_are_an_error_in_upstreams_words(
     row: Row,
 ) -> None:
-    """The condition ends with it; there is nothing to compute with."""
+    """The message of the condition ends with this error."""
     stage = Stage()
     stage.add_target(row["currentReplicas"])
     stage.add_pods(tuple(PodOf() for _ in row["pods"]))
@@ -279,7 +279,7 @@ def test_windows_of_a_behavior_are_upstreams(row: Row) -> None:
 
 
 def test_the_table_is_complete() -> None:
-    """No row is lost from the copy."""
+    """No row of the copy is missing."""
     sections = {name: len(rows) for name, rows in TABLE.items() if name != "about"}
     assert sections == {
         "replicas": 186,

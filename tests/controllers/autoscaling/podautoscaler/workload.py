@@ -28,7 +28,7 @@ _METRICS: Final = "configmaps"
 
 
 class AutoscalerUsers(Workload):
-    """Users of a few autoscaled deployments; in other namespaces there is one."""
+    """Users of a few autoscaled deployments; other namespaces have one deployment."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)

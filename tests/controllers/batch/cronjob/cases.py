@@ -29,12 +29,12 @@ MINUTE: Final = timedelta(minutes=1)
 
 
 def at(minutes: float) -> str:
-    """Return the time so many minutes after noon."""
+    """Return the time that is `minutes` after noon."""
     return (NOON + minutes * MINUTE).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def name_of_run(minutes: int) -> str:
-    """Return the name of the job for the run so many minutes after noon."""
+    """Return the name of the job for the run that is `minutes` after noon."""
     return f"tick-{int(NOON.timestamp()) // 60 + minutes}"
 
 
@@ -124,12 +124,12 @@ def view(subject: CronJob, *jobs: Job, **known: Any) -> View:
 
 
 def normal(reason: str, message: str) -> RecordEvent:
-    """Return the action that records an event about something seen."""
+    """Return the action that records a normal event."""
     return RecordEvent(CronJobEvent(NORMAL, reason, message))
 
 
 def warning(reason: str, message: str) -> RecordEvent:
-    """Return the action that records an event about a problem."""
+    """Return the action that records a warning."""
     return RecordEvent(CronJobEvent(WARNING, reason, message))
 
 

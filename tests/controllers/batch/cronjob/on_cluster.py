@@ -164,7 +164,7 @@ def writes_of(recording: RecordingTransport) -> list[tuple[str, str, int]]:
 
 
 async def until_minute(minutes: float, extra: float = 1.0) -> None:
-    """Sleep until so many minutes after the start, and a second more."""
+    """Sleep until a second after this number of minutes since the start."""
     now = asyncio.get_running_loop().time()
     await asyncio.sleep(minutes * 60 + extra - now)
 

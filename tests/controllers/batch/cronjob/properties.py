@@ -23,7 +23,7 @@ _LIMITS: Final = {
 
 
 class CronJobProperties(Properties):
-    """One job for a run, one run at a time where no more may be, few finished jobs."""
+    """One job for a run; one run at a time for Forbid and Replace; a limited history."""
 
     controller = "cronjob-controller"
     may_write = (
@@ -139,7 +139,7 @@ def _policy(cron_job: JSON) -> str:
 
 
 def _end(job: JSON) -> str:
-    """Return how a job ended, empty if it has not."""
+    """Return the end of a job, empty if it has not ended."""
     for each in job.get("status", {}).get("conditions", []):
         if each["type"] in _LIMITS and each["status"] == "True":
             return str(each["type"])

@@ -42,8 +42,8 @@ async def name_of_the_due_job_is_taken(environment: Environment) -> None:
 async def uneven_schedule_after_an_outage(environment: Environment) -> None:
     """No upstream issue: runs of an uneven schedule were missed.
 
-    Upstream takes the distance of the first two missed runs for that of all, and finds
-    no latest one. Here the latest is started.
+    Upstream assumes that all missed runs have the distance of the first two, and finds
+    no latest run. Here the latest run is started.
     """
     _create(environment, schedule="0,10 12 * * *", suspend=True)
     last = {"lastScheduleTime": "2025-12-25T12:10:00Z"}

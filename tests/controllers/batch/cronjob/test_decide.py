@@ -402,7 +402,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_view_leads_to_a_decision(case: str) -> None:
-    """The whole decision: actions with their events, status, and the next look."""
+    """The whole decision: actions with their events, status, and the requeue time."""
     seen, expected = CASES[case]
     decided = decide(seen, NOW)
     if isinstance(decided, Decision) and isinstance(decided.retry, SyncError):

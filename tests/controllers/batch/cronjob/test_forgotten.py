@@ -50,7 +50,7 @@ async def test_the_job_of_the_due_run_is_taken_as_that_run(cron: Cron) -> None:
 
 
 async def test_the_ended_job_of_the_due_run_is_taken_as_that_run(cron: Cron) -> None:
-    """The time of the run is written, and nothing starts again."""
+    """The time of the run is written, and no run starts again."""
     uid = cron.create(schedule="*/30 * * * *", status={"lastScheduleTime": at(-7200)})
     cron.add_job(run_name(0), uid, scheduled=True)
     cron.end_job(run_name(0))
@@ -61,8 +61,8 @@ async def test_the_ended_job_of_the_due_run_is_taken_as_that_run(cron: Cron) -> 
     assert cron.events() == []
 
 
-async def test_a_run_does_not_start_beside_a_forgotten_one(cron: Cron) -> None:
-    """Of a Forbid cron job, also if the forgotten run is not the one that is due."""
+async def test_a_run_does_not_start_beside_an_unlisted_job(cron: Cron) -> None:
+    """Of a Forbid cron job, also if the unlisted job is not of the run that is due."""
     uid = cron.create(
         schedule="* * * * *",
         concurrencyPolicy="Forbid",
@@ -80,7 +80,7 @@ async def test_a_run_does_not_start_beside_a_forgotten_one(cron: Cron) -> None:
 
 
 async def test_a_job_made_by_hand_is_reported_and_not_listed(cron: Cron) -> None:
-    """It does not stand in the way of a Forbid cron job; its success counts."""
+    """It does not stop runs of a Forbid cron job; its success counts."""
     uid = cron.create(concurrencyPolicy="Forbid")
     cron.add_job("mine", uid, scheduled=False)
     async with cron.cluster.manager(CONFIG):
@@ -94,8 +94,8 @@ async def test_a_job_made_by_hand_is_reported_and_not_listed(cron: Cron) -> None
     ]
 
 
-async def test_a_foreign_job_of_that_name_is_reported(cron: Cron) -> None:
-    """It stays as it is, and the next run starts."""
+async def test_a_foreign_job_with_the_name_of_the_run_is_reported(cron: Cron) -> None:
+    """The foreign job does not change, and the next run starts."""
     cron.create()
     cron.add_job(run_name(1), "somebody", "else", scheduled=True)
     async with cron.cluster.manager(CONFIG) as recording:

@@ -100,7 +100,7 @@ async def test_a_job_has_the_fields_of_its_template(cron: Cron) -> None:
 
 
 async def test_only_the_latest_of_many_missed_runs_starts(cron: Cron) -> None:
-    """With a warning beyond a hundred."""
+    """Beyond a hundred missed runs there is a warning."""
     cron.create(schedule="*/5 * * * *", status={"lastScheduleTime": at(-86400)})
     async with cron.cluster.manager(CONFIG):
         await asyncio.sleep(1)
@@ -115,7 +115,7 @@ async def test_only_the_latest_of_many_missed_runs_starts(cron: Cron) -> None:
     ]
 
 
-async def test_a_missed_run_of_an_uneven_schedule_is_made_up_for(cron: Cron) -> None:
+async def test_the_latest_missed_run_of_an_uneven_schedule_starts(cron: Cron) -> None:
     """Upstream counts in steps of ten minutes here, and finds no latest run."""
     cron.create(schedule="0,10 12 * * *", status={"lastScheduleTime": at(-5 * 86400)})
     async with cron.cluster.manager(CONFIG):
@@ -193,7 +193,7 @@ async def test_history_keeps_the_latest_of_each_end(cron: Cron) -> None:
 
 
 async def test_a_changed_schedule_starts_nothing_by_itself(cron: Cron) -> None:
-    """It makes a run of the past look missed; another change starts that one."""
+    """A run of the past now looks missed; another change starts that run."""
     cron.create(schedule="0 0 * * *", status={"lastScheduleTime": at(-86400)})
     async with cron.cluster.manager(CONFIG):
         await until_minute(30)
@@ -217,7 +217,7 @@ async def test_a_changed_schedule_starts_its_next_run(cron: Cron) -> None:
 
 
 async def test_a_run_after_the_deadline_does_not_start(cron: Cron) -> None:
-    """Not a word is said; a later deadline starts it."""
+    """No event is recorded; a later deadline starts the run."""
     cron.create(
         schedule="30 23 * * *",
         startingDeadlineSeconds=60,
@@ -232,7 +232,7 @@ async def test_a_run_after_the_deadline_does_not_start(cron: Cron) -> None:
 
 
 async def test_a_suspended_cron_job_starts_nothing(cron: Cron) -> None:
-    """When it goes on, the latest missed run starts."""
+    """When it is resumed, the latest missed run starts."""
     cron.create(suspend=True)
     async with cron.cluster.manager(CONFIG):
         await until_minute(5)
@@ -264,7 +264,7 @@ async def test_a_job_that_went_missing_is_not_run_again(cron: Cron) -> None:
 async def test_a_cron_job_of_a_terminating_namespace_reports_no_failure(
     cron: Cron,
 ) -> None:
-    """Nothing can be created in it, and that is no error."""
+    """A terminating namespace takes no new objects, which is not an error."""
     cron.create()
     namespaces = cron.cluster.server.storage.collection("namespaces")
     async with cron.cluster.manager(CONFIG) as recording:
@@ -334,7 +334,7 @@ async def test_the_declared_permissions_suffice() -> None:
 async def test_no_sync_reads_a_cache_as_a_whole(
     cron: Cron, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many jobs there are in the namespace; upstream lists them each time."""
+    """Upstream lists all jobs of the namespace in each sync."""
     for number in range(300):
         cron.add_job(f"other-{number}", f"uid-{number}", scheduled=True)
     cron.create()
@@ -386,7 +386,7 @@ UNPARSEABLE = (
 async def test_only_a_schedule_is_called_unparseable(
     cron: Cron, schedule: str, events: list[str]
 ) -> None:
-    """Not a time zone that does not exist; an API server may know more of them."""
+    """A missing time zone is not: an API server may know more time zones."""
     cron.create(schedule="0 0 1 1 *")
     async with cron.cluster.manager(CONFIG):
         await asyncio.sleep(5)
@@ -401,7 +401,7 @@ async def test_only_a_schedule_is_called_unparseable(
 
 
 async def test_a_deletion_that_a_conflict_refuses_is_tried_again(cron: Cron) -> None:
-    """A webhook may answer with a conflict; the job would be forgotten for ever."""
+    """A webhook may answer with a conflict; without a retry the job would stay."""
     cron.create(concurrencyPolicy="Replace")
     transport = _Conflicting(cron.cluster)
     async with cron.cluster.manager(CONFIG, transport=transport):

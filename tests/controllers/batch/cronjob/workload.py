@@ -31,7 +31,7 @@ _FAILURE: Final = ("FailureTarget", "Failed")
 
 
 class CronJobUsers(Workload):
-    """Users of a few cron jobs in one namespace; in others there is one."""
+    """Users of a few cron jobs in one namespace; other namespaces have one."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
@@ -146,7 +146,7 @@ class CronJobUsers(Workload):
         self._store("cronjobs", NAMESPACE, again)
 
     async def clean_up(self) -> None:
-        """Suspend every cron job and end every job, so that nothing starts any more."""
+        """Suspend every cron job and end every job, so that no run starts any more."""
         for cron_job in self.world.stored("cronjobs"):
             self.world.change(
                 "cronjobs", cron_job, lambda obj: obj["spec"].update(suspend=True)

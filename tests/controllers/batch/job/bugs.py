@@ -38,7 +38,7 @@ def _mention_nothing(*_: Any) -> None:
 
 
 def _sees_work(decision: JobDecision) -> bool:
-    """Tell whether pods must be changed; the end of a job is forgotten."""
+    """Tell whether pods must be changed, without a look at the end of the job."""
     return decision.plan is not None or decision.finished is not None
 
 

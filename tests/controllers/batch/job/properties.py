@@ -31,7 +31,7 @@ class _Bounds:
 
 
 class JobProperties(Properties):
-    """Each pod is counted once; no job asks for more pods than it wanted recently.
+    """Each pod is counted once; no job creates more pods than it wanted recently.
 
     All pods of a job are in one group, or none is in any.
     """
@@ -117,7 +117,7 @@ class JobProperties(Properties):
             yield f"{name} asked for {asked} successes and wanted {in_all}"
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what the ledger finds, and new pods beyond all that was wanted."""
+        """Yield the faults that the ledger finds, and new pods that no job wanted."""
         self.before_write()
         found, self._found = self._found, []
         yield from found

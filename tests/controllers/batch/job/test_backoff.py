@@ -50,7 +50,7 @@ def test_the_delay_doubles_up_to_ten_minutes(failures: int, delay: float) -> Non
 def test_failures_since_the_last_success_count(
     before: BackoffRecord, succeeded: list[int], failed: list[int], after: BackoffRecord
 ) -> None:
-    """Order in the lists means nothing, the end of the containers does."""
+    """The end of the containers decides, not the order of the lists."""
     assert before.after([pod(s) for s in succeeded], [pod(f) for f in failed]) == after
 
 
@@ -77,7 +77,7 @@ def test_the_remaining_time_counts_from_the_last_failure(
 def test_a_success_never_makes_the_delay_longer(
     succeeded: list[int], failed: list[int]
 ) -> None:
-    """And a backoff never forgets failures without one."""
+    """Without a success, a backoff keeps all failures."""
     before = BackoffRecord(3, at(10))
     pods = [pod(each) for each in failed]
     without = before.after([], pods)
@@ -87,7 +87,7 @@ def test_a_success_never_makes_the_delay_longer(
 
 
 def test_an_index_waits_by_its_own_failures() -> None:
-    """Ignored failures count, too: a pod that is evicted at once is no hot loop."""
+    """Ignored failures count, too: pods that are evicted at once cause no hot loop."""
     assert remaining_for_index(None, at(0)) == 0
     assert remaining_for_index(pod(0, failures=0), at(3)) == 7
     assert remaining_for_index(pod(0, failures=1, ignored=1), at(3)) == 37

@@ -70,7 +70,7 @@ def test_a_replacement_takes_over_the_counts(
     replaced: Pod | None,
     annotations: dict[str, str],
 ) -> None:
-    """The failure of the pod that it replaces is in one of the two."""
+    """The failure of the replaced pod is in one of the two counts."""
     assert annotations_of_replacement(policy, replaced) == annotations
 
 
@@ -94,7 +94,7 @@ def test_an_index_fails_by_its_limit_or_by_the_policy(
 
 
 def test_the_last_failed_pod_of_each_index_waits_for_its_replacement() -> None:
-    """It is the one with most failures, then the one that ended last."""
+    """It is the pod with most failures, then the pod that ended last."""
     early, late = ([ended(at=f"2026-01-01T00:00:0{second}Z")] for second in (1, 2))
     pods = [
         job_pod("a", index=0, failures=0, containers=late),

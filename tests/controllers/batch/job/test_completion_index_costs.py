@@ -53,7 +53,7 @@ def parsed() -> Iterator[list[str]]:
 
 @pytest.mark.looptime
 async def test_the_completed_indexes_of_a_job_are_parsed_once() -> None:
-    """Later syncs know what the texts say that this process has written itself."""
+    """Later syncs know the sets of texts that this process has written."""
     cluster = Cluster()
     user = JobUser(cluster)
     done = range(100, COMPLETIONS, 2)
@@ -112,7 +112,7 @@ some = st.sets(st.integers(0, 300))
 
 @given(many=some, few=st.sets(st.integers(-1, 301), max_size=4))
 def test_a_union_has_the_indexes_of_both_sets(many: set[int], few: set[int]) -> None:
-    """However different their sizes are."""
+    """The sizes of the sets may be very different."""
     large, small = IndexSet.of(many), IndexSet.of(few)
     expected = IndexSet.of(many | few)
     for union in (
@@ -125,8 +125,8 @@ def test_a_union_has_the_indexes_of_both_sets(many: set[int], few: set[int]) -> 
         assert union.format() == finish(expected.formatting())
 
 
-def test_the_sets_of_four_texts_of_a_job_are_remembered_until_it_is_gone() -> None:
-    """A short text is not worth it."""
+def test_the_sets_of_four_texts_of_a_job_are_kept_until_the_job_is_gone() -> None:
+    """The sets of short texts are not kept."""
     texts = IndexTexts()
     remember = partial(texts.note, KEY, completions=COMPLETIONS, indexes=IndexSet())
     for number in range(6):

@@ -95,13 +95,13 @@ def test_any_text_gives_ordered_intervals_with_gaps(
 def test_the_first_pending_indexes_are_the_lowest_that_are_not_taken(
     taken: set[int], count: int, completions: int
 ) -> None:
-    """There are fewer if not so many are missing."""
+    """The result is shorter if fewer indexes are missing."""
     missing = [index for index in range(completions) if index not in taken]
     assert first_pending(IndexSet.of(taken), count, completions) == missing[:count]
 
 
 def test_pending_indexes_of_a_huge_job_take_no_time_for_the_others() -> None:
-    """The largest number of completions, of which one interval is taken."""
+    """The job has the largest number of completions, and one taken interval."""
     end = 2**31 - 1
     taken = IndexSet(((1, end - 3),))
     assert len(taken) == end - 3

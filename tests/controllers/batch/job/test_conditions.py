@@ -49,7 +49,7 @@ def test_a_condition_that_changes_gets_new_times_in_its_place() -> None:
 def test_a_false_condition_is_not_added(
     present: tuple[JobCondition, ...] | None,
 ) -> None:
-    """No condition says the same."""
+    """The absence of the condition means the same."""
     new = condition("Suspended", "False", "JobResumed", "Job resumed", START)
     assert with_condition(present, new) is present
 

@@ -60,7 +60,7 @@ def test_a_job_that_seems_complete_is_about_to_be_written() -> None:
 
 
 def test_surplus_pods_are_deleted() -> None:
-    """Those that the plan names."""
+    """The plan names these pods."""
     decision = decided(job(completions=3, parallelism=1), running(2))
     assert decision.plan == Delete((running(2)[0],))
 
@@ -136,7 +136,7 @@ def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
     reason: str,
     expected: tuple[str | None, str, tuple[str, ...] | None],
 ) -> None:
-    """It deleted them because the job ends, and did not get to write that down."""
+    """The job ends, and the sync was interrupted before it wrote the status."""
     decision = decided(subject, [*ended, *DELETED])
     assert decision.finished is not None
     assert decision.finished.reason == reason
@@ -149,7 +149,7 @@ def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
 
 
 def test_pods_that_a_user_deletes_are_a_reason_to_fail() -> None:
-    """If nothing else ends the job."""
+    """They count unless another reason ends the job."""
     decision = decided(job(indexes=6, backoffLimit=1), DELETED)
     assert decision.finished is not None
     assert decision.finished.reason == "BackoffLimitExceeded"

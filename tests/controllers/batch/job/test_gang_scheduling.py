@@ -170,10 +170,10 @@ async def test_no_pod_is_created_while_its_group_cannot_be(
     assert await gangster.named() == [group.metadata.name] * 3
 
 
-async def test_a_foreign_object_of_the_workloads_name_holds_the_job_up(
+async def test_a_foreign_object_with_the_name_of_the_workload_stops_the_job(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:
-    """Until it is gone; it is not taken for the workload of the job."""
+    """The job waits until it is gone; it is not used as the workload of the job."""
     job = await gangster.run(**GANG, suspend=True)
     name = workload_name("j", job.metadata.uid)
     template = {"name": "t", "schedulingPolicy": {"basic": {}}}
@@ -190,10 +190,10 @@ async def test_a_foreign_object_of_the_workloads_name_holds_the_job_up(
 
 
 @pytest.mark.parametrize("names", [["mine"], ["mine", "yours"]])
-async def test_a_workload_of_somebody_else_means_no_gang(
+async def test_a_foreign_workload_means_no_gang(
     gang_cluster: Cluster, gangster: GangUser, names: list[str]
 ) -> None:
-    """One or several; the job runs as any other."""
+    """There may be one or several; the pods are scheduled one by one."""
     for name in names:
         await gangster.add_workload(name)
     async with gang_cluster.manager(CONFIG):
@@ -243,7 +243,7 @@ async def test_a_gang_keeps_its_size(gang_cluster: Cluster, gangster: GangUser) 
     )
 
 
-async def test_without_the_gate_nothing_of_it_is_read(
+async def test_without_the_gate_no_workload_or_group_is_read(
     cluster: Cluster, user: JobUser
 ) -> None:
     """Most API servers have neither workloads nor groups."""

@@ -267,14 +267,14 @@ def problems(states: list[State]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_nothing_is_found_in_a_history_that_is_right(name: str) -> None:
-    """Each is one that a controller goes through."""
+def test_no_problem_is_found_in_a_correct_history(name: str) -> None:
+    """A correct controller causes each of these histories."""
     assert problems(RIGHT[name]) == []
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_each_mistake_is_found(name: str) -> None:
-    """And nothing else."""
+    """No other problem is found."""
     states, problem = WRONG[name]
     assert problems(states) == [problem]
 
@@ -300,7 +300,7 @@ def test_failures_that_the_policy_ignores_are_not_counted() -> None:
 
 
 def test_every_success_is_asked_for_once() -> None:
-    """It is counted, listed, or only seen."""
+    """The success may be counted, listed, or not yet in the status."""
     pods = [pod("a"), pod("b", "Succeeded"), pod("c", "Succeeded"), pod("d", "Failed")]
     assert asked_for(job(succeeded=2, **uncounted(succeeded=["b", "x"])), pods) == (
         1,

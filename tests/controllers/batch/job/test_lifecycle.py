@@ -112,7 +112,7 @@ async def test_pods_of_a_deleted_job_lose_the_finalizer(
 async def test_a_new_job_of_another_manager_does_not_keep_the_pods_of_the_old_one(
     cluster: Cluster, user: JobUser
 ) -> None:
-    """It has the same name, and is left alone."""
+    """The new job has the same name, and is left alone."""
     async with cluster.manager(job_config()) as recording:
         await user.run(completions=1)
         await settle(5)

@@ -69,7 +69,7 @@ async def test_waves_of_pods_cost_in_proportion_to_their_number() -> None:
 
 @pytest.mark.slow
 async def test_pods_that_run_together_cost_a_few_syncs() -> None:
-    """However many they are; 500 are counted at a time, as upstream does."""
+    """That holds for any number of pods; 500 are counted at a time, as by upstream."""
     few, many = await cost_of(FEW, FEW), await cost_of(MANY, MANY)
     for cost, completions in ((few, FEW), (many, MANY)):
         assert cost["POST pods"] == cost["PATCH pods"] == completions

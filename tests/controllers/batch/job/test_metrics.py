@@ -48,7 +48,7 @@ def test_a_sync_has_the_name_of_its_action(plan: Plan, action: str) -> None:
 
 
 def test_a_pod_that_ends_is_added_until_its_finalizer_goes() -> None:
-    """It does not matter how it comes and goes."""
+    """That holds for each way in which the pod appears and disappears."""
     registry = CollectorRegistry()
     metrics = JobMetrics(registry)
     runs, ended = pod("p"), pod("p", "Succeeded")
@@ -92,7 +92,7 @@ def test_a_creation_has_a_reason(view: JobView, reason: str) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_scraper_sees_what_became_of_jobs_and_pods(
+async def test_a_scraper_sees_the_results_of_jobs_and_pods(
     cluster: Cluster, user: JobUser
 ) -> None:
     """One job is complete, one fails by its policy, one is of another controller.

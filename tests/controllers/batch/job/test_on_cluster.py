@@ -78,10 +78,10 @@ async def test_a_job_ends_at_its_deadline_though_nothing_happens(
         assert await user.ends("late") == expected
 
 
-async def test_a_job_that_failed_while_suspended_ends_when_it_is_resumed(
+async def test_a_job_that_failed_while_suspended_ends_after_its_resumption(
     cluster: Cluster, user: JobUser
 ) -> None:
-    """Meanwhile nothing is sent that the API server would refuse."""
+    """Meanwhile the manager sends no status that the API server refuses."""
     await user.add_pod("failed", pool="p")
     await user.end(*await user.pods(), code=1)
     async with cluster.manager(job_config()) as recording:
@@ -267,7 +267,7 @@ async def test_pods_that_lost_their_job_before_the_start_lose_the_finalizer(
 async def test_a_job_of_an_unknown_mode_is_left_alone(
     cluster: Cluster, user: JobUser
 ) -> None:
-    """A later version may know it."""
+    """A later version may know the mode."""
     async with cluster.manager(job_config()) as recording:
         await user.run(suspend=True)
         await settle()

@@ -62,7 +62,7 @@ def test_pods_without_an_index_are_all_the_same() -> None:
     assert found == [body, body]
 
 
-def test_a_pod_has_its_index_in_many_places() -> None:
+def test_a_pod_has_its_index_in_its_metadata_and_environment() -> None:
     """Name, hostname, label, annotation, and a variable in containers without one."""
     own = [{"name": "JOB_COMPLETION_INDEX", "value": "own"}]
     other = {"name": "A", "value": "b"}

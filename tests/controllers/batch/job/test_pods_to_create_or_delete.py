@@ -101,7 +101,7 @@ def test_replacements_wait_for_the_backoff(
 
 
 def test_an_index_waits_for_its_own_backoff() -> None:
-    """The others go on; only the lowest missing indexes are looked at, as upstream."""
+    """Other indexes go on; only the lowest missing ones are considered, as upstream."""
     failed = pod("p", "Failed", index=0, created=0)
     subject = job(indexes=3, parallelism=2, backoffLimitPerIndex=3)
     among_others = make_view(subject, [failed])

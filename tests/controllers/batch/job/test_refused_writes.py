@@ -59,7 +59,8 @@ async def test_an_index_that_failed_stays_failed_though_its_pod_succeeds_later(
 ) -> None:
     """The pod was being deleted, and its finalizer could not be removed.
 
-    Upstream then says that the index did both; the API server refuses that for good.
+    Upstream then lists the index as succeeded and failed; the API server always refuses
+    that.
     """
     transport = refusing(cluster, is_release, 500, "InternalError")
     async with cluster.manager(job_config(), transport=transport) as recording:
@@ -109,7 +110,7 @@ async def test_a_quota_that_is_used_up_does_not_cause_many_requests(
 async def test_a_job_fails_as_soon_as_its_writes_are_accepted(
     cluster: Cluster, user: JobUser, chosen: Choice
 ) -> None:
-    """It does not say that it has failed before all its pods are counted."""
+    """It gets the condition Failed only after all its pods are counted."""
     transport = Faulty(cluster)
     async with cluster.manager(job_config(), transport=transport):
         await user.run(completions=3, parallelism=3, backoffLimit=0)

@@ -187,7 +187,7 @@ def test_pods_that_have_ended_are_mentioned(
 def test_a_finished_condition_releases_all_pods(
     finished: FinishedCondition, failed: list[str]
 ) -> None:
-    """Only those that a failure ends count as failed."""
+    """Only pods that a failure of the job ends count as failed."""
     pods = [*running(2), pod("f", "Failed")]
     found = tallied(job(), pods, finished, deleted=tuple(running(2)))
     assert sorted(names(found.released)) == ["f", "r0", "r1"]
@@ -208,7 +208,7 @@ def test_a_finished_condition_releases_all_pods(
 
 
 def test_a_job_that_is_being_deleted_releases_all_pods() -> None:
-    """Those that run are not counted."""
+    """Pods that run are not counted."""
     subject = job()
     deleting = replace(subject.metadata, deletion_timestamp=text(1))
     found = tallied(replace(subject, metadata=deleting), running(2))
@@ -233,7 +233,7 @@ def test_at_most_500_pods_are_mentioned() -> None:
     assert tallied(job(), pods[:499]).is_whole
 
 
-def test_what_the_policy_says_is_counted_once_for_each_pod() -> None:
+def test_the_action_of_the_policy_is_counted_once_for_each_pod() -> None:
     """For the metric; a pod that is mentioned already is left out."""
     subject = job(
         {"uncountedTerminatedPods": {"failed": ["old"]}}, podFailurePolicy=IGNORED
@@ -269,7 +269,7 @@ def test_resuming_starts_the_clock_again() -> None:
     assert found.status == status(startTime=text(60), conditions=[condition])
 
 
-def test_a_sync_that_could_not_decide_says_nothing_about_suspension() -> None:
+def test_a_sync_without_a_decision_does_not_set_the_condition_suspended() -> None:
     """The cache does not show all pods yet."""
     undecided = Activity(decided=False)
     found = tally(make_view(job(suspend=True), []), undecided, None, at(60))
@@ -317,7 +317,7 @@ def test_a_suspended_job_without_completions_ends_without_a_start() -> None:
 
 
 def test_a_pod_for_which_the_job_fails_is_kept_until_the_status_says_so() -> None:
-    """It is not counted before, because nothing else would tell that the job fails."""
+    """It is not counted before, because only this pod shows that the job fails."""
     rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}]
     subject = job(podFailurePolicy={"rules": rules})
     pods = [pod("f", "Failed", code=9), pod("g", "Failed", code=1)]
@@ -333,7 +333,7 @@ def test_a_job_is_not_complete_before_its_start() -> None:
 
 
 def test_a_job_starts_unless_it_is_suspended() -> None:
-    """A start time that is there stays."""
+    """An existing start time stays."""
     fresh = {"startTime": None}
     assert started(job(fresh), at(60)).status.start_time == text(60)
     assert started(job(fresh, suspend=True), at(60)).status.start_time is None

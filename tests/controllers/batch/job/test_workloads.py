@@ -50,7 +50,7 @@ def encoded(body: JSON) -> Any:
 def test_a_gang_is_an_indexed_job_whose_pods_all_run_at_a_time(
     spec: JSON, *, expected: bool
 ) -> None:
-    """More than one pod, and no group that somebody else has made."""
+    """It has more than one pod, and names no group in its template."""
     assert is_gang(job(**spec)) == expected
 
 
@@ -68,7 +68,7 @@ def test_a_gang_is_an_indexed_job_whose_pods_all_run_at_a_time(
     ],
 )
 def test_a_job_that_may_have_had_pods_is_not_new(status: JSON) -> None:
-    """Each sign alone says so: the others may be gone."""
+    """Each sign alone is enough: the other signs may be gone."""
     assert is_new(job({"startTime": None}), ())
     assert not is_new(job({"startTime": None}), (pod("p"),))
     assert not is_new(job(status), ())
@@ -126,7 +126,7 @@ def test_a_group_has_the_policy_of_the_template(policy: JSON) -> None:
 
 
 def test_names_follow_from_the_uid_of_the_job() -> None:
-    """A second manager comes to the same names, and two jobs never do."""
+    """A second manager computes the same names, and two jobs never have the same."""
     assert workload_name("j", "1") == "j-84696766"
     assert workload_name("j", "2") != workload_name("j", "1")
     assert pod_group_name("w", "t") == "w-t-56b6fd67c8"

@@ -81,7 +81,7 @@ class JobUser(User):
             await self._set_status(pod, status)
 
     async def make_pods_ready(self, pods: Sequence[Pod]) -> None:
-        """Have pods run and be ready."""
+        """Write the status of pods that run and are ready."""
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}
         for pod in pods:
             await self._set_status(pod, {"phase": "Running", "conditions": [ready]})

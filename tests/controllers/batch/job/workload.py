@@ -114,7 +114,7 @@ _POLICIES: Final = ("Background", "Background", "Foreground", "Orphan")
 
 
 class JobUsers(Workload):
-    """Users of many sorts of jobs in one namespace; in others there is one."""
+    """Users of many kinds of jobs in one namespace; other namespaces have one job."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
@@ -166,7 +166,7 @@ class JobUsers(Workload):
             self.world.change("jobs", job, lambda obj: edit(obj["spec"]))
 
     async def clean_up(self) -> None:
-        """Resume all jobs, and release pods that a stranger took.
+        """Resume all jobs, and release pods that another owner took.
 
         No controller removes the finalizer of these pods, as with upstream.
         """

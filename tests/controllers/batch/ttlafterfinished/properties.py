@@ -4,7 +4,7 @@ from tests.simulation.properties import AllowedWrite, Properties
 
 
 class TTLAfterFinishedProperties(Properties):
-    """It deletes jobs, nothing else."""
+    """The controller only deletes jobs."""
 
     controller = "ttl-after-finished-controller"
     may_write = (AllowedWrite(("delete",), "jobs"),)
