@@ -28,9 +28,9 @@ from controller_manager.controllers.batch.cronjob.history import surplus
 from controller_manager.controllers.batch.cronjob.jobs import (
     ActiveJobs,
     active_jobs,
-    doubtful,
     end_of,
     job_name,
+    jobs_to_look_up,
     reference_to_job,
     unlisted,
 )
@@ -66,11 +66,11 @@ def decide(view: View, now: datetime) -> CronJobStep | CronJobDecision:
     if view.creation is not None:
         return finish_creation(view, view.creation, found, now)
     if is_deleting(view.cron_job):
-        return ended(view, found)
+        return final_decision(view, found)
     if (problem := zone_problem(view.cron_job)) is not None:
-        return ended(view, found, problem)
+        return final_decision(view, found, problem)
     if view.cron_job.spec.suspend:
-        return ended(view, found)
+        return final_decision(view, found)
     return start_run(view, found, now)
 
 
@@ -81,7 +81,9 @@ def _read(view: View) -> CronJobStep | None:
     """
     if not view.is_fresh and any(unlisted(view)):
         return Step((ReadCronJob(),))
-    unknown = (each for each in doubtful(view) if each.uid not in view.still_there)
+    unknown = (
+        each for each in jobs_to_look_up(view) if each.uid not in view.still_there
+    )
     looks = tuple(map(LookForActive, unknown))
     return Step(looks) if looks else None
 
@@ -151,7 +153,7 @@ def _replace_active(view: View, found: ActiveJobs) -> CronJobStep | CronJobDecis
         return Step(tuple(DeleteJob(each.name, each.uid) for each in untried))
     left = found.active[0]
     error = SyncError(f"could not replace job {left.namespace}/{left.name}")
-    return replace(ended(view, found), retry=error)
+    return replace(final_decision(view, found), retry=error)
 
 
 def finish_creation(
@@ -176,7 +178,7 @@ def finish_creation(
             return _wait(view, found, _following(view, now), event)
         case CreationFailed(error=error):
             event = warning("FailedCreate", f"Error creating job: {error}")
-            return replace(ended(view, found, event), retry=error)
+            return replace(final_decision(view, found, event), retry=error)
         case NamespaceTerminating():
             return _wait(view, found, _following(view, now))
 
@@ -208,11 +210,11 @@ def _wait(
     last_run: datetime | None = None,
 ) -> CronJobDecision:
     """Return the decision to write the status, and to requeue for the next run."""
-    decision = ended(view, found, *plan.events, *events, last_run=last_run)
+    decision = final_decision(view, found, *plan.events, *events, last_run=last_run)
     return replace(decision, requeue_after=plan.requeue_after)
 
 
-def ended(
+def final_decision(
     view: View,
     found: ActiveJobs,
     *events: CronJobEvent,

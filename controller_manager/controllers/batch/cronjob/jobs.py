@@ -120,18 +120,18 @@ def unlisted(view: View) -> Iterator[Job]:
             yield job
 
 
-def unseen(view: View) -> Iterator[ObjectReference]:
+def uncached(view: View) -> Iterator[ObjectReference]:
     """Yield the active jobs that the cache does not show."""
     cached = {job.metadata.uid for job in view.jobs}
     return (each for each in view.active() if each.uid not in cached)
 
 
-def doubtful(view: View) -> Iterator[ObjectReference]:
+def jobs_to_look_up(view: View) -> Iterator[ObjectReference]:
     """Yield the active jobs that only the list or only the cache has.
 
     The API server must be asked whether they exist.
     """
-    yield from unseen(view)
+    yield from uncached(view)
     yield from (reference_to_job(job) for job in unlisted(view) if is_of_a_run(job))
 
 
@@ -159,7 +159,7 @@ def active_jobs(view: View) -> ActiveJobs:
         events.append(warning("UnexpectedJob", message))
         if is_of_a_run(job):
             active[job.metadata.uid] = reference_to_job(job)
-    for each in unseen(view):
+    for each in uncached(view):
         if not view.still_there.get(each.uid, True):
             del active[each.uid]
             message = f"Active job went missing: {each.name}"

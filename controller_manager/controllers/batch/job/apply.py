@@ -27,7 +27,7 @@ from controller_manager.controllers.batch.job.actions import Create, Delete, Pla
 from controller_manager.controllers.batch.job.completion_indexes import IndexTexts
 from controller_manager.controllers.batch.job.metrics import JobMetrics
 from controller_manager.controllers.batch.job.pod_template import pod_bodies
-from controller_manager.controllers.batch.job.uncounted_pods import Activity
+from controller_manager.controllers.batch.job.uncounted_pods import PodWrites
 from controller_manager.controllers.batch.job.view import (
     FINALIZER,
     JobView,
@@ -86,7 +86,7 @@ class JobApplier:
 
     # The number of pods.
 
-    async def carry_out(self, view: JobView, plan: Plan, group: str = "") -> Activity:
+    async def carry_out(self, view: JobView, plan: Plan, group: str = "") -> PodWrites:
         """Create or delete the pods of a plan; return the numbers.
 
         New pods are scheduled together with the `group` of that name.
@@ -97,9 +97,9 @@ class JobApplier:
             case Delete(pods=pods):
                 return await self._delete_surplus(view.job, pods)
             case Wait() | None:
-                return Activity(decided=True)
+                return PodWrites(decided=True)
 
-    async def delete_active(self, view: JobView) -> Activity:
+    async def delete_active(self, view: JobView) -> PodWrites:
         """Delete all active pods of a job that ends; they keep their finalizer."""
         job = view.job
 
@@ -107,9 +107,9 @@ class JobApplier:
             await self._delete(job, pod)
 
         deleted, failure = await _each(view.active, delete)
-        return Activity(deleted=deleted, failure=failure)
+        return PodWrites(deleted=deleted, failure=failure)
 
-    async def _create(self, view: JobView, plan: Create, group: str) -> Activity:
+    async def _create(self, view: JobView, plan: Create, group: str) -> PodWrites:
         job, key = view.job, key_of(view.job)
         bodies = pod_bodies(job, plan, group)
         created = failed = 0
@@ -134,9 +134,9 @@ class JobApplier:
         self._metrics.pods_created(view, created, failed)
         if failure is not None and is_namespace_terminating(failure):
             failure = None  # a terminating namespace takes no new objects
-        return Activity(decided=True, created=created, failure=failure)
+        return PodWrites(decided=True, created=created, failure=failure)
 
-    async def _delete_surplus(self, job: Job, pods: Sequence[Pod]) -> Activity:
+    async def _delete_surplus(self, job: Job, pods: Sequence[Pod]) -> PodWrites:
         """Delete surplus pods; without the finalizer they are not counted.
 
         A pod that has ended meanwhile must be counted, so it keeps its finalizer.
@@ -154,7 +154,7 @@ class JobApplier:
 
         self._expectations.expect_deletions(key, {pod.metadata.uid for pod in pods})
         deleted, failure = await _each(pods, delete_one)
-        return Activity(decided=True, deleted=deleted, failure=failure)
+        return PodWrites(decided=True, deleted=deleted, failure=failure)
 
     async def _delete(self, job: Job, pod: Pod) -> None:
         try:

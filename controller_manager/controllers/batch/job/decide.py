@@ -84,7 +84,7 @@ def decide(
     now: datetime,
     *,
     released: AbstractSet[str] = frozenset(),
-    condemned: AbstractSet[str] = frozenset(),
+    deleted_surplus: AbstractSet[str] = frozenset(),
     backoff: BackoffRecord | None = None,
     may_change: bool = True,
     read: ReadIndexes = IndexSet.parse,
@@ -92,19 +92,19 @@ def decide(
     """Return the decision for a job that has not finished and has these pods.
 
     `may_change` is false while the cache does not show all writes: then the number of
-    pods stays as it is. See `view_of` for `released`, `backoff` and `read`. `condemned`
-    are the uids of surplus pods that were deleted, though the cache may still show them
-    as active: they terminate, and have no finalizer.
+    pods stays as it is. See `view_of` for `released`, `backoff` and `read`.
+    `deleted_surplus` are the uids of surplus pods that were deleted, though the cache
+    may still show them as active: they terminate, and have no finalizer.
 
     Pods that are being deleted count as failed only if the job does not end without
     them. An interrupted sync may have deleted them because the job ends, before it
     wrote the status.
     """
     job = started(job, now)
-    if condemned:
+    if deleted_surplus:
         time = format_time(now)
         pods = [
-            _deleted(pod, time) if pod.metadata.uid in condemned else pod
+            _deleted(pod, time) if pod.metadata.uid in deleted_surplus else pod
             for pod in pods
         ]
     for spare in (True, False) if any(map(is_deleting, pods)) else (False,):
@@ -153,7 +153,7 @@ def plan_pods(view: JobView, now: datetime) -> Plan:
     if is_suspended(view.job):
         surplus = _to_delete(view, active)
         return Delete(tuple(surplus)) if surplus else None
-    wanted = _wanted(view)
+    wanted = _wanted_active(view)
     surplus = _to_delete(view, max(active - wanted, 0))
     if surplus:
         return Delete(tuple(surplus[:MOST_PODS]))
@@ -163,7 +163,7 @@ def plan_pods(view: JobView, now: datetime) -> Plan:
     return _creation(view, missing, now) if missing > 0 else None
 
 
-def _wanted(view: JobView) -> int:
+def _wanted_active(view: JobView) -> int:
     """Return the wanted number of active pods."""
     job = view.job
     completions = job.spec.completions
@@ -177,9 +177,9 @@ def _to_delete(view: JobView, at_least: int) -> list[Pod]:
     surplus: list[Pod] = []
     left = list(view.active)
     if is_indexed(view.job):
-        surplus, left = misplaced(left, index_count(view.job))
+        surplus, left = split_surplus(left, index_count(view.job))
     more = at_least - len(surplus)
-    return [*surplus, *in_order_of_removal(left)[:more]] if more > 0 else surplus
+    return [*surplus, *in_deletion_order(left)[:more]] if more > 0 else surplus
 
 
 def _creation(view: JobView, missing: int, now: datetime) -> Plan:
@@ -216,7 +216,7 @@ def _taken_indexes(view: JobView) -> IndexSet:
 _PHASES: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def in_order_of_removal(pods: Iterable[Pod]) -> list[Pod]:
+def in_deletion_order(pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods in the order of deletion (ActivePods, controller_utils.go).
 
     Pods that are not assigned, pending or not ready come first, then pods that have
@@ -225,7 +225,7 @@ def in_order_of_removal(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(pods, key=_rank)
 
 
-def misplaced(pods: Iterable[Pod], count: int) -> tuple[list[Pod], list[Pod]]:
+def split_surplus(pods: Iterable[Pod], count: int) -> tuple[list[Pod], list[Pod]]:
     """Return the surplus pods of an indexed job, and the pods that may stay.
 
     Surplus are pods without an index below `count`, and all but one of the pods with
@@ -241,7 +241,7 @@ def misplaced(pods: Iterable[Pod], count: int) -> tuple[list[Pod], list[Pod]]:
             by_index.setdefault(index, []).append(pod)
     left = []
     for same in by_index.values():
-        *others, kept = in_order_of_removal(same)
+        *others, kept = in_deletion_order(same)
         surplus += others
         left.append(kept)
     return surplus, left

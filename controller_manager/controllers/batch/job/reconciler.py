@@ -52,11 +52,11 @@ from controller_manager.controllers.batch.job.spec import (
 )
 from controller_manager.controllers.batch.job.tracker import JobTracker
 from controller_manager.controllers.batch.job.uncounted_pods import (
-    Activity,
+    PodWrites,
     active_after,
-    finish,
-    settle,
-    tally,
+    count_released,
+    first_status,
+    with_final_condition,
 )
 from controller_manager.controllers.batch.job.view import (
     FINALIZER,
@@ -223,7 +223,7 @@ class JobReconciler(Reconciler[Job]):
             pods,
             self.clock.now(),
             released=self._tracker.still_shown(key, pods),
-            condemned=self._tracker.expectations.awaited_deletions(key),
+            deleted_surplus=self._tracker.expectations.awaited_deletions(key),
             backoff=self._tracker.backoff(key),
             may_change=expected is State.FULFILLED,
             read=partial(self._tracker.indexes.read, key),
@@ -240,38 +240,38 @@ class JobReconciler(Reconciler[Job]):
         view, finished = decision.view, decision.finished
         job, key = view.job, key_of(view.job)
         if finished is not None:
-            activity = await self._applier.delete_active(view)
-            if active_after(view, activity) or not self._tracker.is_settled(key):
+            writes = await self._applier.delete_active(view)
+            if active_after(view, writes) or not self._tracker.is_settled(key):
                 finished = None  # pods that may still run are not counted yet
         else:
-            activity = Activity()
+            writes = PodWrites()
             if decision.is_decided:
                 plan = decision.plan
-                activity = await self._applier.carry_out(view, plan, group)
+                writes = await self._applier.carry_out(view, plan, group)
             if decision.sees_all_pods:
-                finished = completed(view, active_after(view, activity))
-        await self._track(view, activity, finished)
-        if activity.failure is not None:
-            raise activity.failure
+                finished = completed(view, active_after(view, writes))
+        await self._track(view, writes, finished)
+        if writes.failure is not None:
+            raise writes.failure
         return Done(self._requeue_after(job, decision))
 
     async def _track(
-        self, view: JobView, activity: Activity, finished: FinishedCondition | None
+        self, view: JobView, writes: PodWrites, finished: FinishedCondition | None
     ) -> None:
         """Write the first status, remove finalizers, and write the second status."""
         key = key_of(view.job)
         await self._format_indexes(view)
         now = self.clock.now()
-        count = tally(view, activity, finished, now, keeps_start=self._keeps_start)
+        count = first_status(view, writes, finished, now, keeps_start=self._keeps_start)
         job = await self._applier.write_status(view.job, count.status)
         self._tracker.set_backoff(key, view.backoff)
         self._metrics.failures_handled(count.actions)
         released, failure = await self._applier.release(count.released)
         self._tracker.add_released(key, released)
         tracked = {pod.metadata.uid for pod in view.tracked} - released
-        status = settle(job.status, tracked)
+        status = count_released(job.status, tracked)
         if failure is None and count.is_whole:
-            status = finish(job, status, finished, self.clock.now())
+            status = with_final_condition(job, status, finished, self.clock.now())
         await self._applier.write_status(job, status)
         if failure is not None:
             raise failure

@@ -59,7 +59,7 @@ MOST_UNCOUNTED: Final = 500
 """The most pods that a status mentions; their uids take about 20 kB."""
 
 
-class Activity(Struct, frozen=True):
+class PodWrites(Struct, frozen=True):
     """The writes of a sync to the pods of a job.
 
     `decided` is true if the number of pods was checked; it is not checked while the
@@ -73,7 +73,7 @@ class Activity(Struct, frozen=True):
     failure: Exception | None = None
 
 
-class Tally(Struct, frozen=True):
+class FirstStatus(Struct, frozen=True):
     """The status before finalizers are removed, and the pods that then lose them."""
 
     status: JobStatus
@@ -85,24 +85,24 @@ class Tally(Struct, frozen=True):
     """True if all ended pods are mentioned; the others wait for the next sync."""
 
 
-def active_after(view: JobView, activity: Activity) -> int:
+def active_after(view: JobView, writes: PodWrites) -> int:
     """Return the number of active pods after the writes of a sync."""
-    return len(view.active) + activity.created - len(activity.deleted)
+    return len(view.active) + writes.created - len(writes.deleted)
 
 
-def terminating_after(view: JobView, activity: Activity) -> int:
+def terminating_after(view: JobView, writes: PodWrites) -> int:
     """Return the number of terminating pods after the writes of a sync."""
-    return len(view.terminating) + len(activity.deleted)
+    return len(view.terminating) + len(writes.deleted)
 
 
-def tally(
+def first_status(
     view: JobView,
-    activity: Activity,
+    writes: PodWrites,
     finished: FinishedCondition | None,
     now: datetime,
     *,
     keeps_start: bool = False,
-) -> Tally:
+) -> FirstStatus:
     """Return the first status of a sync, which mentions all pods that have ended.
 
     The status gets the condition `finished`, too. With `keeps_start`, a job that is
@@ -110,29 +110,31 @@ def tally(
     """
     job = view.job
     tracked = {pod.metadata.uid for pod in view.tracked}
-    status = settle(job.status, tracked)
+    status = count_released(job.status, tracked)
     mentions = _mention(view, status.uncounted_terminated_pods, finished)
     ready = sum(1 for pod in view.active if is_ready(pod))
     status = replace(
         status,
-        active=active_after(view, activity),
-        ready=ready - sum(1 for pod in activity.deleted if is_ready(pod)),
-        terminating=terminating_after(view, activity),
+        active=active_after(view, writes),
+        ready=ready - sum(1 for pod in writes.deleted if is_ready(pod)),
+        terminating=terminating_after(view, writes),
         uncounted_terminated_pods=mentions.uncounted,
     )
     if is_indexed(job):
         status = _with_indexes(status, view)
-    if activity.decided and finished is None:
+    if writes.decided and finished is None:
         status = _with_suspension(job, status, now, keeps_start=keeps_start)
     if finished is not None:
         standing = condition(
             finished.type, "True", finished.reason, finished.message, now
         )
         status = replace(status, conditions=with_condition(status.conditions, standing))
-    return Tally(status, tuple(mentions.released), mentions.actions, mentions.is_whole)
+    return FirstStatus(
+        status, tuple(mentions.released), mentions.actions, mentions.is_whole
+    )
 
 
-def settle(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
+def count_released(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
     """Count the mentioned pods that have no finalizer any more.
 
     `tracked` are the uids of the pods that have one.
@@ -150,7 +152,7 @@ def settle(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
     )
 
 
-def finish(
+def with_final_condition(
     job: Job, status: JobStatus, finished: FinishedCondition | None, now: datetime
 ) -> JobStatus:
     """Return the status with the final condition, if the job can have that now.

@@ -69,7 +69,7 @@ def test_the_number_moves_only_towards_the_recommendation(
     behavior: HorizontalPodAutoscalerBehavior | None,
     history: History,
 ) -> None:
-    """The number grows only with a higher recommendation, and falls with a lower one."""
+    """The number grows only with a higher recommendation, and falls with a lower."""
     minimum, maximum = limits
     current = data.draw(st.integers(minimum, maximum))
     desired = data.draw(replicas)

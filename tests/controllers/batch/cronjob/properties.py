@@ -23,7 +23,7 @@ _LIMITS: Final = {
 
 
 class CronJobProperties(Properties):
-    """One job for a run; one run at a time for Forbid and Replace; a limited history."""
+    """One job for a run, one run at a time for Forbid and Replace, limited history."""
 
     controller = "cronjob-controller"
     may_write = (

@@ -19,18 +19,20 @@ from controller_manager.controllers.batch.job.decide import JobDecision
 from controller_manager.controllers.batch.job.orphans import OrphanPods
 from controller_manager.controllers.batch.job.spec import parallelism
 from controller_manager.controllers.batch.job.tracker import JobTracker
-from controller_manager.controllers.batch.job.uncounted_pods import Tally
+from controller_manager.controllers.batch.job.uncounted_pods import FirstStatus
 from controller_manager.controllers.batch.job.view import JobView
 from tests.simulation.planted import Bug
 
-_tally = uncounted_pods.tally
+_first_status = uncounted_pods.first_status
 _remove_finalizer = apply.remove_finalizer
 
 
-def _count_at_once(*arguments: Any, **named: Any) -> Tally:
+def _count_at_once(*arguments: Any, **named: Any) -> FirstStatus:
     """Count pods in the first status, while they still have their finalizers."""
-    found = _tally(*arguments, **named)
-    return replace(found, status=uncounted_pods.settle(found.status, frozenset()))
+    found = _first_status(*arguments, **named)
+    return replace(
+        found, status=uncounted_pods.count_released(found.status, frozenset())
+    )
 
 
 def _mention_nothing(*_: Any) -> None:
@@ -63,7 +65,7 @@ async def _believe_the_cache(_: OrphanPods, __: Pod) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "count pods before they lose their finalizers": Bug(
-        1, reconciler, "tally", _count_at_once
+        1, reconciler, "first_status", _count_at_once
     ),
     "remove finalizers before pods are mentioned": Bug(
         1, uncounted_pods, "_mention_one", _mention_nothing
@@ -72,7 +74,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, JobDecision, "writes", property(_sees_work), "last-pod-is-not-seen-yet"
     ),
     "ask for pods that have succeeded": Bug(
-        1, decide, "_wanted", _wanted_without_successes
+        1, decide, "_wanted_active", _wanted_without_successes
     ),
     "give an index to a second pod": Bug(3, decide, "_taken_indexes", _only_completed),
     "let go of a surplus pod that has succeeded": Bug(

@@ -10,7 +10,10 @@ from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
-from controller_manager.controllers.batch.job.uncounted_pods import Activity, tally
+from controller_manager.controllers.batch.job.uncounted_pods import (
+    PodWrites,
+    first_status,
+)
 from tests.controllers.batch.job.cases import at, job, pod, running, standing, text
 
 INDEX_1 = {"rules": [{"succeededIndexes": "1"}]}
@@ -68,8 +71,10 @@ def test_surplus_pods_are_deleted() -> None:
 def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
     """Though the cache does not show that yet; it is not counted."""
     subject = job(completions=3, suspend=True, podReplacementPolicy="Failed")
-    decision = decided(subject, running(2), condemned={"r0", "r1"}, may_change=False)
-    found = tally(decision.view, Activity(), decision.finished, at(60))
+    decision = decided(
+        subject, running(2), deleted_surplus={"r0", "r1"}, may_change=False
+    )
+    found = first_status(decision.view, PodWrites(), decision.finished, at(60))
     status = found.status
     assert (status.active, status.terminating, found.released) == (0, 2, ())
 
@@ -140,7 +145,7 @@ def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
     decision = decided(subject, [*ended, *DELETED])
     assert decision.finished is not None
     assert decision.finished.reason == reason
-    status = tally(decision.view, Activity(), decision.finished, at(60)).status
+    status = first_status(decision.view, PodWrites(), decision.finished, at(60)).status
     uncounted = status.uncounted_terminated_pods
     assert uncounted is not None
     assert (status.failed_indexes, status.completed_indexes, uncounted.failed) == (

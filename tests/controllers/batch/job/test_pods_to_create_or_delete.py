@@ -9,7 +9,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.backoff import BackoffRecord
 from controller_manager.controllers.batch.job.decide import (
-    in_order_of_removal,
+    in_deletion_order,
     plan_pods,
 )
 from tests.controllers.batch.job.cases import (
@@ -159,4 +159,4 @@ def test_pods_in_earlier_stages_are_removed_first() -> None:
         pod("ready-young", ready=True, created=20),
         pod("ready-old", ready=True),
     ]
-    assert names(in_order_of_removal(reversed(expected))) == names(expected)
+    assert names(in_deletion_order(reversed(expected))) == names(expected)

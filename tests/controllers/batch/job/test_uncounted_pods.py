@@ -16,12 +16,12 @@ from controller_manager.controllers.batch.job.finished_condition import (
     FinishedCondition,
 )
 from controller_manager.controllers.batch.job.uncounted_pods import (
-    Activity,
-    Tally,
-    finish,
-    settle,
+    FirstStatus,
+    PodWrites,
+    count_released,
+    first_status,
     started,
-    tally,
+    with_final_condition,
 )
 from tests.controllers.batch.job.cases import (
     at,
@@ -59,9 +59,9 @@ def tallied(
     pods: Sequence[Pod],
     finished: FinishedCondition | None = None,
     **did: Any,
-) -> Tally:
-    activity = Activity(decided=finished is None, **did)
-    return tally(make_view(subject, pods), activity, finished, at(60))
+) -> FirstStatus:
+    writes = PodWrites(decided=finished is None, **did)
+    return first_status(make_view(subject, pods), writes, finished, at(60))
 
 
 @pytest.mark.parametrize(
@@ -271,8 +271,8 @@ def test_resuming_starts_the_clock_again() -> None:
 
 def test_a_sync_without_a_decision_does_not_set_the_condition_suspended() -> None:
     """The cache does not show all pods yet."""
-    undecided = Activity(decided=False)
-    found = tally(make_view(job(suspend=True), []), undecided, None, at(60))
+    undecided = PodWrites(decided=False)
+    found = first_status(make_view(job(suspend=True), []), undecided, None, at(60))
     assert found.status == status()
 
 
@@ -293,7 +293,7 @@ def test_a_job_ends_when_all_its_pods_have_ended_and_are_counted(
     before: JobStatus, finished: FinishedCondition | None, ends: str | None
 ) -> None:
     """Only a complete job has a completion time."""
-    after = finish(job(), before, finished, at(60))
+    after = with_final_condition(job(), before, finished, at(60))
     if ends is None:
         assert after == before
         return
@@ -312,7 +312,9 @@ def test_a_job_ends_when_all_its_pods_have_ended_and_are_counted(
 def test_a_suspended_job_without_completions_ends_without_a_start() -> None:
     """The one case that the API server allows."""
     before = status(startTime=None)
-    after = finish(job(completions=0, suspend=True), before, SUCCESS, at(60))
+    after = with_final_condition(
+        job(completions=0, suspend=True), before, SUCCESS, at(60)
+    )
     assert after.completion_time == text(60)
 
 
@@ -328,7 +330,7 @@ def test_a_pod_for_which_the_job_fails_is_kept_until_the_status_says_so() -> Non
 
 def test_a_job_is_not_complete_before_its_start() -> None:
     """The clock was put back, or another machine's clock is behind."""
-    after = finish(job(), status(startTime=text(90)), SUCCESS, at(60))
+    after = with_final_condition(job(), status(startTime=text(90)), SUCCESS, at(60))
     assert after.completion_time == text(90)
 
 
@@ -370,6 +372,6 @@ def test_every_ended_pod_is_counted_once_wherever_the_process_ended(
         pods.append(pod(name, phase, ready=ready, tracked=not released))
     subject = job({"uncountedTerminatedPods": mentioned}, backoffLimit=100)
     found = tallied(subject, pods)
-    after = settle(found.status, frozenset())
+    after = count_released(found.status, frozenset())
     assert {"succeeded": after.succeeded, "failed": after.failed} == expected
     assert after.uncounted_terminated_pods == status().uncounted_terminated_pods
