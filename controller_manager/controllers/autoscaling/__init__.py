@@ -1,1 +1,1 @@
-"""Autoscalers (SIG Autoscaling)."""
+"""Controllers of the autoscaling group: ``podautoscaler``."""

@@ -1,1 +1,1 @@
-"""Jobs (SIG Apps)."""
+"""Controllers of the batch group: ``cronjob``, ``job`` and ``ttlafterfinished``."""
