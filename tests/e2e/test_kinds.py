@@ -5,7 +5,6 @@ So each status is the one that the test wrote, and tables can be compared whole.
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from tests.e2e.clusters import (
     KUBECTL,
     Kubectl,
     kubectl_in,
-    running_cluster,
     version,
 )
 from tests.e2e.shown import create, set_status, table
@@ -27,6 +25,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
+
+FLAGS = ("--without-controllers", "--nodes=0")
+"""An API server, without nodes and controllers."""
 
 CONTAINERS = [{"name": "c", "image": "app:v1"}, {"name": "side", "image": "side:v1"}]
 FINITE = {"spec": {"containers": CONTAINERS, "restartPolicy": "Never"}}
@@ -73,14 +74,6 @@ TICK = obj(
         },
     },
 )
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run an API server, without nodes and controllers, for the tests here."""
-    flags = ("--without-controllers", "--nodes=0")
-    with running_cluster(tmp_path_factory.mktemp("e2e"), *flags) as path:
-        yield path
 
 
 @pytest.fixture

@@ -5,19 +5,21 @@ They are in tests/data/projects, made for this test.
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.e2e.clusters import KUBECTL, running_cluster, version
+from tests.e2e.clusters import KUBECTL, version
 
 pytestmark = [
     pytest.mark.kubectl,
     pytest.mark.slow,
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
+
+FLAGS = ("--without-controllers", "--nodes=0")
+"""An API server, without nodes and controllers."""
 
 PROJECTS: Final = Path(__file__).parent.parent / "data" / "projects"
 
@@ -36,14 +38,6 @@ ALWAYS_CONFIGURED: Final = {
     ),
 }
 """Objects that a second apply patches on a real cluster as well, and why."""
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run an API server, without nodes and controllers."""
-    flags = ("--without-controllers", "--nodes=0")
-    with running_cluster(tmp_path_factory.mktemp("e2e"), *flags) as path:
-        yield path
 
 
 def kubectl(kubeconfig: Path, *arguments: str) -> str:

@@ -1,12 +1,10 @@
-"""kubectl shows who may do what, and grants no more than its user has."""
+"""kubectl shows the rights of users, and grants no more than its user has."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.clusters import KUBECTL, Kubectl, kubectl_in, running_cluster
+from tests.e2e.clusters import KUBECTL, Kubectl
 
 pytestmark = [
     pytest.mark.kubectl,
@@ -14,19 +12,8 @@ pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
 
-
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run a cluster with roles, for all tests of this module."""
-    flags = ("--rbac", "--nodes=0")
-    with running_cluster(tmp_path_factory.mktemp("e2e"), *flags) as path:
-        yield path
-
-
-@pytest.fixture
-def kubectl(kubeconfig: Path, request: pytest.FixtureRequest) -> Kubectl:
-    """Return a function that runs kubectl in a namespace of its own."""
-    return kubectl_in(kubeconfig, request.node.name)
+FLAGS = ("--rbac", "--nodes=0")
+"""A cluster with roles."""
 
 
 def rows(output: str) -> list[str]:

@@ -5,7 +5,6 @@ texts can be compared whole.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tests.e2e.clusters import (
     KUBECTL,
     Kubectl,
     kubectl_in,
-    running_cluster,
     version,
 )
 from tests.e2e.shown import create, described, set_status, table
@@ -25,19 +23,14 @@ pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="no kubectl on PATH"),
 ]
 
+FLAGS = ("--without-controllers", "--nodes=0")
+"""An API server, without nodes and controllers."""
+
 WARNING = (
     "Warning: v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 "
     "EndpointSlice"
 )
 PORTS = [{"name": "80-8080", "port": 8080}, {"name": "443", "port": 443}]
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run an API server, without nodes and controllers, for the tests here."""
-    flags = ("--without-controllers", "--nodes=0")
-    with running_cluster(tmp_path_factory.mktemp("e2e"), *flags) as path:
-        yield path
 
 
 @pytest.fixture

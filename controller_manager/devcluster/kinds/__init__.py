@@ -21,8 +21,9 @@ Several groups share these modules:
   ``label_selectors``, ``ports``, ``quantities`` (their canonical form).
 - Defaults: ``claim_defaults``, ``pod_spec_defaults``, ``scheduling_group`` (a field
   behind a feature gate).
-- Behaviour: ``columns`` (of tables), ``proxy`` (a subresource), ``replicas`` (of
-  replica sets and replication controllers), ``reviews`` (answers that are not stored).
+- Behaviour: ``columns`` (of tables), ``proxy`` (a subresource), ``fixed_uids``,
+  ``replicas`` (of replica sets and replication controllers), ``reviews`` (answers that
+  are not stored).
 """
 
 from collections.abc import Iterator

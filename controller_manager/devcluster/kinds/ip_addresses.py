@@ -1,13 +1,14 @@
 """IP addresses in the fields of objects (apimachinery validation, net/netip)."""
 
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
 from controller_manager.devcluster.server.statuses import Cause, invalid, shown
 
 Address = IPv4Address | IPv6Address
 
+NOT_A_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _REMEMBERED: Final = 32_768
 """The most cached addresses: the endpoints of a service are written often."""
 
@@ -37,6 +38,14 @@ def is_in_family(text: str, family: str) -> bool:
 def family_of(address: Address) -> str:
     """Return ``IPv4`` or ``IPv6``."""
     return f"IPv{address.version}"
+
+
+def range_version(text: str) -> int | None:
+    """Return the version of a range's addresses, `None` if it is no range."""
+    try:
+        return ip_network(text).version if "/" in text else None
+    except ValueError:
+        return None
 
 
 def validate_address(text: str, field: str) -> list[Cause]:

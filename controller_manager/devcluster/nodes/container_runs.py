@@ -9,12 +9,9 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
 from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
-from controller_manager.devcluster.nodes.probes import Probe, ProbeKind
+from controller_manager.devcluster.nodes.probes import JUST_NOW, Probe, ProbeKind
 from controller_manager.devcluster.nodes.programs import OUT_OF_MEMORY, Program, Role
 from controller_manager.options.durations import format_duration
-
-JUST_NOW: Final = 0.001
-"""A timer may fire early by less than this, in seconds."""
 
 KILLED: Final = 137
 """The exit code of a container that SIGKILL has ended: 128 + 9."""

@@ -10,7 +10,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import AnnotationError
 from controller_manager.devcluster.nodes.configuration import Configuration
 from controller_manager.devcluster.nodes.container_runs import (
-    JUST_NOW,
     ContainerRun,
     Moment,
     Refused,
@@ -23,6 +22,7 @@ from controller_manager.devcluster.nodes.images import (
     pull_policy,
     size_of,
 )
+from controller_manager.devcluster.nodes.probes import JUST_NOW
 from controller_manager.options.durations import format_duration
 
 _SHOWN_ERROR: Final = 1.0

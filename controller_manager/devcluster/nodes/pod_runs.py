@@ -13,7 +13,6 @@ from controller_manager.devcluster.nodes.annotations import (
     periods_of,
 )
 from controller_manager.devcluster.nodes.container_runs import (
-    JUST_NOW,
     ContainerRun,
     Machine,
     Moment,
@@ -21,7 +20,7 @@ from controller_manager.devcluster.nodes.container_runs import (
 )
 from controller_manager.devcluster.nodes.event_notes import Note
 from controller_manager.devcluster.nodes.machine import pulling
-from controller_manager.devcluster.nodes.probes import Probe, probes_of
+from controller_manager.devcluster.nodes.probes import JUST_NOW, Probe, probes_of
 from controller_manager.devcluster.nodes.programs import Program, Role, program_of
 
 

@@ -37,7 +37,7 @@ _SETTINGS: Final = (
     (ProbeKind.LIVENESS, "livenessProbe", FAILING_LIVENESS),
     (ProbeKind.READINESS, "readinessProbe", FAILING_READINESS),
 )
-_JUST_NOW: Final = 0.001
+JUST_NOW: Final = 0.001
 """A timer may fire early by less than this, in seconds."""
 
 
@@ -69,7 +69,7 @@ class Probe(Struct, frozen=True):
 
     def made(self, began: float, now: float) -> "Probe":
         """Return the probe after a check of a container that began at `began`."""
-        found = not self.failing.include(now - began + _JUST_NOW)
+        found = not self.failing.include(now - began + JUST_NOW)
         streak = self.streak + 1 if found is self.last else 1
         needed = self.successes if found else self.failures
         passes = found if streak >= needed else self.passes
@@ -106,8 +106,8 @@ class Probe(Struct, frozen=True):
             return now + self.period
         if self.kind is ProbeKind.STARTUP:
             return None  # it is not made any more
-        after = self.failing.following(now - began + _JUST_NOW, self.period)
-        return None if after is None else began + after - _JUST_NOW
+        after = self.failing.following(now - began + JUST_NOW, self.period)
+        return None if after is None else began + after - JUST_NOW
 
 
 def probes_of(pod: JSON, container: JSON, *, shared: bool) -> tuple[Probe, ...]:

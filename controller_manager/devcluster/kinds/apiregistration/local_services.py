@@ -4,7 +4,6 @@ Upstream: pkg/controlplane/apiserver/aggregator.go, and for custom resources
 pkg/controlplane/controller/crdregistration.
 """
 
-import uuid
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +14,7 @@ from controller_manager.devcluster.kinds.apiregistration.apiservice import (
 from controller_manager.devcluster.kinds.apiregistration.apiservice import (
     local_service,
 )
+from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.objects import Objects
 
@@ -93,6 +93,5 @@ def _add(
         return
     spec = {**({"group": group} if group else {}), "version": version, **priorities}
     obj = local_service(objects, name, spec, managed)
-    # Do not draw a random uid: the random sequence begins with the users' objects.
-    obj["metadata"]["uid"] = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+    obj["metadata"]["uid"] = fixed_uid(name)
     objects.put(API_SERVICES, ("", name), obj)

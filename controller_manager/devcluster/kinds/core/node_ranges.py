@@ -1,10 +1,10 @@
 """The ranges of addresses that a node has for its pods (ValidateNode)."""
 
 from collections.abc import Sequence
-from ipaddress import ip_network
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE, range_version
 from controller_manager.devcluster.server.statuses import (
     Cause,
     forbidden_field,
@@ -14,7 +14,6 @@ from controller_manager.devcluster.server.statuses import (
 
 _FIELD: Final = "spec.podCIDRs"
 _MOST: Final = 2
-_NOT_A_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _SET_ONCE: Final = 'node updates may not change podCIDR except from "" to valid'
 
 
@@ -31,11 +30,11 @@ def validate_ranges(spec: JSON) -> Sequence[Cause]:
     """Check that there is one range at most of each address family."""
     ranges = spec.get("podCIDRs") or []
     causes = [
-        invalid(f"{_FIELD}[{number}]", shown(each), _NOT_A_RANGE)
+        invalid(f"{_FIELD}[{number}]", shown(each), NOT_A_RANGE)
         for number, each in enumerate(ranges)
-        if _version_of(each) is None
+        if range_version(each) is None
     ]
-    versions = {_version_of(each) for each in ranges}
+    versions = {range_version(each) for each in ranges}
     if not causes and (len(ranges) > _MOST or len(versions) < len(ranges)):
         detail = "may specify no more than one CIDR for each IP family"
         causes.append(invalid(_FIELD, shown({"podCIDRs": ranges}), detail))
@@ -48,11 +47,3 @@ def validate_change_of_ranges(old: JSON, new: JSON) -> Sequence[Cause]:
     if not had or had == (new.get("podCIDRs") or []):
         return ()
     return (forbidden_field(_FIELD, _SET_ONCE),)
-
-
-def _version_of(text: str) -> int | None:
-    """Return the version of a range's addresses, `None` if it is no range."""
-    try:
-        return ip_network(text).version if "/" in text else None
-    except ValueError:
-        return None

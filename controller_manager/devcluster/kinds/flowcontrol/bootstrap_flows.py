@@ -3,12 +3,12 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap.
 """
 
-import uuid
 from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.objects import Objects
 
 MANDATORY: Final = ("exempt", "catch-all")
@@ -173,13 +173,13 @@ PRIORITY_LEVELS: Final[Mapping[str, JSON]] = {
 def with_metadata(objects: Objects, name: str, plural: str) -> JSON:
     """Return the metadata of an object that the API server creates itself.
 
-    The uid is not random: the random sequence begins with the users' objects. An object
-    that is created again has another uid: kubectl waits until the deleted uid is gone.
+    An object that is created again has another uid: kubectl waits until the deleted uid
+    is gone.
     """
     seed = f"{plural}/{name}/{objects.storage.version}"
     metadata = {
         "name": name,
-        "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, seed)),
+        "uid": fixed_uid(seed),
         "generation": 1,
         "creationTimestamp": format_time(objects.clock.now()),
         "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"},

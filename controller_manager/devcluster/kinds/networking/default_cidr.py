@@ -3,11 +3,11 @@
 Upstream: pkg/controlplane/controller/defaultservicecidr.
 """
 
-import uuid
 from typing import Final
 
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_CIDR
+from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.kinds.networking.servicecidr import (
     KIND as SERVICE_CIDR,
 )
@@ -42,10 +42,9 @@ def add_default_cidr(objects: Objects, ranges: str) -> None:
         "reason": "",
         "message": _MESSAGE,
     }
-    # Do not draw a random uid: the random sequence begins with the users' objects.
     metadata = {
         "name": DEFAULT_CIDR,
-        "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, ranges)),
+        "uid": fixed_uid(ranges),
         "creationTimestamp": now,
     }
     obj = {

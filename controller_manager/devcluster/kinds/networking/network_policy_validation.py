@@ -5,6 +5,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.ports import (
     validate_port,
@@ -21,7 +22,6 @@ from controller_manager.devcluster.server.statuses import (
 
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 _TYPES: Final = ("Ingress", "Egress")
-_NOT_A_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 def validate_policy_spec(spec: JSON, known: frozenset[str]) -> Iterator[Cause]:
@@ -117,7 +117,7 @@ def _validate_block(block: JSON, field: str, known: frozenset[str]) -> Iterator[
 def _validate_range(text: str, field: str, known: frozenset[str]) -> list[Cause]:
     if text in known or _range(text) is not None:
         return []
-    return [invalid(field, shown(text), _NOT_A_RANGE)]
+    return [invalid(field, shown(text), NOT_A_RANGE)]
 
 
 def _range(text: str) -> IPv4Network | IPv6Network | None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from ipaddress import ip_network
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE, range_version
 from controller_manager.devcluster.server.kind import Kind, status_of
 from controller_manager.devcluster.server.statuses import (
     Cause,
@@ -18,7 +18,6 @@ from controller_manager.devcluster.server.strategy import Strategy
 from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
 
 _MOST: Final = 2
-_NOT_A_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 class ServiceCIDRStrategy(Strategy):
@@ -58,8 +57,8 @@ def validate_ranges(ranges: list[str]) -> list[Cause]:
     causes, versions = [], []
     for number, text in enumerate(ranges):
         field = f"spec.cidrs[{number}]"
-        if (version := _version_of(text)) is None:
-            causes.append(invalid(field, shown(text), _NOT_A_RANGE))
+        if (version := range_version(text)) is None:
+            causes.append(invalid(field, shown(text), NOT_A_RANGE))
         versions.append(version)
     if not causes and len(versions) == _MOST and len(set(versions)) < _MOST:
         detail = (
@@ -68,14 +67,6 @@ def validate_ranges(ranges: list[str]) -> list[Cause]:
         )
         causes.append(invalid("spec.cidrs", shown({"cidrs": ranges}), detail))
     return causes
-
-
-def _version_of(text: str) -> int | None:
-    """Return the version of a range's addresses, `None` if it is no range."""
-    try:
-        return ip_network(text).version if "/" in text else None
-    except ValueError:
-        return None
 
 
 KIND: Final = Kind(

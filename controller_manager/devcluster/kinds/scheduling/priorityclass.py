@@ -1,6 +1,5 @@
 """PriorityClass: a name for the priority of pods."""
 
-import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
@@ -8,6 +7,7 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.deletion import Deletion
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.objects import Objects
@@ -151,10 +151,9 @@ def add_system_classes(objects: Objects) -> None:
     for name, (value, description) in _SYSTEM.items():
         if objects.has(KIND, "", name):
             continue
-        # Do not draw a random uid: the random sequence begins with the users' objects.
         metadata = {
             "name": name,
-            "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
+            "uid": fixed_uid(name),
             "creationTimestamp": format_time(objects.clock.now()),
             "generation": 1,
         }
