@@ -170,19 +170,25 @@ async def test_only_pods_of_the_default_scheduler_are_bound(cluster: Cluster) ->
         assert await events(cluster) == []
 
 
-@pytest.mark.looptime
-async def test_heartbeats_of_nodes_cause_no_scheduling(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Waiting pods are looked at when labels, taints or the cordon change only."""
-    looked: list[str] = []
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of nodes that the scheduler checks, as it checks them."""
+    names: list[str] = []
 
     def counted(pod: JSON, node: Any) -> str:
-        looked.append(node.name)
+        names.append(node.name)
         return why_not(pod, node)
 
     monkeypatch.setattr(fit, "why_not", counted)
     monkeypatch.setattr(scheduler, "why_not", counted)
+    return names
+
+
+@pytest.mark.looptime
+async def test_heartbeats_of_nodes_cause_no_scheduling(
+    cluster: Cluster, looked: list[str]
+) -> None:
+    """Waiting pods are looked at when labels, taints or the cordon change only."""
     async with cluster.nodes(count=20):
         for number in range(10):
             await create_pod(cluster, f"w{number}", nodeSelector={"disk": "ssd"})
@@ -204,16 +210,9 @@ async def test_heartbeats_of_nodes_cause_no_scheduling(
 
 @pytest.mark.looptime
 async def test_a_node_is_found_without_a_search_through_all(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, looked: list[str]
 ) -> None:
     """The next one fits, and a daemon pod's is known by name."""
-    looked: list[str] = []
-
-    def counted(pod: JSON, node: Any) -> str:
-        looked.append(node.name)
-        return why_not(pod, node)
-
-    monkeypatch.setattr(fit, "why_not", counted)
     async with cluster.nodes(count=50):
         for number in range(3):
             await create_pod(cluster, f"p{number}")

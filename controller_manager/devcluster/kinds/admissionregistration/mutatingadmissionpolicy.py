@@ -9,12 +9,12 @@ from controller_manager.devcluster.kinds.admissionregistration.expressions impor
     validate_mutations,
 )
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
-    apply_match_defaults,
     validate_mutable,
 )
 from controller_manager.devcluster.kinds.admissionregistration.policy_fields import (
+    apply_policy_defaults,
     param_kind_text,
-    validate_head,
+    validate_policy_fields,
 )
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind
@@ -31,7 +31,7 @@ _REINVOCATIONS: Final = ("Never", "IfNeeded")
 
 
 class MutatingAdmissionPolicyStrategy(Strategy):
-    """Fills in the failure policy and the match."""
+    """Fills in the defaults of a policy, and checks its expressions."""
 
     counts_generations: ClassVar = True
     models: ClassVar = (
@@ -53,15 +53,12 @@ class MutatingAdmissionPolicyStrategy(Strategy):
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the failure policy and the match constraints."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("failurePolicy", "Fail")
-        if "matchConstraints" in spec:
-            apply_match_defaults(spec["matchConstraints"])
+        apply_policy_defaults(obj)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the match and the expressions."""
         spec = obj["spec"]
-        causes = validate_head(spec)
+        causes = validate_policy_fields(spec)
         match = spec.get("matchConstraints") or {}
         causes += validate_mutable(match, "spec.matchConstraints")
         causes += validate_mutations(spec)

@@ -4,6 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.matching import (
+    apply_match_defaults,
     validate_match,
 )
 from controller_manager.devcluster.server.statuses import (
@@ -16,13 +17,21 @@ from controller_manager.devcluster.server.statuses import (
 _FAILURE_POLICIES: Final = ("Fail", "Ignore")
 
 
+def apply_policy_defaults(policy: JSON) -> None:
+    """Fill in the failure policy and the match constraints."""
+    spec = policy.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    if "matchConstraints" in spec:
+        apply_match_defaults(spec["matchConstraints"])
+
+
 def param_kind_text(spec: JSON) -> str:
     """Return the kind of the parameters as kubectl shows it."""
     kind = spec.get("paramKind")
     return f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>"
 
 
-def validate_head(spec: JSON) -> list[Cause]:
+def validate_policy_fields(spec: JSON) -> list[Cause]:
     """Check the failure policy, the kind of the parameters, and the constraints."""
     causes = []
     if spec["failurePolicy"] not in _FAILURE_POLICIES:

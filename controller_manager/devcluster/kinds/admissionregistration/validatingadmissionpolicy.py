@@ -8,12 +8,10 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.expressions import (
     validate_expressions,
 )
-from controller_manager.devcluster.kinds.admissionregistration.matching import (
-    apply_match_defaults,
-)
 from controller_manager.devcluster.kinds.admissionregistration.policy_fields import (
+    apply_policy_defaults,
     param_kind_text,
-    validate_head,
+    validate_policy_fields,
 )
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.kind import Kind, status_of
@@ -23,7 +21,7 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 
 
 class ValidatingAdmissionPolicyStrategy(Strategy):
-    """Fills in the failure policy and the match."""
+    """Fills in the defaults of a policy, and checks its expressions."""
 
     counts_generations: ClassVar = True
     models: ClassVar = (
@@ -46,16 +44,13 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the failure policy and the match constraints."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("failurePolicy", "Fail")
-        if "matchConstraints" in spec:
-            apply_match_defaults(spec["matchConstraints"])
+        apply_policy_defaults(obj)
         obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the match and the expressions."""
         spec, name = obj["spec"], obj["metadata"].get("name", "")
-        return validate_head(spec) + validate_expressions(spec, name)
+        return validate_policy_fields(spec) + validate_expressions(spec, name)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
