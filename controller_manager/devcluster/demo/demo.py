@@ -42,7 +42,7 @@ from controller_manager.devcluster.demo.load import (
 )
 from controller_manager.devcluster.demo.progress import (
     everything_runs,
-    has_made_up,
+    has_caught_up,
     has_started,
     is_stuck,
     items_of,
@@ -135,7 +135,7 @@ class Demo:
         await self._step(
             "Set the last run of report back by a day: it makes up for one run",
             self._miss_a_run,
-            has_made_up,
+            has_caught_up,
             kinds=(CRON_JOBS, JOBS),
         )
         await self._follow_a_load()

@@ -65,7 +65,7 @@ def runs_on(rows: Sequence[Row], pods: int) -> bool:
     return all_complete(about) and {each.total for each in about} == {pods}
 
 
-def has_made_up(rows: Sequence[Row]) -> bool:
+def has_caught_up(rows: Sequence[Row]) -> bool:
     """Tell whether the cron job has run, and all jobs have ended well."""
     runs = [each for each in rows if each.name.startswith("report-")]
     return bool(runs) and all_complete(rows)

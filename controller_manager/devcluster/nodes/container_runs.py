@@ -46,14 +46,14 @@ class Moment(Struct, frozen=True):
 class Refused(Struct, frozen=True):
     """The reason why a container cannot start now, and the kubelet's event.
 
-    `again` is the number of seconds until the kubelet tries again, `None` if it waits
-    for a change.
+    `requeue_after` is the number of seconds until the kubelet tries again, `None` if it
+    waits for a change.
     """
 
     reason: str
     message: str
     notes: tuple[Note, ...]
-    again: float | None = None
+    requeue_after: float | None = None
 
 
 class Machine(Protocol):
@@ -140,7 +140,7 @@ class ContainerRun(Struct, frozen=True):
             pull_failed_at=None,
             pull_backoff=0.0,
             is_pulling=False,
-            probes=tuple(each.anew() for each in self.probes),
+            probes=tuple(each.reset() for each in self.probes),
         )
         created = normal("Created", "Container created")
         started = normal("Started", "Container started")
@@ -149,7 +149,7 @@ class ContainerRun(Struct, frozen=True):
     def _refused(self, found: Refused, now: Moment) -> "ContainerRun":
         waiting = {"reason": found.reason, "message": found.message}
         state = {"waiting": waiting}
-        due = None if found.again is None else now.seconds + found.again
+        due = None if found.requeue_after is None else now.seconds + found.requeue_after
         if self.step is Step.STUCK and self.state == state:
             return replace(self, due=due)
         stuck = replace(self, step=Step.STUCK, state=state, due=due, is_pulling=False)
@@ -186,7 +186,7 @@ class ContainerRun(Struct, frozen=True):
         for number, probe in enumerate(self.probes):
             if probe.due is None or probe.due > now.seconds + JUST_NOW:
                 continue
-            made = probe.made(self.began, now.seconds)
+            made = probe.checked(self.began, now.seconds)
             probes = (*run.probes[:number], made, *run.probes[number + 1 :])
             run = replace(run, probes=probes)
             if not made.last:

@@ -258,7 +258,7 @@ class Kubelet:
         nothing_runs = pod["status"]["phase"] == "Pending" and not run.is_running
         left = 0.0 if nothing_runs else self._grace_left(pod)
         run = stopping(replace(run, kill_at=now.seconds + left), now)
-        self._tell(pod, run)
+        self._record_events(pod, run)
         self._hold(pod, reported(run), now)
 
     def _advance(self, key: Key, uid: str) -> None:
@@ -282,7 +282,7 @@ class Kubelet:
         run = reported(after)
         if run != before:
             self._write(pod, run, now)
-            self._tell(pod, after)
+            self._record_events(pod, after)
         if run.kill_at is not None and run.is_over:
             self._delete(pod)
         elif not run.is_over:
@@ -300,7 +300,7 @@ class Kubelet:
         timer = loop.call_later(max(0.0, due - now.seconds), self._advance, key, uid)
         self._held[key] = _Held(uid, run, timer)
 
-    def _tell(self, pod: JSON, run: PodRun) -> None:
+    def _record_events(self, pod: JSON, run: PodRun) -> None:
         """Report the events of a pod since its last status."""
         for note in run.notes:
             self._report.kubelet(pod, note)

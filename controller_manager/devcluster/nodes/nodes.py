@@ -191,7 +191,7 @@ class Nodes:
             node = change.after.obj
             if is_stopped(change.before.obj) and not is_stopped(node):
                 self._start(node)
-            elif _says_other(change.before.obj, node):
+            elif _annotations_differ(change.before.obj, node):
                 self._heartbeats.beat(change.key[1])
 
     def _start(self, node: JSON) -> None:
@@ -275,7 +275,7 @@ def _families(objects: Objects) -> tuple[str, ...]:
     return families_of(spec["cidrs"])
 
 
-def _says_other(before: JSON, after: JSON) -> bool:
+def _annotations_differ(before: JSON, after: JSON) -> bool:
     """Tell whether the annotations of a node change."""
     old, new = (each["metadata"].get("annotations") or {} for each in (before, after))
     return any(old.get(each) != new.get(each) for each in (CAPACITY, PRESSURE))

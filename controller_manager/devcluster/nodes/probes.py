@@ -67,23 +67,23 @@ class Probe(Struct, frozen=True):
         """Return the probe with the first check of a container that has started."""
         return replace(self, due=max(began + self.delay, now))
 
-    def made(self, began: float, now: float) -> "Probe":
+    def checked(self, began: float, now: float) -> "Probe":
         """Return the probe after a check of a container that began at `began`."""
         found = not self.failing.include(now - began + JUST_NOW)
         streak = self.streak + 1 if found is self.last else 1
         needed = self.successes if found else self.failures
         passes = found if streak >= needed else self.passes
-        made = replace(self, last=found, streak=streak, passes=passes)
-        return replace(made, due=made.requeue_after(began, now))
+        checked = replace(self, last=found, streak=streak, passes=passes)
+        return replace(checked, due=checked.next_check(began, now))
 
     def resumed(self, began: float, now: float, *, passes: bool) -> "Probe":
         """Return the probe for a container that runs already, with its result."""
         if not passes:
             return replace(self, passes=False, due=max(began + self.delay, now))
         resumed = replace(self, passes=True, last=True, streak=self.successes)
-        return replace(resumed, due=resumed.requeue_after(began, now))
+        return replace(resumed, due=resumed.next_check(began, now))
 
-    def anew(self) -> "Probe":
+    def reset(self) -> "Probe":
         """Return the probe in its state before the first check."""
         passes = self.kind is ProbeKind.LIVENESS
         return replace(self, passes=passes, last=None, streak=0, due=None)
@@ -100,12 +100,12 @@ class Probe(Struct, frozen=True):
         """The message of the event ``Unhealthy``."""
         return f"{self.kind} probe failed: {self.output}"
 
-    def requeue_after(self, began: float, now: float) -> float | None:
+    def next_check(self, began: float, now: float) -> float | None:
         """Return the time of the next check whose result may differ."""
         if not self.last or not self.passes:
             return now + self.period
         if self.kind is ProbeKind.STARTUP:
-            return None  # it is not made any more
+            return None  # no further check
         after = self.failing.following(now - began + JUST_NOW, self.period)
         return None if after is None else began + after - JUST_NOW
 

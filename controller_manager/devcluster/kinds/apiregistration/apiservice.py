@@ -70,7 +70,7 @@ class APIServiceStrategy(Strategy):
     def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
         """Tell which of the stored group versions are available now."""
         for stored in list(objects.storage.collection(KIND.resource)):
-            tell_of_availability(objects, catalogue, stored.obj)
+            set_availability(objects, catalogue, stored.obj)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -98,8 +98,8 @@ def local_service(objects: Objects, name: str, spec: JSON, managed: str) -> JSON
     }
 
 
-def tell_of_availability(objects: Objects, catalogue: Catalogue, obj: JSON) -> None:
-    """Store the condition Available of an APIService, if it has another one."""
+def set_availability(objects: Objects, catalogue: Catalogue, obj: JSON) -> None:
+    """Store the condition Available of an APIService, if it has changed."""
     found = _availability(objects, catalogue, obj["spec"])
     known = _available(obj) or {}
     if found == tuple(known.get(each, "") for each in ("status", "reason", "message")):

@@ -67,7 +67,7 @@ class FlowSchemaStrategy(FlowControlStrategy):
     def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
         """Set the condition Dangling, and restore a mandatory schema."""
         if new is not None:
-            tell_of_level(objects, new)
+            set_dangling(objects, new)
         elif old is not None and (name := name_of(old)) in MANDATORY:
             add_flow_schema(objects, name)
 
@@ -97,10 +97,10 @@ def _precedence_of(stored: Stored) -> tuple[int, str]:
 def add_flow_schema(objects: Objects, name: str) -> None:
     """Store one of the schemas that every cluster has."""
     obj = {**with_metadata(objects, name, "flowschemas"), "spec": FLOW_SCHEMAS[name]}
-    tell_of_level(objects, {**obj, "status": {}})
+    set_dangling(objects, {**obj, "status": {}})
 
 
-def tell_of_level(objects: Objects, schema: JSON) -> None:
+def set_dangling(objects: Objects, schema: JSON) -> None:
     """Store a schema with the condition Dangling, as the API server's controller."""
     level = schema["spec"]["priorityLevelConfiguration"].get("name", "")
     exists = objects.storage.collection(LEVELS).get(("", level)) is not None

@@ -18,7 +18,7 @@ from controller_manager.devcluster.kinds.flowcontrol.flow_control_strategy impor
 from controller_manager.devcluster.kinds.flowcontrol.flowschema import (
     KIND as FLOW_SCHEMAS,
 )
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import tell_of_level
+from controller_manager.devcluster.kinds.flowcontrol.flowschema import set_dangling
 from controller_manager.devcluster.kinds.flowcontrol.priority_level_validation import (
     EXEMPT,
     validate_level_spec,
@@ -81,7 +81,7 @@ class PriorityLevelStrategy(FlowControlStrategy):
         if new is None and name in MANDATORY:
             add_priority_level(objects, name)
         elif new is None or old is None:
-            _tell_schemas(objects, name)
+            _update_schemas(objects, name)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -113,13 +113,13 @@ def _validate_mandatory(name: str, spec: JSON) -> list[Cause]:
     return validate_fixed(name, spec, fixed, "except the 'spec.exempt' fields ")
 
 
-def _tell_schemas(objects: Objects, level: str) -> None:
+def _update_schemas(objects: Objects, level: str) -> None:
     """Set the condition Dangling of the schemas that name a level."""
     schemas = objects.storage.collection(FLOW_SCHEMAS.resource)
     for stored in list(schemas):
         reference = stored.obj["spec"]["priorityLevelConfiguration"]
         if reference.get("name") == level:
-            tell_of_level(objects, stored.obj)
+            set_dangling(objects, stored.obj)
 
 
 KIND: Final = Kind(

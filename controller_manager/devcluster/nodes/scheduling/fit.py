@@ -80,7 +80,7 @@ class Fit:
         self._nominated = nominated
         self._found: dict[str, Misfit | None] = {}
 
-    def again(self) -> "Fit":
+    def refreshed(self) -> "Fit":
         """Return a new object for the same pod, after other pods changed."""
         return Fit(
             self.pod, self._infos, self._plugins, self._labels_of, self._nominated

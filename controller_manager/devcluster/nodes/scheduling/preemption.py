@@ -142,7 +142,7 @@ class Preemption:
         for each in lower:
             self._infos.remove_pod(each.key)
         try:
-            if misfit := fit.again().misfit(node):
+            if misfit := fit.refreshed().misfit(node):
                 return misfit
             return self._reprieved(fit, node, lower)
         finally:
@@ -161,7 +161,7 @@ class Preemption:
         victims = []
         for each in ordered:
             self._infos.set_pod(each, node.facts.name)
-            if fit.again().misfit(node) is not None:
+            if fit.refreshed().misfit(node) is not None:
                 self._infos.remove_pod(each.key)
                 victims.append(each)
         violations = sum(each.key in violating for each in victims)

@@ -159,9 +159,9 @@ class Mounts:
                 continue
             self._waiting_since[key] = now
             if not self._is_stopped(stored.obj["spec"].get("nodeName", "")):
-                self._tell_of_mounts(stored.obj)
+                self._report_late_mounts(stored.obj)
 
-    def _tell_of_mounts(self, pod: JSON) -> None:
+    def _report_late_mounts(self, pod: JSON) -> None:
         volumes = pod["spec"]["volumes"]
         names = " ".join(each["name"] for each in volumes if claim_name(pod, each))
         message = (

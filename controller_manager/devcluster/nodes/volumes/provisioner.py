@@ -72,15 +72,15 @@ class Provisioner:
                 "failed to provision volume with StorageClass "
                 f'"{found["metadata"]["name"]}": claim Selector is not supported'
             )
-            self._tell(claim, "Warning", "ProvisioningFailed", why)
+            self._record(claim, "Warning", "ProvisioningFailed", why)
             return
         full_name = f"{metadata['namespace']}/{metadata['name']}"
         message = f'External provisioner is provisioning volume for claim "{full_name}"'
-        self._tell(claim, "Normal", "Provisioning", message)
+        self._record(claim, "Normal", "Provisioning", message)
         volume = new_volume(claim, found)
         self._storage.objects.create(VOLUME, "", volume)
         message = f"Successfully provisioned volume {volume['metadata']['name']}"
-        self._tell(claim, "Normal", "ProvisioningSucceeded", message)
+        self._record(claim, "Normal", "ProvisioningSucceeded", message)
 
     def _delete(self, volume: JSON) -> None:
         """Delete the storage, then the volume, then its finalizer."""
@@ -90,7 +90,7 @@ class Provisioner:
         if (left := self._storage.volume(name)) is not None:
             self._storage.set_finalizer(VOLUME, left, FINALIZER, present=False)
 
-    def _tell(self, claim: JSON, kind: str, reason: str, message: str) -> None:
+    def _record(self, claim: JSON, kind: str, reason: str, message: str) -> None:
         self._report.other(_COMPONENT, claim, kind, reason, message)
 
 

@@ -79,7 +79,7 @@ class Resizer:
         if claim["status"].get("allocatedResources") == {"storage": wanted}:
             return
         message = f"External resizer is resizing volume {volume['metadata']['name']}"
-        self._tell(claim, "Normal", "Resizing", message)
+        self._record(claim, "Normal", "Resizing", message)
         self._storage.update(
             CLAIM, claim, "status", status=self._expanding(claim, wanted)
         )
@@ -96,7 +96,7 @@ class Resizer:
         capacity = {**spec["capacity"], "storage": wanted}
         self._storage.update(VOLUME, volume, spec={**spec, "capacity": capacity})
         message = "Require file system resize of volume on node"
-        self._tell(claim, "Normal", "FileSystemResizeRequired", message)
+        self._record(claim, "Normal", "FileSystemResizeRequired", message)
         self._storage.update(CLAIM, claim, "status", status=self._pending(claim))
 
     def _expanding(self, claim: JSON, wanted: str) -> JSON:
@@ -130,7 +130,7 @@ class Resizer:
         if not found:
             resource = ATTRIBUTES_CLASS.resource
             why = f'{resource} "{wanted}" not found'
-            self._tell(claim, "Warning", "VolumeModifyFailed", why)
+            self._record(claim, "Warning", "VolumeModifyFailed", why)
             return
         spec = {**volume["spec"], _ATTRIBUTES: wanted}
         self._storage.update(VOLUME, volume, spec=spec)
@@ -140,9 +140,9 @@ class Resizer:
         message = (
             f"external resizer modified volume {name} with vac {wanted} successfully"
         )
-        self._tell(claim, "Normal", "VolumeModifySuccessful", message)
+        self._record(claim, "Normal", "VolumeModifySuccessful", message)
 
-    def _tell(self, claim: JSON, kind: str, reason: str, message: str) -> None:
+    def _record(self, claim: JSON, kind: str, reason: str, message: str) -> None:
         self._report.other(_COMPONENT, claim, kind, reason, message)
 
 
