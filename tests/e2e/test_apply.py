@@ -1,4 +1,4 @@
-"""kubectl applies on the server, and what controllers apply is seen with kubectl."""
+"""kubectl applies on the server, and shows objects that controllers apply."""
 
 import pytest
 import yaml
@@ -90,7 +90,7 @@ def _policy(name: str, expression: str) -> JSON:
 
 
 def test_a_range_of_services_is_kept_while_it_is_in_use(kubectl: Kubectl) -> None:
-    """It says why; without the service it goes."""
+    """Its condition names the reason; it is removed after the service."""
     service = {
         "apiVersion": "v1",
         "kind": "Service",

@@ -94,7 +94,7 @@ def certificate_of(kubectl: Kubectl, name: str) -> bytes:
 
 
 def who(kubectl: Kubectl, *flags: str) -> JSON:
-    """Return who the owner of a certificate is; its extra names the certificate."""
+    """Return the user of a certificate; its extra names the certificate."""
     shown = json.loads(kubectl(*flags, "auth", "whoami", "-o", "json"))
     found: JSON = shown["status"]["userInfo"]
     (credential,) = found.pop("extra")["authentication.kubernetes.io/credential-id"]
@@ -103,7 +103,7 @@ def who(kubectl: Kubectl, *flags: str) -> JSON:
 
 
 @tells_who_asks
-def test_a_certificate_is_approved_and_lets_its_owner_in(
+def test_an_approved_certificate_authenticates_its_owner(
     kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """Its owner is the user, and the member of the group, that it names."""
@@ -141,8 +141,10 @@ def test_a_request_that_is_denied_stays_so(kubectl: Kubectl, tmp_path: Path) -> 
 
 
 @tells_who_asks
-def test_a_bootstrap_token_lets_a_new_node_in(kubectl: Kubectl, tmp_path: Path) -> None:
-    """Until somebody deletes it."""
+def test_a_bootstrap_token_authenticates_a_new_node(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Until a user deletes it."""
     kubectl(
         *("create", "secret", "generic", "bootstrap-token-abcdef"),
         *("--namespace=kube-system", "--type=bootstrap.kubernetes.io/token"),
@@ -166,7 +168,7 @@ def test_a_bootstrap_token_lets_a_new_node_in(kubectl: Kubectl, tmp_path: Path) 
 def test_a_secret_gets_the_token_of_its_account(
     kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """It authenticates the account, and its secret says when it did."""
+    """It authenticates the account, and its secret has the date of the last use."""
     kubectl("create", "serviceaccount", "bot")
     annotations = {"kubernetes.io/service-account.name": "bot"}
     secret = {

@@ -39,7 +39,7 @@ def test_objects_are_applied_scaled_listed_and_explained(kubectl: Kubectl) -> No
     assert "* spec.endpoints[0].targetPort: Invalid value:" in refused
 
 
-def test_rules_and_unknown_fields_are_told_of(kubectl: Kubectl) -> None:
+def test_rules_and_unknown_fields_are_reported(kubectl: Kubectl) -> None:
     """Kubectl has the server validate fields, and shows its warnings."""
     definition, right, wrong = parts("routes")
     kubectl("apply", "--server-side", "-f", "-", stdin=definition)

@@ -71,7 +71,7 @@ def drain(kubectl: Kubectl, node: str, *flags: str, ok: bool = True) -> str:
 
 
 def test_a_node_is_drained_within_the_budget(kubectl: Kubectl) -> None:
-    """Never are fewer pods available than it asks for."""
+    """The number of available pods never falls below the budget."""
     node = set_up(kubectl, maxUnavailable=1)
     least = [4]
     done = threading.Event()
@@ -95,7 +95,7 @@ def test_a_node_is_drained_within_the_budget(kubectl: Kubectl) -> None:
 
 
 def test_a_drain_waits_for_a_budget_that_allows_nothing(kubectl: Kubectl) -> None:
-    """Until somebody changes the budget."""
+    """Until a user changes the budget."""
     node = set_up(kubectl, minAvailable="100%")
     before = sorted(each["metadata"]["name"] for each in pods(kubectl))
     with drained(kubectl, node):

@@ -1,6 +1,6 @@
 """A real kubectl shows and drives workloads on a server without controllers.
 
-So each status is the one that the test wrote, and tables can be compared whole.
+So each test writes the statuses itself, and compares whole tables.
 """
 
 import json
@@ -161,7 +161,7 @@ def test_cron_jobs_are_shown(kubectl: Kubectl) -> None:
 
 
 def test_claims_volumes_and_revisions_are_shown(kubectl: Kubectl) -> None:
-    """With what binds them."""
+    """With their bindings."""
     volume = {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "1Gi"},
@@ -266,7 +266,7 @@ def test_a_job_is_made_from_a_cron_job_and_waited_for(kubectl: Kubectl) -> None:
     assert output == "job.batch/now condition met\n"
 
 
-def test_a_job_has_all_that_its_cron_jobs_template_has(kubectl: Kubectl) -> None:
+def test_a_job_has_all_fields_of_its_cron_jobs_template(kubectl: Kubectl) -> None:
     """Kubectl sends it as protobuf."""
     pod = {
         "restartPolicy": "Never",
@@ -345,7 +345,7 @@ def test_a_job_has_all_that_its_cron_jobs_template_has(kubectl: Kubectl) -> None
 
 
 def test_a_wrong_job_status_is_refused(kubectl: Kubectl) -> None:
-    """With all that is wrong with it."""
+    """With all its errors."""
     create(kubectl, obj("Job", "batch/v1", "j", spec={"template": FINITE}))
     patch = json.dumps({"status": {"ready": 1}})
     output = kubectl(

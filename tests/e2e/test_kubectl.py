@@ -1,4 +1,4 @@
-"""A real kubectl does on the development cluster what users do."""
+"""A real kubectl works on the development cluster as on a real one."""
 
 import json
 import os
@@ -148,7 +148,7 @@ def test_an_invalid_object_is_refused_with_its_causes(kubectl: Kubectl) -> None:
     )
 
 
-def test_a_deleted_deployment_takes_all_it_owns_along(kubectl: Kubectl) -> None:
+def test_the_dependents_of_a_deleted_deployment_are_deleted(kubectl: Kubectl) -> None:
     """Before the deployment with --cascade=foreground, else soon after it."""
     for policy in ("background", "foreground"):
         kubectl("apply", *validation(), "-f", "-", stdin=manifest())
@@ -253,7 +253,7 @@ def test_a_watch_shows_a_rollout(kubectl: Kubectl, kubeconfig: Path) -> None:
     assert row.split()[:2] == ["web", "1/2"]
 
 
-def test_what_the_readme_says_to_try_works_as_written(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
     """Line by line, on a cluster that ends with the script."""
     if version() < (1, 27):
         pytest.skip("an older kubectl needs --validate=false")

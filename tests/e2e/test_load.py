@@ -28,8 +28,8 @@ def top(kubectl: Kubectl, *arguments: str) -> list[str]:
     return [re.sub(r"^(web-)\w+-\w+", r"\1*", line) for line in lines]
 
 
-def test_top_shows_the_load_that_annotations_say(kubectl: Kubectl) -> None:
-    """An idle one otherwise; pods share the load of their deployment."""
+def test_top_shows_the_load_of_annotations(kubectl: Kubectl) -> None:
+    """Without annotations a pod is idle; pods share the load of their deployment."""
     deploy(kubectl, 2)
     head = "NAME  CPU(cores)  MEMORY(bytes)"
     assert top(kubectl, "pods") == [head, *["web-*  1m  8Mi"] * 2]
@@ -47,8 +47,8 @@ def test_top_shows_the_load_that_annotations_say(kubectl: Kubectl) -> None:
     ]
 
 
-def test_top_shows_what_a_config_map_says(kubectl: Kubectl) -> None:
-    """Nothing for pods that it does not name, and an error if it cannot be read."""
+def test_top_shows_the_answers_of_a_config_map(kubectl: Kubectl) -> None:
+    """Other pods have no metrics, and wrong answers give an error."""
     deploy(kubectl, 1)
     answers = json.dumps({"resource": {"*": {"nginx": {"cpu": "7m", "memory": "1Gi"}}}})
     name = "devcluster-metrics"

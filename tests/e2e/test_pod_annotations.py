@@ -67,8 +67,8 @@ def _events(kubectl: Kubectl, pod: str) -> list[str]:
     return [each.strip() for each in described.splitlines()[2:]]
 
 
-def test_kubectl_shows_what_becomes_of_pods(kubectl: Kubectl) -> None:
-    """In its table, in descriptions, in logs, and when it cannot be done."""
+def test_kubectl_shows_the_effects_of_annotations(kubectl: Kubectl) -> None:
+    """In its table, in descriptions, in logs, and in errors."""
     kubectl("apply", *validation(), "-f", "-", stdin=PODS)
     kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=20s")
     reason = "{.status.containerStatuses[0].state.waiting.reason}"

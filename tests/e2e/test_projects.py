@@ -57,7 +57,7 @@ def kubectl(kubeconfig: Path, *arguments: str) -> str:
 def applied(kubeconfig: Path, path: Path, *flags: str) -> dict[str, str]:
     """Apply the files of a directory; return what happened to each object.
 
-    A line with anything else, such as a warning, is in the answer too.
+    Other lines, such as warnings, are in the result, too.
     """
     output = kubectl(kubeconfig, "apply", *flags, "-f", str(path))
     return dict(line.rsplit(" ", 1) for line in output.splitlines())

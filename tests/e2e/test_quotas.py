@@ -59,7 +59,7 @@ def test_quotas_are_created_and_shown(kubectl: Kubectl) -> None:
     assert scopes == "Scopes:  BestEffort"
 
 
-def test_a_quota_refuses_what_exceeds_it(kubectl: Kubectl) -> None:
+def test_a_quota_refuses_pods_that_exceed_it(kubectl: Kubectl) -> None:
     """And pods without the limited resources; a deleted pod frees its usage."""
     kubectl("create", "quota", "q", "--hard=requests.cpu=1")
     counted(kubectl, "q")

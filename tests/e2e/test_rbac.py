@@ -45,7 +45,7 @@ def test_a_user_sees_its_name_and_its_rights(kubectl: Kubectl) -> None:
 
 
 def test_a_user_grants_no_more_than_it_has(kubectl: Kubectl) -> None:
-    """An administrator of a namespace is none of the cluster."""
+    """An administrator of a namespace is no administrator of the cluster."""
     kubectl("create", "rolebinding", "jane", "--clusterrole=admin", "--user=jane")
     jane = "--as=jane"
     kubectl("create", "role", "r", "--verb=get,list", "--resource=pods", jane)
@@ -92,7 +92,7 @@ subjects: [{kind: ServiceAccount, name: bot, namespace: default}]
 
 
 def test_a_service_account_acts_with_its_token(kubectl: Kubectl) -> None:
-    """It is told by which token it is known."""
+    """Its extra names the token."""
     kubectl("create", "serviceaccount", "bot")
     token = kubectl("create", "token", "bot").strip()
     shown = rows(kubectl(f"--token={token}", "auth", "whoami"))

@@ -1,4 +1,4 @@
-"""kubectl moves from client-side to server-side apply, and shows who owns what."""
+"""kubectl moves from client-side to server-side apply, and shows the managers."""
 
 import json
 
@@ -25,7 +25,7 @@ def shown(kubectl: Kubectl, what: str) -> JSON:
 
 
 def managers(obj: JSON) -> list[tuple[str, str]]:
-    """Return who owns fields of an object, without those of its status."""
+    """Return the managers of the fields of an object, without those of its status."""
     entries = obj["metadata"]["managedFields"]
     return [
         (each["manager"], each["operation"])
@@ -81,7 +81,7 @@ def test_two_manifests_own_their_parts_of_an_object(kubectl: Kubectl) -> None:
     assert managers(found) == [("one", "Apply"), ("two", "Apply")]
 
 
-def test_an_applied_set_loses_what_its_manifests_lose(kubectl: Kubectl) -> None:
+def test_objects_without_a_manifest_leave_the_applied_set(kubectl: Kubectl) -> None:
     """With ``--prune --applyset``, by clients and on the server."""
 
     def apply(*names: str, flags: tuple[str, ...] = ()) -> str:
@@ -109,7 +109,7 @@ def test_an_applied_set_loses_what_its_manifests_lose(kubectl: Kubectl) -> None:
 
 
 def test_a_manifest_with_mistakes_is_refused(kubectl: Kubectl) -> None:
-    """By the server, also if kubectl does not look at it."""
+    """By the server, also if kubectl does not validate it."""
     manifest: JSON = yaml.safe_load(deployment(1))
     manifest["spec"]["replica"] = 1
     text = yaml.safe_dump(manifest)

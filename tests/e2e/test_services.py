@@ -1,7 +1,7 @@
 """kubectl creates, shows and describes services, budgets, autoscalers and quotas.
 
-The server runs without controllers, so that each status is the one of the test, and
-texts can be compared whole.
+The server runs without controllers, so that each test writes the statuses itself, and
+compares whole texts.
 """
 
 import re
@@ -42,7 +42,7 @@ def kubectl(kubeconfig: Path, request: pytest.FixtureRequest) -> Kubectl:
 
 
 def masked(lines: list[str]) -> list[str]:
-    """Return lines with IP for each cluster IP; they are given in turn."""
+    """Return lines with IP for each cluster IP; the addresses are assigned in turn."""
     return [re.sub(r"10\.96\.\d+\.\d+", "IP", line) for line in lines]
 
 

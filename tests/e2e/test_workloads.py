@@ -74,7 +74,7 @@ def apply(kubectl: Kubectl, manifest: str) -> None:
 
 
 def rolled_out(kubectl: Kubectl, workload: str) -> str:
-    """Wait until a workload is rolled out; return what kubectl says of it."""
+    """Wait until a workload is rolled out; return the output of kubectl."""
     return kubectl("rollout", "status", workload, "--timeout=30s").splitlines()[-1]
 
 

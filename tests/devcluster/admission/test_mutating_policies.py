@@ -83,7 +83,7 @@ async def test_a_configuration_is_merged(cluster: Cluster) -> None:
     assert proxy == {**container, **named, "imagePullPolicy": "IfNotPresent"}
 
 
-async def test_mutations_go_on_from_each_other(cluster: Cluster) -> None:
+async def test_mutations_see_the_changes_of_earlier_ones(cluster: Cluster) -> None:
     """A patch sees what the configuration before it has changed."""
     add = (
         "[JSONPatch{op: 'add', path: '/metadata/labels/' + "

@@ -92,7 +92,7 @@ async def test_an_owner_that_waits_needs_the_right_to_its_finalizers(
 
 
 async def test_an_update_of_owners_needs_the_right_to_delete(guarded: Cluster) -> None:
-    """An update that leaves them alone needs nothing."""
+    """An update that does not change them needs no such right."""
     verbs = ["create", "update"]
     grant(guarded, {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs})
     await send(guarded, "POST", MAPS, [OWNER])

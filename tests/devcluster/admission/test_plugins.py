@@ -233,10 +233,10 @@ RUNTIME: JSON = {
         ({"runtimeClassName": "kata"}, ""),
     ],
 )
-async def test_a_runtime_class_decides_what_its_pods_cost(
+async def test_a_runtime_class_sets_the_overhead_of_its_pods(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:
-    """And where they run."""
+    """And their nodes."""
     stored = {"kind": "RuntimeClass", "apiVersion": "node.k8s.io/v1", **RUNTIME}
     collection = cluster.server.storage.collection("runtimeclasses.node.k8s.io")
     collection.put(("", "kata"), stored)
@@ -308,7 +308,7 @@ async def test_the_namespaces_of_the_system_stay(cluster: Cluster) -> None:
         )
 
 
-async def test_nothing_new_comes_into_a_namespace_that_goes(cluster: Cluster) -> None:
+async def test_a_terminating_namespace_gets_no_new_objects(cluster: Cluster) -> None:
     """Not even an eviction; upstream's cause says why."""
     cluster.add_namespace("going")
     path = "/api/v1/namespaces/going"

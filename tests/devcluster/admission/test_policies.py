@@ -312,7 +312,7 @@ async def test_policies_are_exempt_from_policies(cluster: Cluster) -> None:
 
 
 async def test_reviews_are_exempt_from_policies(cluster: Cluster) -> None:
-    """A policy must not break how others authenticate and authorize."""
+    """A policy must not prevent authentication and authorization."""
     spec = spec_of("false")
     spec["matchConstraints"]["resourceRules"] = [EVERYTHING]
     await bind(cluster, spec)

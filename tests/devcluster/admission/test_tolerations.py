@@ -1,4 +1,4 @@
-"""Tolerations that others cover go."""
+"""Tolerations that others cover are removed."""
 
 import pytest
 
@@ -30,7 +30,7 @@ SCHEDULE: JSON = KEY | {"effect": "NoSchedule"}
         ),
     ],
 )
-def test_a_toleration_that_another_one_covers_goes(
+def test_a_toleration_that_another_one_covers_is_removed(
     first: list[JSON], second: list[JSON], kept: list[JSON]
 ) -> None:
     """Of two equal ones the first stays."""

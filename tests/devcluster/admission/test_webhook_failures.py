@@ -1,4 +1,4 @@
-"""A webhook that fails is told in the words of upstream."""
+"""The failure of a webhook has the message of upstream."""
 
 import asyncio
 import json
@@ -159,7 +159,7 @@ async def test_an_answer_of_no_use_is_a_failure(
 async def test_a_webhook_that_cannot_be_reached_is_a_failure(
     cluster: Cluster, hook: WebhookServer, client: JSON, expected: str
 ) -> None:
-    """With failurePolicy Ignore it counts as one that agrees."""
+    """With failurePolicy Ignore the write is allowed."""
     config = hook.config()
     merged = {**config["clientConfig"], **client}
     config["clientConfig"] = {k: v for k, v in merged.items() if v is not None}
@@ -173,7 +173,7 @@ async def test_a_webhook_that_cannot_be_reached_is_a_failure(
     await request(cluster, "POST", MAPS, config_map())
 
 
-async def test_plain_http_is_told(cluster: Cluster) -> None:
+async def test_plain_http_is_a_failure(cluster: Cluster) -> None:
     """As by a server that was started without a certificate."""
     async with webhook_server(is_plain=True) as server:
         await configure(cluster, "validating", "a", server.config())
@@ -230,7 +230,7 @@ async def test_a_service_leads_to_its_endpoints(
         ),
     ],
 )
-async def test_a_patch_that_does_not_apply_is_told(
+async def test_a_patch_that_does_not_apply_is_a_failure(
     cluster: Cluster, hook: WebhookServer, operation: JSON, expected: str
 ) -> None:
     """In the words of the library that upstream uses."""

@@ -230,7 +230,7 @@ def test_only_the_administrator_may_take_and_restore(
     cluster.restore(before)
 
 
-def test_the_time_of_a_cluster_goes_on(tmp_path: Path) -> None:
+def test_the_time_of_a_cluster_continues(tmp_path: Path) -> None:
     """Also if it has passed faster than ours, and is ahead."""
     data = tmp_path / "data"
     with DataFile.open(data) as file:
@@ -246,7 +246,7 @@ def test_the_time_of_a_cluster_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_runs_goes_on_when_a_cluster_is_started_again(tmp_path: Path) -> None:
+def test_running_pods_continue_after_a_restart(tmp_path: Path) -> None:
     """A job comes to its end, a crash loop goes on, deployments are complete.
 
     The token of a service account is still valid. The same holds if the state is

@@ -121,7 +121,7 @@ async def test_an_address_that_is_not_free_is_refused(
     ]
 
 
-async def test_a_full_range_is_told() -> None:
+async def test_a_full_range_is_an_error() -> None:
     """The first addresses are given at the end."""
     cluster = Cluster(service_cluster_ip_range="10.0.0.0/29")
     given = [service(cluster, f"s{number}")["spec"]["clusterIP"] for number in range(6)]
@@ -134,7 +134,7 @@ async def test_a_full_range_is_told() -> None:
 
 
 @pytest.mark.parametrize("ranges", ["", "10.0.0.0", "10.0.0.0/16,10.1.0.0/16"])
-async def test_ranges_that_cannot_be_are_refused(ranges: str) -> None:
+async def test_invalid_ranges_are_refused(ranges: str) -> None:
     """At the start of the server."""
     with pytest.raises(RangeError, match=f"^--service-cluster-ip-range {ranges}: "):
         Cluster(service_cluster_ip_range=ranges)

@@ -167,7 +167,7 @@ def test_a_request_without_an_answer_gets_a_status(
     assert body["message"] == message
 
 
-def test_a_wrong_selector_is_told() -> None:
+def test_a_wrong_selector_is_an_error() -> None:
     """As for any list."""
     code, body = ask("{}", f"{RESOURCE}/pods", labelSelector="!!")
     assert (code, body["reason"]) == (400, "BadRequest")

@@ -191,7 +191,7 @@ async def test_a_token_goes_without_a_version(cluster: Cluster) -> None:
     )
 
 
-async def test_a_list_whose_version_is_gone_can_go_on(cluster: Cluster) -> None:
+async def test_a_list_of_an_expired_version_can_continue(cluster: Cluster) -> None:
     """The refusal has a token for the rest of the present state."""
     version = await create(cluster, "a", "b", "c")
     token = (await listed(cluster, "limit=1"))["metadata"]["continue"]

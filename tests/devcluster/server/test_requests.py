@@ -145,7 +145,7 @@ async def test_only_users_with_a_token_get_answers(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_defect_is_a_500_and_the_server_goes_on(
+async def test_a_defect_is_a_500_and_the_server_continues(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a Status that says so."""

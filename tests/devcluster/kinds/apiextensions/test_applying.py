@@ -148,7 +148,7 @@ async def test_finalizers_of_several_managers_are_kept(cluster: Cluster) -> None
     assert metadata["finalizers"] == ["example.com/one", "example.com/two"]
 
 
-async def test_a_manager_goes_on_in_another_version(cluster: Cluster) -> None:
+async def test_a_manager_continues_in_another_version(cluster: Cluster) -> None:
     """Its fields of the old version are removed; other managers keep theirs."""
     schema = {"openAPIV3Schema": SCHEMA}
     versions = [version(schema=schema), version("v2", schema=schema)]

@@ -395,7 +395,7 @@ async def test_a_taken_name_is_not_accepted_until_it_is_free(cluster: Cluster) -
 async def test_what_objects_depend_on_cannot_change(
     cluster: Cluster, change: JSON, field: str
 ) -> None:
-    """Nor can a version go in which objects may be stored."""
+    """Nor can a stored version be removed."""
     await define(cluster, spec())
     body = msgspec.json.encode({"spec": change})
     media = "application/merge-patch+json"
@@ -432,7 +432,7 @@ async def test_a_new_storage_version_is_remembered(cluster: Cluster) -> None:
 async def test_groups_of_the_project_need_an_approval(
     cluster: Cluster, approval: str | None, outcome: Any
 ) -> None:
-    """Or the word that there is none."""
+    """Or a statement that it has none."""
     given = spec(group="gateway.networking.k8s.io")
     annotations = {"api-approved.kubernetes.io": approval} if approval else {}
     status, body = await define(cluster, given, annotations=annotations)
@@ -449,7 +449,7 @@ async def test_groups_of_the_project_need_an_approval(
 
 
 @pytest.mark.looptime
-async def test_a_definition_with_objects_says_that_it_is_being_deleted(
+async def test_a_deleted_definition_with_objects_has_a_condition(
     cluster: Cluster,
 ) -> None:
     """While one of them is held."""

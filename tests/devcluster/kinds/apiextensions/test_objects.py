@@ -194,7 +194,7 @@ async def test_odd_objects_are_no_error_of_the_server(
 
 
 async def test_a_status_that_is_null_goes(cluster: Cluster) -> None:
-    """As any field that may not be null, and need not be there."""
+    """Like each optional field that may not be null."""
     await define(cluster, widgets())
     await call(cluster, "POST", PATH, widget())
     made = decoded(await change(cluster, f"{PATH}/a/status", status={"size": 1}))
