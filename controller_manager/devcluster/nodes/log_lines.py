@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import LOGS, find
-from controller_manager.devcluster.nodes.commands import command_of, run_of
+from controller_manager.devcluster.nodes.container_commands import run_of_container
 
 _TIMED: Final = re.compile(r"@(\d{1,9}(?:\.\d{1,3})?) (.*)")
 
@@ -30,8 +30,7 @@ def lines_of(pod: JSON, container: JSON) -> Sequence[Line]:
     if found is not None:
         lines = [_line(each) for each in found[1].splitlines()]
         return sorted(lines, key=lambda line: line.after)
-    command = command_of(container)
-    run = run_of(command) if command else None
+    run = run_of_container(container)
     return [Line(*each) for each in run.lines] if run is not None else ()
 
 

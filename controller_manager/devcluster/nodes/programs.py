@@ -1,8 +1,8 @@
 """The programs of a pod's containers: the duration of their runs, and their exit codes.
 
-No container runs here. An annotation of the pod decides what a container does; without
-an annotation, its command decides, if it is in a short list of commands (`commands`).
-The table in docs/devcluster.md shows both.
+No container runs here. An annotation of the pod says what a container does; without
+one, its command does, as far as it is known (`container_commands`). The
+table in docs/devcluster.md shows both.
 """
 
 import re
@@ -25,7 +25,7 @@ from controller_manager.devcluster.nodes.annotations import (
     periods_of,
     seconds_of,
 )
-from controller_manager.devcluster.nodes.commands import command_of, run_of
+from controller_manager.devcluster.nodes.container_commands import run_of_container
 
 OUT_OF_MEMORY: Final = -1
 """In place of an exit code: the kernel killed the container for its use of memory."""
@@ -110,9 +110,10 @@ def _termination(pod: JSON, name: str) -> float:
 
 
 def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> Program:
-    command = command_of(container)
-    run = run_of(command) if command else None
+    run = run_of_container(container)
     if run is not None:
+        if find(pod, TERMINATION_SECONDS, container["name"]) is None:
+            termination = run.termination
         return Program(run.seconds, (run.code,), termination)
     ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))
     return Program(_BRIEFLY if ends else FOREVER, (0,), termination)

@@ -3,7 +3,8 @@
 import pytest
 
 from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.commands import Run, run_of
+from controller_manager.devcluster.nodes.commands import Run
+from controller_manager.devcluster.nodes.scripts import run_of
 
 
 def printing(line: str, code: int = 0) -> Run:
@@ -26,7 +27,38 @@ def printing(line: str, code: int = 0) -> Run:
         (["sleep"], None),
         (["nginx", "-g", "daemon off;"], None),
         (["perl", "-Mbignum=bpi", "-wle", "print bpi(2000)"], None),
-        (["sh"], None),
+        (["sh"], Run()),
+        (["sh", "-e"], Run()),
+        (["cat"], Run()),
+        (["sleep", ".5"], Run(0.5)),
+        (["/bin/busybox", "sleep", "5"], Run(5)),
+        (["tail", "-f", "/dev/null"], Run(FOREVER)),
+        (["/pause"], Run(FOREVER)),
+        (["exit", "9" * 5000], None),
+        (["sh", "-c"], None),
+        (["sh", "-z", "-c", "true"], None),
+        (["sh", "-ec", "false; sleep 1"], Run(0, 1)),
+        (["bash", "-e", "-o", "pipefail", "-c", "false; sleep 1"], Run(0, 1)),
+        (["sh", "-ec", "false || sleep 2; false && true; exit 4"], Run(2, 4)),
+        (["sh", "-c", "set -eu; false; exit 4"], Run(0, 1)),
+        (["sh", "-c", "sleep 1 && \\\n exit 3"], Run(1, 3)),
+        (["sh", "-c", "exec sleep 4; exit 3"], Run(4)),
+        (["sh", "-c", "/bin/sleep 2; sh -c 'exit 3'; sleep 1"], Run(3)),
+        (["sh", "-c", "while true; do sleep 1; done"], Run(FOREVER)),
+        (["sh", "-c", "until false\ndo\n echo a\n sleep 1\ndone"], Run(FOREVER)),
+        (["sh", "-c", "sleep 1; while :; do sleep 2; exit 3; done"], Run(3, 3)),
+        (["sh", "-c", "while false; do sleep 1; done; exit 2"], Run(0, 2)),
+        (["sh", "-c", "while true; do while true; do :; done; done"], Run(FOREVER)),
+        (["sh", "-c", "while true; do break; done"], None),
+        (["sh", "-c", "while true; do sleep 1"], None),
+        (["sh", "-c", "for i in 1 2; do sleep 1; done"], None),
+        (
+            ["sh", "-c", "trap exit TERM; while true; do sleep 2; done"],
+            Run(FOREVER, termination=2),
+        ),
+        (["sh", "-c", "trap 'exit 0' INT; sleep infinity"], Run(FOREVER)),
+        (["sh", "-c", "trap cleanup TERM; sleep 5"], None),
+        (["sh", "-c", "true; " * 5000], None),
         (["sh", "script.sh"], None),
         (["sh", "-c", "exit 3"], Run(0, 3)),
         (["bash", "-c", "exit 256"], Run(0, 0)),

@@ -1,0 +1,62 @@
+"""The command of a container: its own, or the one of its image.
+
+A real image has an entrypoint and a command. Those of a few well-known images are
+known here. A container's ``command`` goes before both, its ``args`` before the
+command.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.nodes.commands import Run
+from controller_manager.devcluster.nodes.scripts import run_of
+
+_SHELL_IMAGES: Final = frozenset(
+    (
+        "almalinux",
+        "alpine",
+        "amazonlinux",
+        "busybox",
+        "centos",
+        "debian",
+        "fedora",
+        "rockylinux",
+        "ubuntu",
+    )
+)
+"""Images without an entrypoint, whose command is a shell."""
+
+_IMAGES: Final[dict[str, tuple[Sequence[str], Sequence[str]]]] = {
+    **dict.fromkeys(_SHELL_IMAGES, ((), ("sh",))),
+    "agnhost": (("/agnhost",), ("pause",)),
+    "pause": (("/pause",), ()),
+    "pause-amd64": (("/pause",), ()),
+}
+"""The entrypoint and the command of images, by the last part of their names."""
+
+
+def command_of(container: JSON) -> Sequence[str]:
+    """Return the command line of a container, empty if only its image knows it."""
+    command, args = container.get("command") or (), container.get("args") or ()
+    if command:
+        return [*command, *args]
+    name = str(container["image"]).rpartition("/")[2].partition("@")[0]
+    found = _IMAGES.get(name.partition(":")[0])
+    if found is None:
+        return ()
+    entrypoint, default = found
+    return [*entrypoint, *(args or default)]
+
+
+def run_of_container(container: JSON) -> Run | None:
+    """Return the run of a container's command, `None` for an unknown one.
+
+    A shell that gets no script reads the input of its container: that stays open with
+    ``stdin`` or ``tty``, and else ends at once.
+    """
+    command = command_of(container)
+    if not command:
+        return None
+    has_input = bool(container.get("stdin") or container.get("tty"))
+    return run_of(command, has_input=has_input)
