@@ -33,6 +33,7 @@ from controller_manager.devcluster.nodes.pod_states import (
     has_not_begun,
     is_over,
     needs_attention,
+    shows_older_generation,
 )
 from controller_manager.devcluster.nodes.pod_status import Place, pod_status
 from controller_manager.devcluster.nodes.pod_steps import advanced, killed, stopping
@@ -242,7 +243,8 @@ class Kubelet:
         run = with_images_of(before, pod, now, self._delay(pod), machine)
         run = with_annotations_of(run, pod, now, self._grace_scale)
         run = replace(run, deadline=self._deadline(pod, now))
-        if run.containers != before.containers or gates_differ(pod, run):
+        changed = run.containers != before.containers or gates_differ(pod, run)
+        if changed or shows_older_generation(pod):
             self._finish(pod, None, run, now)
         else:
             self._hold(pod, run, now)

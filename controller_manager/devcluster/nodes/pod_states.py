@@ -40,8 +40,15 @@ def needs_attention(pod: JSON) -> bool:
         spec.get("activeDeadlineSeconds") is not None
         or spec.get("readinessGates")
         or annotations.has_any(pod)
+        or shows_older_generation(pod)
         or list(_images(pod)) != list(_images_of_status(pod))
     )
+
+
+def shows_older_generation(pod: JSON) -> bool:
+    """Tell whether a kubelet reported the pod's status before its spec changed."""
+    observed = pod["status"].get("observedGeneration")
+    return observed is not None and observed != pod["metadata"].get("generation", 1)
 
 
 def _images(pod: JSON) -> Iterator[str]:

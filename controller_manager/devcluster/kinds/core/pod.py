@@ -132,6 +132,7 @@ class PodStrategy(Strategy):
 
 _GATED: Final = {
     "type": "PodScheduled",
+    "observedGeneration": 1,
     "status": "False",
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",

@@ -1,0 +1,56 @@
+"""A kubelet tells of which generation of a pod it knows."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from tests.clusters import Cluster
+from tests.devcluster.nodes.objects import PODS, create_pod, send, status_of
+
+pytestmark = pytest.mark.looptime
+
+TOLERATION = {"key": "k", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def observed(status: JSON) -> list[tuple[str, int]]:
+    """Return the observedGeneration of a status, and of each of its conditions."""
+    return [
+        ("status", status["observedGeneration"]),
+        *((each["type"], each["observedGeneration"]) for each in status["conditions"]),
+    ]
+
+
+@pytest.mark.parametrize("image", ["i", "broken"])
+async def test_a_new_generation_is_observed_at_once(
+    cluster: Cluster, image: str
+) -> None:
+    """In all conditions, also while the image cannot be pulled."""
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "p", containers=[{"name": "c", "image": image}])
+        await asyncio.sleep(5)
+        before = await status_of(cluster, "p")
+        assert {number for _, number in observed(before)} == {1}
+        pod = await send(cluster, "GET", f"{PODS}/p")
+        tolerations = [*pod["spec"].get("tolerations", ()), TOLERATION]
+        patch = {"spec": {"tolerations": tolerations}}
+        await send(cluster, "PATCH", f"{PODS}/p", patch)
+        await asyncio.sleep(0.1)
+        after = await status_of(cluster, "p")
+    expected = {
+        **before,
+        "observedGeneration": 2,
+        "conditions": [
+            {**each, "observedGeneration": 2} for each in before["conditions"]
+        ],
+    }
+    assert after == expected
+
+
+async def test_a_pod_with_scheduling_gates_says_its_generation(
+    cluster: Cluster,
+) -> None:
+    """The API server writes its condition."""
+    await create_pod(cluster, "p", schedulingGates=[{"name": "example.com/gate"}])
+    (gated,) = (await status_of(cluster, "p"))["conditions"]
+    assert gated["observedGeneration"] == 1
