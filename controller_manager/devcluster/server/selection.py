@@ -29,15 +29,24 @@ class _FieldTerm:
     value: str
     equal: bool
     absent: str = ""
+    fallback: tuple[str, ...] = ()
 
     def matches(self, obj: JSON) -> bool:
-        found: Any = obj
-        for part in self.path:
-            found = found.get(part) if isinstance(found, dict) else None
+        found = _at(obj, self.path)
+        if not found and self.fallback:
+            found = _at(obj, self.fallback)
         if found is None:
             found = self.absent
         text = str(found).lower() if isinstance(found, bool) else str(found)
         return (text == self.value) is self.equal
+
+
+def _at(obj: JSON, path: tuple[str, ...]) -> Any:
+    """Return the value at a path, `None` if there is none."""
+    found: Any = obj
+    for part in path:
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,9 @@ def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
         if path is None:
             raise bad_request(_unknown_field(kind, name))
         absent = kind.strategy.absent_fields.get(name, "")
-        terms.append(_FieldTerm(path, _unescaped(value), operator != "!=", absent))
+        fallback = kind.strategy.fallback_fields.get(name, ())
+        term = _FieldTerm(path, _unescaped(value), operator != "!=", absent, fallback)
+        terms.append(term)
     return tuple(terms)
 
 

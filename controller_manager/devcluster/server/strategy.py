@@ -83,6 +83,9 @@ class Strategy:
     absent_fields: ClassVar[Mapping[str, str]] = _NONE
     """The values of absent selectable fields, if they are not empty."""
 
+    fallback_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
+    """The path of the field that is selected by where a selectable field is empty."""
+
     columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
     """The columns of the table that kubectl prints."""
 

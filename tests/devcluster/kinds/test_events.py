@@ -129,3 +129,31 @@ async def test_a_wrong_event_is_refused(
     """More strictly in the newer group."""
     refused = await answer(cluster, "POST", path, {**EVENT, **change})
     assert refused["message"] == f'Event "e" is invalid: {message}'
+
+
+async def test_events_are_selected_by_their_reporter(cluster: Cluster) -> None:
+    """The core group takes the controller for the source of an event without one."""
+    await answer(cluster, "POST", NEW, EVENT)
+    old = {
+        "metadata": {"name": "old", "namespace": "default"},
+        "involvedObject": EVENT["regarding"],
+        "source": {"component": "me"},
+    }
+    await answer(cluster, "POST", CORE, old)
+    found = {}
+    for path, field in (
+        (NEW, "reportingController=example.com/me"),
+        (CORE, "reportingComponent=example.com/me"),
+        (CORE, "source=example.com/me"),
+        (CORE, "source=me"),
+        (CORE, "source!=me"),
+    ):
+        events = await answer(cluster, "GET", f"{path}?fieldSelector={field}")
+        found[field] = [each["metadata"]["name"] for each in events["items"]]
+    assert found == {
+        "reportingController=example.com/me": ["e"],
+        "reportingComponent=example.com/me": ["e"],
+        "source=example.com/me": ["e"],
+        "source=me": ["old"],
+        "source!=me": ["e"],
+    }

@@ -42,6 +42,7 @@ class EventStrategy(Strategy):
         ),
         "source": ("source", "component"),
     }
+    fallback_fields: ClassVar = {"source": ("reportingComponent",)}
     columns: ClassVar = (
         Column("Last Seen"),
         Column("Type"),
