@@ -29,6 +29,7 @@ from controller_manager.devcluster.server.authentication import (
 from controller_manager.devcluster.server.authorization import Attributes, Authorizer
 from controller_manager.devcluster.server.catalogue import Catalogue
 from controller_manager.devcluster.server.connections import connection_of
+from controller_manager.devcluster.server.deadlines import check_timeout
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.negotiation import header
 from controller_manager.devcluster.server.objects import Objects
@@ -184,6 +185,7 @@ class GenericAPIServer:
     async def _answer(
         self, request: Request, certificate_user: User | None
     ) -> Response | StreamingResponse:
+        check_timeout(request)  # as upstream, before authentication
         # A client certificate goes before a token.
         user = certificate_user or self.tokens.authenticate(
             header(request.headers, "authorization")
