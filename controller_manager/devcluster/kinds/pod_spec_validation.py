@@ -11,7 +11,6 @@ from controller_manager.devcluster.kinds.affinity_validation import (
 from controller_manager.devcluster.kinds.container_validation import (
     validate_containers,
 )
-from controller_manager.devcluster.kinds.field_values import NOT_NEGATIVE
 from controller_manager.devcluster.kinds.ip_addresses import validate_address
 from controller_manager.devcluster.kinds.pod_volume_validation import validate_volumes
 from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
@@ -98,9 +97,6 @@ def _validate_seconds(spec: JSON, field: str) -> Iterator[Cause]:
     if deadline is not None and not 1 <= deadline <= _MOST_SECONDS:
         why = f"must be between 1 and {_MOST_SECONDS}, inclusive"
         yield invalid(f"{field}.activeDeadlineSeconds", shown(deadline), why)
-    if (seconds := spec.get("terminationGracePeriodSeconds", 0)) < 0:
-        where = f"{field}.terminationGracePeriodSeconds"
-        yield invalid(where, shown(seconds), NOT_NEGATIVE)
 
 
 def _validate_aliases(spec: JSON, field: str) -> Iterator[Cause]:

@@ -87,6 +87,7 @@ class PodStrategy(Strategy):
         Drop the field of a feature that is off.
         """
         del storage
+        _make_grace_positive(obj)
         if not self._keeps_scheduling_group:
             drop_scheduling_group(obj, OF_POD)
         status = obj["status"]
@@ -97,6 +98,7 @@ class PodStrategy(Strategy):
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Drop the field of a feature that is off, unless it was there before."""
+        _make_grace_positive(new)
         if not self._keeps_scheduling_group:
             drop_scheduling_group(new, OF_POD, old)
 
@@ -128,6 +130,16 @@ class PodStrategy(Strategy):
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         return pod_cells(obj, now)
+
+
+def _make_grace_positive(pod: JSON) -> None:
+    """Replace a negative grace period with one second.
+
+    The body of an update of the status may have no spec.
+    """
+    spec = pod.get("spec") or {}
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
 
 
 _GATED: Final = {
