@@ -56,7 +56,8 @@ def _needed(examined: Examination) -> dict[str, list[Permission]]:
     needed: dict[str, list[Permission]] = {}
     for descriptor in examined.starting:
         if descriptor.account:
-            needed.setdefault(descriptor.account, []).extend(descriptor.permissions)
+            permissions = descriptor.permissions_with(examined.config.features)
+            needed.setdefault(descriptor.account, []).extend(permissions)
     return needed
 
 

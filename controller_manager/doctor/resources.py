@@ -10,7 +10,9 @@ async def check_resources(examined: Examination) -> list[Finding]:
 
     The daemon looks again every 30 seconds, and runs the others meanwhile.
     """
-    missing = await missing_resources(examined.client, examined.starting)
+    missing = await missing_resources(
+        examined.client, examined.starting, examined.config.features
+    )
     findings = [
         error(f"the resources of {version} cannot be discovered: {problem}")
         for version, problem in missing.problems.items()

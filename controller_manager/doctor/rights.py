@@ -17,7 +17,6 @@ from controller_manager.manager.permissions import (
     NEW_ACCOUNTS,
     permissions_by_purpose,
 )
-from controller_manager.options.gates import COORDINATED_ELECTION
 from controller_manager.runtime.permissions import Permission
 
 _MEND: Final = "allow it in a role of this identity"
@@ -34,7 +33,7 @@ def manager_rights(examined: Examination) -> Mapping[str, Sequence[Permission]]:
     needed = permissions_by_purpose(
         examined.starting,
         generic.leader_election,
-        is_coordinated=examined.config.features.is_enabled(COORDINATED_ELECTION),
+        features=examined.config.features,
         migration_lease=migration.leader_name if migration else "",
     )
     if examined.uses_accounts:
@@ -69,7 +68,10 @@ async def _check_controllers(examined: Examination) -> list[Finding]:
     """Check the rights of all controllers, which act as the manager itself."""
     ask = as_self(examined.client)
     lacking = await asyncio.gather(
-        *(denied(ask, each.permissions) for each in examined.starting)
+        *(
+            denied(ask, each.permissions_with(examined.config.features))
+            for each in examined.starting
+        )
     )
     findings = [
         error(f"{each.name} may not {described(permissions)}", _MEND)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from controller_manager.client.client import Client
 from controller_manager.client.discovery import served_resources
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.descriptor import Descriptor
 
 
@@ -22,7 +23,7 @@ class Missing(Struct, frozen=True):
 
 
 async def missing_resources(
-    client: Client, descriptors: Iterable[Descriptor]
+    client: Client, descriptors: Iterable[Descriptor], features: FeatureGates
 ) -> Missing:
     """Return the required resources that the API server lacks, by controller.
 
@@ -33,7 +34,7 @@ async def missing_resources(
     lacking: dict[str, list[str]] = {}
     for descriptor in descriptors:
         missing = lacking[descriptor.name] = []
-        for resource in descriptor.requires:
+        for resource in descriptor.requires_with(features):
             version = resource.api_version
             if version not in served:
                 served[version] = frozenset()

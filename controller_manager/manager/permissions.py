@@ -17,6 +17,7 @@ from controller_manager.api.coordination.v1beta1 import LEASE_CANDIDATES
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS, SERVICE_ACCOUNTS
 from controller_manager.client.service_accounts import NAMESPACE as OF_ACCOUNTS
 from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.options.gates import COORDINATED_ELECTION, FeatureGates
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import (
     Permission,
@@ -40,6 +41,8 @@ Every API server has roles with these: ``system:auth-delegator``, and
 ``extension-apiserver-authentication-reader`` in ``kube-system``.
 """
 
+DEFAULTS: Final = FeatureGates()
+
 CACHES: Final = "caches"
 TOKENS: Final = "tokens"
 NEW_ACCOUNTS: Final = "new accounts"
@@ -52,7 +55,7 @@ def manager_permissions(
     descriptors: Iterable[Descriptor],
     election: LeaderElectionConfig,
     *,
-    is_coordinated: bool = False,
+    features: FeatureGates = DEFAULTS,
     migration_lease: str = "",
 ) -> tuple[Permission, ...]:
     """Return the permissions that the manager itself needs to run these controllers.
@@ -62,7 +65,7 @@ def manager_permissions(
     by_purpose = permissions_by_purpose(
         descriptors,
         election,
-        is_coordinated=is_coordinated,
+        features=features,
         migration_lease=migration_lease,
     )
     return tuple(chain.from_iterable(by_purpose.values()))
@@ -72,7 +75,7 @@ def permissions_by_purpose(
     descriptors: Iterable[Descriptor],
     election: LeaderElectionConfig,
     *,
-    is_coordinated: bool = False,
+    features: FeatureGates = DEFAULTS,
     migration_lease: str = "",
 ) -> Mapping[str, tuple[Permission, ...]]:
     """Return the permissions that the manager itself needs, by their purpose.
@@ -82,35 +85,41 @@ def permissions_by_purpose(
     not empty. In a coordinated election it also makes a lease candidate. The
     permissions of a controller without a service account of its own stand under the
     name of the controller. The permissions to serve its endpoints are
-    `REVIEW_PERMISSIONS`.
-
-    Resources that a controller caches only if a feature gate is on are left out.
+    `REVIEW_PERMISSIONS`. `features` are the feature gates of the manager.
     """
     selected = tuple(descriptors)
     where = election.resource_namespace
     needed = {
-        CACHES: tuple(_reads(selected)),
+        CACHES: tuple(_reads(selected, features)),
         TOKENS: _tokens(selected),
         NEW_ACCOUNTS: _new_accounts(selected),
-        **{each.name: each.permissions for each in selected if not each.account},
+        **{
+            each.name: each.permissions_with(features)
+            for each in selected
+            if not each.account
+        },
     }
     if election.leader_elect:
         leases = [election.resource_name, *filter(None, [migration_lease])]
         needed[LEASES_OF_LEADERS] = within(where, *_leases(leases))
         events = allow(EVENTS, "create", "patch", "update")
         needed[EVENTS_OF_LEADERS] = within(where, events)
-        if is_coordinated:
+        if features.is_enabled(COORDINATED_ELECTION):
             candidate = allow(LEASE_CANDIDATES, "create", "get", "update")
             needed[CANDIDATES] = within(where, candidate)
     return {purpose: each for purpose, each in needed.items() if each}
 
 
-def _reads(descriptors: tuple[Descriptor, ...]) -> Iterator[Permission]:
-    """Yield list and watch of what the controllers cache."""
+def _reads(
+    descriptors: tuple[Descriptor, ...], features: FeatureGates
+) -> Iterator[Permission]:
+    """Yield list and watch of the resources that the controllers cache."""
     if any(_reads_everything(each) for each in descriptors):
         yield allow_everywhere(*_READ)
         return
-    cached = {resource for each in descriptors for resource in each.requires}
+    cached = {
+        resource for each in descriptors for resource in each.requires_with(features)
+    }
     for resource in sorted(cached, key=lambda each: (each.group, each.plural)):
         yield allow(resource, *_READ)
 

@@ -137,7 +137,9 @@ class StartUp:
 
         Resources of a group version that cannot be discovered count as missing.
         """
-        return await missing_resources(self._clients.manager(), descriptors)
+        return await missing_resources(
+            self._clients.manager(), descriptors, self._features
+        )
 
     def _drop_gated(self) -> None:
         """Leave out the controllers whose feature gates are not all enabled."""

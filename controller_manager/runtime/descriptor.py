@@ -32,6 +32,7 @@ class Descriptor:
       whole ``package.module:name``.
     - `requires`: resources that the API server must have; the controller waits for
       them.
+    - `gated_requires`: the resources that it requires as well while a gate is enabled.
     - `reads`: the fields that it reads of cached objects whose type is a projection;
       of a resource that is not named here it reads all fields.
     - `options`: the class that declares its flags (see `options.option`).
@@ -62,6 +63,7 @@ class Descriptor:
     load: str
     aliases: tuple[str, ...] = ()
     requires: tuple[AnyResource, ...] = ()
+    gated_requires: tuple[tuple[Gate, tuple[AnyResource, ...]], ...] = ()
     reads: tuple[Reads, ...] = ()
     options: type[ControllerOptions] | None = None
     gates: tuple[Gate, ...] = ()
@@ -90,6 +92,18 @@ class Descriptor:
         if self.runs_first:
             return ""
         return self.service_account or self.name
+
+    def requires_with(self, features: FeatureGates) -> tuple[AnyResource, ...]:
+        """Return the resources that it requires with these feature gates."""
+        return (
+            *self.requires,
+            *(
+                resource
+                for gate, resources in self.gated_requires
+                if features.is_enabled(gate)
+                for resource in resources
+            ),
+        )
 
     def permissions_with(self, features: FeatureGates) -> tuple[Permission, ...]:
         """Return the rules of its role on an API server with these feature gates."""
