@@ -7,8 +7,7 @@ candidate.
 
 from msgspec.structs import replace
 
-from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
-from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.api.coordination.v1 import Lease, LeaseSpec
 from controller_manager.client.leader_election import LeaderElector, LeadershipYielded
 
 
@@ -33,21 +32,13 @@ class CoordinatedElector(LeaderElector):
         is_holder = self.holder == self.identity
         return is_holder and self.knows_leader and not self._preferred
 
-    async def _acquire_or_renew(self) -> bool:
-        if self._leading and self._observed is not None:
-            try:
-                return await self._write(self._observed)
-            except (Conflict, NotFound):
-                # The API server may prefer another process: read the lease.
-                self._metrics.slow_path()
-        try:
-            lease = await self._client.get(
-                LEASES, self._config.resource_namespace, self._config.resource_name
-            )
-        except NotFound:
-            self._observe_absence()
-            return False
-        self._observe(lease)
+    async def _take_absent(self) -> bool:
+        """Leave the creation of the lease to the API server."""
+        if self._observed is not None:
+            self._observe(replace(self._observed, spec=LeaseSpec()))
+        return False
+
+    async def _take(self, lease: Lease) -> bool:
         return await self._write(lease) if self._is_elected else False
 
     def _observe(self, lease: Lease) -> None:
@@ -59,11 +50,6 @@ class CoordinatedElector(LeaderElector):
                 self.previous_holder = before
         if self._leading and self._preferred:
             self._changed.set()
-
-    def _observe_absence(self) -> None:
-        """Remember that the lease has no holder any more; it has been deleted."""
-        if self._observed is not None:
-            self._observe(replace(self._observed, spec=LeaseSpec()))
 
     def _check_still_leading(self) -> None:
         if self._leading and self.seconds_left() > 0 and self._preferred:

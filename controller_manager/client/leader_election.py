@@ -44,6 +44,9 @@ from controller_manager.options.config import LeaderElectionConfig
 JITTER: Final = 1.2
 """A wait for the lease lasts 1 to 2.2 retry periods (client-go's JitterFactor)."""
 
+_FIRST_PAUSE: Final = 0.1
+"""Seconds until a release is repeated after a conflict; then twice as long."""
+
 _HEALTH_TOLERANCE: Final = 20.0
 _VERSION: Final = 8
 """The UUID version of RFC 9562 whose content each program may define."""
@@ -244,8 +247,7 @@ class LeaderElector:
         self._stop_leading()
         try:
             async with asyncio.timeout(self._config.renew_deadline):
-                while not await self._try_release():
-                    self._logger.v(2).info("Lease changed meanwhile", lease=self._key)
+                await self._release_in_spite_of_conflicts()
         except NotFound:
             self._logger.v(2).info("There is no lease to release", lease=self._key)
         except (APIError, TransportError, ProtocolError, TimeoutError) as error:
@@ -254,6 +256,13 @@ class LeaderElector:
             self._defects.report("lease", error, "release")
         else:
             self._logger.info("Released lease", lease=self._key)
+
+    async def _release_in_spite_of_conflicts(self) -> None:
+        pause = _FIRST_PAUSE
+        while not await self._try_release():
+            self._logger.v(2).info("Lease changed meanwhile", lease=self._key)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, self._config.retry_period)
 
     async def _try_release(self) -> bool:
         """Release the current lease; tell whether this process holds it no more."""
@@ -381,8 +390,16 @@ class LeaderElector:
                 LEASES, self._config.resource_namespace, self._config.resource_name
             )
         except NotFound:
-            return await self._write(None)
+            return await self._take_absent()
         self._observe(lease)
+        return await self._take(lease)
+
+    async def _take_absent(self) -> bool:
+        """Make the lease, which does not exist; tell whether this process leads."""
+        return await self._write(None)
+
+    async def _take(self, lease: Lease) -> bool:
+        """Take the stored lease if that is allowed; tell whether this process leads."""
         if self._is_held():
             return False
         previous = self.holder

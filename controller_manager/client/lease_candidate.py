@@ -21,7 +21,9 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, parse_time
 from controller_manager.client.client import Client, WatchOptions
 from controller_manager.client.errors import (
+    AlreadyExists,
     APIError,
+    Conflict,
     NotFound,
     ProtocolError,
     TransportError,
@@ -136,6 +138,9 @@ class Candidacy:
                 await self._renew_or_create()
         except NotFound as error:
             self._failed(f"the API server serves no lease candidates ({error})")
+        except (AlreadyExists, Conflict) as error:
+            # The object is there, so this process is a candidate: try again soon.
+            self._logger.v(2).info("Lease candidate changed meanwhile", err=str(error))
         except (APIError, TransportError, ProtocolError) as error:
             self._failed(str(error))
         except TimeoutError:

@@ -22,7 +22,7 @@ from controller_manager.client.leader_election import (
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.options.config import LeaderElectionConfig
-from tests.client.candidates import NAME, Candidate
+from tests.client.candidates import CONFIG, NAME, Candidate
 from tests.clusters import EPOCH, Cluster
 
 pytestmark = pytest.mark.looptime
@@ -242,6 +242,30 @@ async def test_a_lease_that_changes_while_it_is_released_is_released(
         candidate.transport.fault = edit
         await candidate.elector.release()
         assert not (await lease_of(cluster)).holder_identity
+
+
+async def test_a_release_that_meets_conflicts_is_repeated_with_pauses(
+    cluster: Cluster,
+) -> None:
+    """Until the renew deadline; then the lease expires by itself."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        sent: list[float] = []
+
+        async def refuse(request: Request) -> Response | None:
+            if request.method != "PUT":
+                return None
+            sent.append(time())
+            return Response(409, {}, b'{"reason": "Conflict"}')
+
+        candidate.transport.fault = refuse
+        started = time()
+        await candidate.elector.release()
+        assert time() - started == pytest.approx(CONFIG.renew_deadline)
+        assert [round(each - started, 1) for each in sent] == [
+            *(0, 0.1, 0.3, 0.7, 1.5),
+            *(3.1, 5.1, 7.1, 9.1),
+        ]
 
 
 async def test_a_lease_with_a_lower_version_is_used(cluster: Cluster) -> None:

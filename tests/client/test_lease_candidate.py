@@ -138,6 +138,28 @@ async def refuse(_: Request) -> Response | None:
     return Response(500, {}, b"etcd has no leader")
 
 
+async def test_a_conflict_does_not_end_a_candidacy(cluster: Cluster) -> None:
+    """The API server wrote a ping between the read and the write."""
+    async with Standing(cluster).running() as standing:
+        refused: list[str | None] = []
+
+        async def refuse_once(request: Request) -> Response | None:
+            if request.method != "PUT" or refused:
+                return None
+            refused.append(standing.candidacy.problem())
+            return Response(409, {}, b'{"reason": "Conflict"}')
+
+        standing.transport.fault = refuse_once
+        await ping(cluster, IDENTITY)
+        await asyncio.sleep(0.05)
+        assert refused == [None]
+        assert standing.candidacy.problem() is None
+        await asyncio.sleep(0.1)
+        spec = await spec_of(cluster)
+        assert (spec.renew_time or "") > (spec.ping_time or "~")
+        assert standing.log.getvalue() == ""
+
+
 async def test_a_candidate_survives_an_outage(cluster: Cluster) -> None:
     """It says it once, and answers pings soon after the outage."""
     async with Standing(cluster).running() as standing:
