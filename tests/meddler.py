@@ -1,4 +1,4 @@
-"""A transport with which a test acts between a manager and the API server."""
+"""Transports that stand between a manager and the API server in a test."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -23,3 +23,31 @@ class Meddler:
 
     async def close(self) -> None:
         """Leave the inner transport open: it is the cluster's."""
+
+
+@dataclass
+class Observer:
+    """Passes requests on, and notes each with the status of its answer."""
+
+    inner: Transport
+
+    @property
+    def host(self) -> str:
+        return self.inner.host
+
+    def note(self, request: Request, status: int) -> None:
+        """Take a request and the status of its answer; a subclass implements it."""
+        raise NotImplementedError
+
+    async def request(self, request: Request) -> Response:
+        answer = await self.inner.request(request)
+        self.note(request, answer.status)
+        return answer
+
+    async def stream(self, request: Request) -> Stream:
+        stream = await self.inner.stream(request)
+        self.note(request, stream.status)
+        return stream
+
+    async def close(self) -> None:
+        await self.inner.close()

@@ -1,6 +1,8 @@
 """In a coordinated election a process leads only while the API server says so."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -32,6 +34,17 @@ async def cluster() -> Cluster:
 
 def candidate_of(cluster: Cluster, *, watches: bool = True) -> Candidate:
     return Candidate(cluster, "a", watches=watches, kind=CoordinatedElector)
+
+
+@asynccontextmanager
+async def leader_of(
+    cluster: Cluster, *, watches: bool
+) -> AsyncGenerator[tuple[Candidate, asyncio.Task[None]], None]:
+    """Have the API server elect a candidate; yield it, and the task that renews."""
+    async with candidate_of(cluster, watches=watches).running() as candidate:
+        await elect(cluster, "a")
+        await candidate.elector.acquire()
+        yield candidate, asyncio.create_task(candidate.elector.renew())
 
 
 def time() -> float:
@@ -135,10 +148,7 @@ async def test_a_leader_gives_up_the_lease_for_the_preferred_holder(
     cluster: Cluster, *, watches: bool
 ) -> None:
     """At once if it watches the lease, else at its next renewal."""
-    async with candidate_of(cluster, watches=watches).running() as candidate:
-        await elect(cluster, "a")
-        await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.renew())
+    async with leader_of(cluster, watches=watches) as (candidate, holding):
         await asyncio.sleep(10.5)
         await prefer(cluster, "b")
         preferred_at = time()
@@ -180,10 +190,7 @@ async def test_a_leader_whose_lease_is_deleted_stops(
     cluster: Cluster, *, watches: bool
 ) -> None:
     """It does not make the lease again: the API server may elect another candidate."""
-    async with candidate_of(cluster, watches=watches).running() as candidate:
-        await elect(cluster, "a")
-        await candidate.elector.acquire()
-        holding = asyncio.create_task(candidate.elector.renew())
+    async with leader_of(cluster, watches=watches) as (candidate, holding):
         await asyncio.sleep(0.5)
         await cluster.client.delete(LEASES, NAMESPACE, NAME)
         deleted_at = time()

@@ -21,7 +21,7 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.transport import Request
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.server.authentication import User
 from controller_manager.options.config import Config, RateLimit, ServingConfig
@@ -32,6 +32,7 @@ from tests.config.manifests import arguments_of, config_of, static_pod
 from tests.conformance.signing_files import signing_files
 from tests.controllers.certificates.authorities import condition, signing_request
 from tests.controllers.user import settle
+from tests.meddler import Observer
 
 OBJECTS: Final = Path(__file__).with_name("first_writes.yaml")
 
@@ -50,34 +51,18 @@ ELSEWHERE: Final = {
 
 
 @dataclass
-class ByAccount:
-    """Passes requests on, and notes who wrote what and how it was answered."""
+class ByAccount(Observer):
+    """Notes the accounts that write, and the requests that are refused."""
 
-    inner: InMemoryTransport
     writers: set[str] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)
 
-    @property
-    def host(self) -> str:
-        return self.inner.host
-
-    async def request(self, request: Request) -> Response:
-        answer = await self.inner.request(request)
+    def note(self, request: Request, status: int) -> None:
         who = account_of(request)
-        if request.method != "GET" and answer.status < HTTPStatus.BAD_REQUEST:
+        if request.method != "GET" and status < HTTPStatus.BAD_REQUEST:
             self.writers.add(who)
-        if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             self.refused.append(f"{who}: {request.method} {request.path}")
-        return answer
-
-    async def stream(self, request: Request) -> Stream:
-        stream = await self.inner.stream(request)
-        if stream.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            self.refused.append(f"{account_of(request)}: watch {request.path}")
-        return stream
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 def _config(directory: Path) -> Config:

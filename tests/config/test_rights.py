@@ -16,7 +16,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import key_of
 from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.transport import Request
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
 from controller_manager.manager.permissions import (
     REVIEW_PERMISSIONS,
@@ -39,6 +39,7 @@ from tests.config.manifests import (
 )
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
+from tests.meddler import Observer
 
 
 @dataclass(frozen=True)
@@ -168,31 +169,13 @@ def _single(permission: Permission, verb: str) -> Permission:
 
 
 @dataclass
-class Reads:
-    """Passes requests on, and remembers which resources are listed and watched."""
+class Reads(Observer):
+    """Remembers the resources that are listed and watched, and the refused requests."""
 
-    inner: RecordingTransport
     seen: set[str] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)
 
-    @property
-    def host(self) -> str:
-        return self.inner.host
-
-    async def request(self, request: Request) -> Response:
-        answer = await self.inner.request(request)
-        self._note(request, answer.status)
-        return answer
-
-    async def stream(self, request: Request) -> Stream:
-        stream = await self.inner.stream(request)
-        self._note(request, stream.status)
-        return stream
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    def _note(self, request: Request, status: int) -> None:
+    def note(self, request: Request, status: int) -> None:
         if status == HTTPStatus.FORBIDDEN:
             self.refused.append(f"{request.method} {request.path}")
         if request.method == "GET" and "namespaces/" not in request.path:

@@ -3,13 +3,15 @@
 import asyncio
 import io
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
+from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response, Stream
@@ -18,6 +20,7 @@ from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
 from tests.clusters import Cluster, make_config
 from tests.controllers.user import settle
+from tests.streams import PassedStream
 
 ELECTING = make_config(leader_election=LeaderElectionConfig())
 REFUSAL = b'{"kind":"Status","code":403,"reason":"Forbidden","message":"no jobs here"}'
@@ -73,22 +76,10 @@ class Way:
 
 
 @dataclass
-class _Held:
+class _Held(PassedStream):
     """A watch of pods that shows no event while a test holds it."""
 
-    inner: Stream
     way: Way
-
-    @property
-    def status(self) -> int:
-        return self.inner.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self.inner.headers
-
-    async def close(self) -> None:
-        await self.inner.close()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         async with aclosing(self.inner.chunks()) as chunks:
@@ -186,3 +177,32 @@ class RefusedDaemon:
     def synced(self, controller: str, resource: str) -> float | None:
         labels = {"controller": controller, "resource": resource}
         return self.registry.get_sample_value("controller_cache_synced", labels)
+
+
+async def take_over_from(
+    cluster: Cluster, former: str, config: Config, root_ca: str = ""
+) -> tuple[ControllerManager, list[str]]:
+    """Let a manager take the lease over from `former`, and stop it.
+
+    Returns it, and the lines of its log about the takeover.
+    """
+    held = Lease(
+        metadata=ObjectMeta(name="kube-controller-manager", namespace="kube-system"),
+        spec=LeaseSpec(holder_identity=former, lease_duration_seconds=15),
+    )
+    await cluster.client.create(LEASES, held)
+    log = io.StringIO()
+    manager = ControllerManager(
+        config,
+        Connections(cluster.transport, root_ca=root_ca),
+        clock=cluster.clock,
+        rng=random.Random(1),
+        logger=make_logger(stream=log),
+    )
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await manager.started.wait()
+    stop.set()
+    await running
+    lines = log.getvalue().splitlines()
+    return manager, [line for line in lines if "Took the lease over" in line]

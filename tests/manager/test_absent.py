@@ -1,24 +1,16 @@
 """The controllers that a former manager ran, and that do not run any more."""
 
-import asyncio
-import io
-import random
 from dataclasses import replace
 
 import pytest
 
 from controller_manager import upstream
-from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
-from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.builder import Connections
 from controller_manager.controllers.certificates.signing.options import SigningOptions
 from controller_manager.controllers.cluster.garbagecollector.options import (
     GarbageCollectorOptions,
 )
 from controller_manager.controllers.identity.tokens.options import TokensOptions
 from controller_manager.manager.absent import Absent, absent_controllers
-from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import (
     Config,
     GenericConfig,
@@ -28,6 +20,7 @@ from controller_manager.options.config import (
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import Registry, registry
 from tests.clusters import ROOT_CA, Cluster, make_config
+from tests.manager.daemons import take_over_from
 
 FORMER = "node_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d"
 SIGNER = "certificatesigningrequest-signing-controller"
@@ -144,27 +137,7 @@ def test_a_controller_that_the_build_lacks_is_absent() -> None:
 
 async def warnings_after(cluster: Cluster, former: str, config: Config) -> list[str]:
     """Return the lines about the takeover from a manager with that identity."""
-    held = Lease(
-        metadata=ObjectMeta(name="kube-controller-manager", namespace="kube-system"),
-        spec=LeaseSpec(holder_identity=former, lease_duration_seconds=15),
-    )
-    await cluster.client.create(LEASES, held)
-    log = io.StringIO()
-    manager = ControllerManager(
-        config,
-        Connections(cluster.transport, root_ca=ROOT_CA),
-        clock=cluster.clock,
-        rng=random.Random(1),
-        logger=make_logger(stream=log),
-    )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    stop.set()
-    await running
-    return [
-        line for line in log.getvalue().splitlines() if "Took the lease over" in line
-    ]
+    return (await take_over_from(cluster, former, config, ROOT_CA))[1]
 
 
 EVERYTHING = make_config(controllers=("*",), leader_election=LeaderElectionConfig())

@@ -1,7 +1,7 @@
 """A manager after an outage of the API server, with its default rate limits."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -14,6 +14,7 @@ from controller_manager.options.config import ClientConfig
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.custom_resources import DEFINITIONS, definition
+from tests.streams import PassedStream
 
 pytestmark = pytest.mark.looptime
 
@@ -66,19 +67,10 @@ class Unreachable:
 
 
 @dataclass
-class Broken:
+class Broken(PassedStream):
     """A stream that breaks once an event is set."""
 
-    inner: Stream
     ended: asyncio.Event
-
-    @property
-    def status(self) -> int:
-        return self.inner.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self.inner.headers
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         chunks = self.inner.chunks()
@@ -99,9 +91,6 @@ class Broken:
             chunk.cancel()
             await asyncio.gather(over, chunk, return_exceptions=True)
             await chunks.aclose()
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 async def test_a_change_is_seen_soon_after_an_outage_with_many_custom_resources(

@@ -1,28 +1,32 @@
 """Several managers on one cluster: one leads, another is a standby."""
 
 import asyncio
-import io
 import random
 from typing import Any
 
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
-from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
+from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import EVENTS
-from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.leader_election import LeadershipLost, is_of_this_program
 from controller_manager.client.transport import Request
 from controller_manager.manager.manager import ControllerManager
-from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
-from tests.manager.daemons import ELECTING, Daemon, leader_and_standby, now
+from tests.manager.daemons import (
+    ELECTING,
+    Daemon,
+    leader_and_standby,
+    now,
+    take_over_from,
+)
 
 pytestmark = pytest.mark.looptime
 
@@ -149,28 +153,7 @@ async def test_a_takeover_from_upstreams_manager_names_controllers_that_no_longe
     cluster: Cluster, former: str, *, warned: bool
 ) -> None:
     """Its identity ends in a UUID of version 4, one of this program of version 8."""
-    name, namespace = "kube-controller-manager", "kube-system"
-    held = Lease(
-        metadata=ObjectMeta(name=name, namespace=namespace),
-        spec=LeaseSpec(holder_identity=former, lease_duration_seconds=15),
-    )
-    await cluster.client.create(LEASES, held)
-    log = io.StringIO()
-    manager = ControllerManager(
-        ELECTING,
-        Connections(cluster.transport),
-        clock=cluster.clock,
-        rng=random.Random(1),
-        logger=make_logger(stream=log),
-    )
-    stop = asyncio.Event()
-    running = asyncio.create_task(manager.run(stop))
-    await manager.started.wait()
-    stop.set()
-    await running
-    lines = [
-        line for line in log.getvalue().splitlines() if "Took the lease over" in line
-    ]
+    manager, lines = await take_over_from(cluster, former, ELECTING)
     assert len(lines) == warned
     for line in lines:
         assert f'former="{former}"' in line

@@ -1,34 +1,23 @@
 """Watches that say nothing for a while, as behind a broken proxy."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from controller_manager.client.transport import Request, Response, Stream, Transport
+from tests.streams import PassedStream
 
 
 @dataclass
-class SilentStream:
+class SilentStream(PassedStream):
     """A stream whose chunks wait while its resource is silent."""
 
-    inner: Stream
     speaks: asyncio.Event
-
-    @property
-    def status(self) -> int:
-        return self.inner.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self.inner.headers
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         async for chunk in self.inner.chunks():
             await self.speaks.wait()
             yield chunk
-
-    async def close(self) -> None:
-        await self.inner.close()
 
 
 @dataclass
