@@ -101,51 +101,63 @@ async def connect(
 
     Raises ConfigError for credentials that cannot be used.
     """
-    from controller_manager.client.http import HTTPTransport  # noqa: PLC0415 - aiohttp
-
-    look_ups = LookUpSeconds()
-
-    def opened(
-        credentials: Credentials, reserve: FileReserve | None = None
-    ) -> Transport:
-        observe = look_ups.observe
-        transport = HTTPTransport(credentials, USER_AGENT, reserve, observe)
-        stack.push_async_callback(transport.close)
-        return transport
-
+    open_transport = _Opener(stack)
     root_ca = _root_ca(config.root_ca_file)
     manager = load_credentials(
         config.client.kubeconfig, config.client.master, clock, logger
     )
-    reviewers = {
-        flag: _reviewer(flag, path, clock, logger)
-        for flag, path in (
-            ("--authentication-kubeconfig", config.authentication.kubeconfig),
-            ("--authorization-kubeconfig", config.authorization.kubeconfig),
-        )
-    }
-    transports = {
-        flag: opened(each) if each is not None else None
-        for flag, each in reviewers.items()
-    }
+    authentication = _reviewer(
+        "--authentication-kubeconfig", config.authentication.kubeconfig, clock, logger
+    )
+    authorization = _reviewer(
+        "--authorization-kubeconfig", config.authorization.kubeconfig, clock, logger
+    )
     own = config.generic.use_service_account_credentials
     anonymous = manager.anonymous()
-    everyone = [manager, anonymous, *filter(None, reviewers.values())]
-    elects = config.generic.leader_election.leader_elect
-    leases = 2 if config.generic.leader_migration is not None else 1
+    everyone = [manager, anonymous, *filter(None, (authentication, authorization))]
     return Connections(
-        manager=opened(manager),
-        anonymous=opened(anonymous) if own else None,
-        authentication=transports["--authentication-kubeconfig"],
-        authorization=transports["--authorization-kubeconfig"],
+        manager=open_transport(manager),
+        anonymous=open_transport(anonymous) if own else None,
+        authentication=open_transport(authentication) if authentication else None,
+        authorization=open_transport(authorization) if authorization else None,
         root_ca=root_ca or manager.authority(),
         credential_expires_at=manager.expires_at,
-        lease=opened(manager, FileReserve(_RESERVE * leases)) if elects else None,
+        lease=_lease_transport(config, manager, open_transport),
         counts=lambda: reduce(
             ConnectionCounts.plus, (each.counts() for each in everyone)
         ),
-        look_ups=look_ups,
+        look_ups=open_transport.look_ups,
     )
+
+
+class _Opener:
+    """Opens transports, which a stack of contexts closes."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self.look_ups = LookUpSeconds()
+
+    def __call__(
+        self, credentials: Credentials, reserve: FileReserve | None = None
+    ) -> Transport:
+        from controller_manager.client.http import (  # noqa: PLC0415 - aiohttp
+            HTTPTransport,
+        )
+
+        observe = self.look_ups.observe
+        transport = HTTPTransport(credentials, USER_AGENT, reserve, observe)
+        self._stack.push_async_callback(transport.close)
+        return transport
+
+
+def _lease_transport(
+    config: Config, manager: Credentials, open_transport: _Opener
+) -> Transport | None:
+    """Return the transport of the leases, `None` without an election."""
+    if not config.generic.leader_election.leader_elect:
+        return None
+    leases = 2 if config.generic.leader_migration is not None else 1
+    return open_transport(manager, FileReserve(_RESERVE * leases))
 
 
 def _root_ca(path: str) -> str:

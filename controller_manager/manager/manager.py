@@ -101,31 +101,40 @@ class ControllerManager:
         self._registry = registry or CollectorRegistry()
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
         self._register_component(connections)
-        self._clients = self._make_clients()
-        self._events = EventBroadcasters(
-            clock, rng, logger, self._metrics.defects.count
-        )
-        self._caches = self._make_caches(_most_watches(open_files))
-        self._elections = self._make_elections()
-        self._ownership = self._elections.main()
-        self._clients.fence(self._ownership.ownership)
-        self._controllers = ControllerGroup(
-            config.generic, rng, logger, self._metrics.defects.count
-        )
-        self._migrated = migrated_controllers(self._build, config.generic)
-        self._migration = self._make_migration()
-        turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
-        self._startup = self._make_startup(turns)
-        self._awaited = AwaitedControllers(
-            self._startup, self._caches, self._controllers, logger
-        )
+        self.started = asyncio.Event()
+        """Set once all controllers have been started."""
+        self._make_clients_and_caches(_most_watches(open_files))
+        self._make_controller_groups(work_clock)
         self.health = Health(
             self._startup,
             (self._ownership, self._migration, self._controllers, self._caches),
         )
         self._servers = self._make_servers()
-        self.started = asyncio.Event()
-        """Set once all controllers have been started."""
+
+    def _make_clients_and_caches(self, most_watches: int) -> None:
+        """Make the clients, the caches and the ownership, which fences the clients."""
+        self._clients = self._make_clients()
+        self._events = EventBroadcasters(
+            self._clock, self._rng, self._logger, self._metrics.defects.count
+        )
+        self._caches = self._make_caches(most_watches)
+        self._elections = self._make_elections()
+        self._ownership = self._elections.main()
+        self._clients.fence(self._ownership.ownership)
+
+    def _make_controller_groups(self, work_clock: Callable[[], float]) -> None:
+        """Make the parts that start, migrate and run the controllers."""
+        generic = self._config.generic
+        self._controllers = ControllerGroup(
+            generic, self._rng, self._logger, self._metrics.defects.count
+        )
+        self._migrated = migrated_controllers(self._build, generic)
+        self._migration = self._make_migration()
+        turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
+        self._startup = self._make_startup(turns)
+        self._awaited = AwaitedControllers(
+            self._startup, self._caches, self._controllers, self._logger
+        )
 
     def _register_component(self, connections: Connections) -> None:
         """Register the metrics of the process, the build and the connections."""
