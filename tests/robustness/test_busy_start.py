@@ -27,7 +27,7 @@ IDLE = 2.0
 STARTS = 3
 SOON = 0.05
 CONTROLLERS = "replicaset-controller,deployment-controller,garbage-collector-controller"
-"""Those that have work here: other tests use the second core meanwhile."""
+"""The controllers that have work here: other tests use the second core meanwhile."""
 
 FLAGS = (
     f"--controllers={CONTROLLERS}",
@@ -64,10 +64,15 @@ class Probe:
 
     A pause of 400 ms therefore counts as forty late answers. A few connections are
     kept open: a new one would cost a handshake each time.
+
+    Other processes of the machine disturb no measurement. A wait is measured as the CPU
+    time that the daemon uses meanwhile. An answer does not count if this process waited
+    for a core: then the daemon went on working after it had answered.
     """
 
     def __init__(self, manager: Daemon) -> None:
         self._url = f"https://127.0.0.1:{manager.port}/livez"
+        self._cpu_time = manager.cpu_time
         self.waits: list[float] = []
         self.failures: list[str] = []
 
@@ -80,7 +85,7 @@ class Probe:
             async with asyncio.TaskGroup() as group:
                 due = asyncio.get_running_loop().time()
                 while True:
-                    group.create_task(self._ask(session, due))
+                    group.create_task(self._ask(session))
                     due += EVERY
                     await until_time(due)
 
@@ -91,18 +96,26 @@ class Probe:
         except aiohttp.ClientError:
             return False
 
-    async def _ask(self, session: aiohttp.ClientSession, due: float) -> None:
+    async def _ask(self, session: aiohttp.ClientSession) -> None:
+        started, disturbed = self._cpu_time(), waited_for_core()
         try:
             async with session.get(self._url) as answer:
                 await answer.read()
         except aiohttp.ClientError as error:
             self.failures.append(repr(error))
             return
-        self.waits.append(asyncio.get_running_loop().time() - due)
+        wait = self._cpu_time() - started
+        if waited_for_core() - disturbed < EVERY:
+            self.waits.append(wait)
+
+
+def waited_for_core() -> float:
+    """Return the seconds that the main thread of this process has waited for a core."""
+    return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 
 def percentile(waits: list[float], share: float) -> float:
-    """Return the time that the given share of the waits did not exceed."""
+    """Return the CPU time that the given share of the waits did not exceed."""
     return sorted(waits)[int(share * (len(waits) - 1))]
 
 
@@ -151,10 +164,9 @@ async def excess(kubeconfig: JSON, directory: Path, figures: dict[str, Any]) -> 
 def test_endpoints_answer_soon_while_everything_is_looked_at_for_the_first_time(
     tmp_path: Path, figures: dict[str, Any]
 ) -> None:
-    """Within 50 ms for 99 % of the answers, in the best of three starts.
+    """After 50 ms of CPU time for 99 % of the answers, in the best of three starts.
 
-    The machine is shared: another process makes an answer late now and then. A
-    loop that does not yield makes answers late at every start.
+    A loop that does not yield makes answers late at every start.
     """
 
     async def situation() -> None:
@@ -163,8 +175,8 @@ def test_endpoints_answer_soon_while_everything_is_looked_at_for_the_first_time(
             kubeconfig = yaml.safe_load(path.read_text())
             for _ in range(STARTS):
                 late = await excess(kubeconfig, tmp_path, figures)
-                if late <= 4 * SOON:
+                if late <= SOON:
                     break
-            assert late <= 4 * SOON
+            assert late <= SOON
 
     on_uvloop(situation)
