@@ -1,18 +1,57 @@
-"""Counts the writes of a publisher, as the publishers of upstream do."""
+"""Counts the syncs of a publisher of authorities, as the publishers of upstream do."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import ClassVar, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from controller_manager.client.errors import APIError
 from controller_manager.clock import Clock
+
+_PUBLISH_SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
+
+
+class PublisherMetrics:
+    """The number and the duration of the syncs of a publisher, by HTTP status.
+
+    A subclass for each publisher names the metrics.
+    """
+
+    subsystem: ClassVar[str]
+    """The first part of the metrics' names."""
+    total_help: ClassVar[str]
+    duration_help: ClassVar[str]
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._syncs = Counter(
+            f"{self.subsystem}_sync_total",
+            self.total_help,
+            ["code"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            f"{self.subsystem}_sync_duration_seconds",
+            self.duration_help,
+            ["code"],
+            buckets=_PUBLISH_SECONDS,
+            registry=registry,
+        )
+
+    def synced(self, code: int, seconds: float) -> None:
+        """Observe one sync."""
+        self._syncs.labels(str(code)).inc()
+        self._seconds.labels(str(code)).observe(seconds)
 
 
 @contextmanager
 def observed(clock: Clock, synced: Callable[[int, float], None]) -> Iterator[None]:
     """Call `synced` with the HTTP status and the seconds of the write inside.
 
-    An error of the API server counts with its status, any other as 500; both go on.
+    An error of the API server counts with its status, any other error as 500. The block
+    raises both.
     Upstream: recordMetrics of pkg/controller/certificates/rootcacertpublisher.
     """
     started = clock.monotonic()

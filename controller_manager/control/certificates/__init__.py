@@ -1,6 +1,7 @@
-"""What the controllers of certificate requests share.
+"""Rules that the controllers of certificate signing requests share.
 
-``pem`` reads PEM, ``request`` the PKCS#10 request in it; ``kubelet`` has the rules for
-certificates of kubelets; ``conditions`` tells what has become of a request;
-``permissions`` is the role of their common service account.
+``pem`` reads PEM; ``request`` parses a PKCS#10 request; ``kubelet`` validates requests
+for certificates of kubelets; ``conditions`` reads the conditions of a request;
+``backoff`` has the delays between retries; ``permissions`` has the role of the
+service account that the controllers share.
 """

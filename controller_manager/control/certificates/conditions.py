@@ -1,4 +1,4 @@
-"""What has become of a request (certificate_controller_utils.go)."""
+"""Conditions of certificate signing requests (certificate_controller_utils.go)."""
 
 from controller_manager.api.certificates.v1 import (
     APPROVED,
@@ -9,12 +9,12 @@ from controller_manager.api.certificates.v1 import (
 
 
 def is_approved(request: CertificateSigningRequest) -> bool:
-    """Tell whether somebody has approved a request, and nobody has denied it."""
+    """Tell whether a request is approved and not denied."""
     return _has(request, APPROVED) and not _has(request, DENIED)
 
 
 def is_decided(request: CertificateSigningRequest) -> bool:
-    """Tell whether somebody has approved or denied a request."""
+    """Tell whether a request is approved or denied."""
     return _has(request, APPROVED) or _has(request, DENIED)
 
 

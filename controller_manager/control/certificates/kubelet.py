@@ -1,6 +1,6 @@
-"""Which requests are for certificates of kubelets (pkg/apis/certificates/helpers.go).
+"""Rules for requests of kubelets (pkg/apis/certificates/helpers.go).
 
-Each function returns what is wrong with a request, in upstream's words, or `None`.
+Each function returns the rule that a request breaks, in upstream's words, or `None`.
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ _CLIENT: Final = frozenset((_SIGNATURE, _ENCIPHERMENT, "client auth"))
 _SERVING: Final = frozenset((_SIGNATURE, _ENCIPHERMENT, "server auth"))
 
 
-def client_complaint(parsed: ParsedRequest, usages: Iterable[str]) -> str | None:
-    """Check a request for a certificate with which a kubelet calls the API server."""
+def validate_kubelet_client(parsed: ParsedRequest, usages: Iterable[str]) -> str | None:
+    """Validate a request for the client certificate of a kubelet."""
     names = parsed.names
     if parsed.organizations != (_ORGANIZATION,):
         return _WRONG_ORGANIZATION
@@ -35,11 +35,13 @@ def client_complaint(parsed: ParsedRequest, usages: Iterable[str]) -> str | None
             return f"{kind} subjectAltNames are not allowed"
     if not parsed.common_name.startswith(_NODE):
         return _WRONG_NAME
-    return _usages_complaint(usages, _CLIENT)
+    return _validate_usages(usages, _CLIENT)
 
 
-def serving_complaint(parsed: ParsedRequest, usages: Iterable[str]) -> str | None:
-    """Check a request for the certificate of a kubelet's own server."""
+def validate_kubelet_serving(
+    parsed: ParsedRequest, usages: Iterable[str]
+) -> str | None:
+    """Validate a request for the certificate of a kubelet's own server."""
     names = parsed.names
     if parsed.organizations != (_ORGANIZATION,):
         return _WRONG_ORGANIZATION
@@ -48,13 +50,13 @@ def serving_complaint(parsed: ParsedRequest, usages: Iterable[str]) -> str | Non
     for kind, found in (("Email", names.emails), ("URI", names.uris)):
         if found:
             return f"{kind} subjectAltNames are not allowed"
-    if (complaint := _usages_complaint(usages, _SERVING)) is not None:
-        return complaint
+    if (problem := _validate_usages(usages, _SERVING)) is not None:
+        return problem
     return None if parsed.common_name.startswith(_NODE) else _WRONG_NAME
 
 
-def _usages_complaint(usages: Iterable[str], wanted: frozenset[str]) -> str | None:
-    """Check that there are exactly these usages; key encipherment is for RSA only."""
+def _validate_usages(usages: Iterable[str], wanted: frozenset[str]) -> str | None:
+    """Check that the usages are the wanted ones; key encipherment may be missing."""
     if frozenset(usages) in (wanted, wanted - {_ENCIPHERMENT}):
         return None
     return f"usages did not match [{' '.join(sorted(wanted))}]"

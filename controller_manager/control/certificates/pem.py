@@ -17,7 +17,7 @@ _LINE: Final = 64
 
 
 class Block(Struct, frozen=True):
-    """One block: its type, and its content (DER)."""
+    """A block: its type, and its content (DER)."""
 
     type: str
     content: bytes
@@ -25,7 +25,7 @@ class Block(Struct, frozen=True):
 
 
 def blocks(data: bytes) -> Iterator[Block]:
-    """Yield the blocks in `data`; other text, and broken blocks, are left out."""
+    """Yield the blocks in `data`; skip other text and broken blocks."""
     for found in _BLOCK.finditer(data):
         kind, body = found.groups()
         encoded, headers = _HEADER.subn(b"", body)
@@ -37,7 +37,7 @@ def blocks(data: bytes) -> Iterator[Block]:
 
 
 def encode(kind: str, content: bytes) -> bytes:
-    """Return DER as a block of a type, in lines of 64 letters."""
+    """Return DER as a block of a type, in lines of 64 characters."""
     text = base64.b64encode(content).decode()
     lines = [text[start : start + _LINE] for start in range(0, len(text), _LINE)]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""The role of the three controllers of requests, which share a service account."""
+"""The role of the three controllers of requests; they share a service account."""
 
 from typing import Final
 
@@ -23,4 +23,4 @@ PERMISSIONS: Final = (
     allow(SUBJECT_ACCESS_REVIEWS, "create"),
     *RECORD_EVENTS,
 )
-"""As upstream's bootstrap policy has them."""
+"""The permissions of upstream's bootstrap policy."""

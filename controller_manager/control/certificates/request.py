@@ -1,4 +1,4 @@
-"""What a PKCS#10 request asks for (ParseCSR of pkg/apis/certificates/helpers.go)."""
+"""Parses PKCS#10 requests (ParseCSR of pkg/apis/certificates/helpers.go)."""
 
 import base64
 import binascii
@@ -24,14 +24,14 @@ _UNREADABLE: Final = (
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
-"""What the parser raises for a request that is not well-formed."""
+"""The errors of the parser for a request that is not well-formed."""
 
 _CURVES: Final = frozenset(("secp224r1", "secp256r1", "secp384r1", "secp521r1"))
 """The curves that Go's crypto/x509 knows."""
 
 
-class InvalidRequest(ValueError):  # noqa: N818 - named after what it checks
-    """There is no well-formed request; the message says why."""
+class InvalidRequest(ValueError):  # noqa: N818 - the name says the meaning
+    """The field has no well-formed request; the message says why."""
 
 
 class AlternativeNames(Struct, frozen=True):
@@ -44,10 +44,10 @@ class AlternativeNames(Struct, frozen=True):
 
 
 class ParsedRequest(Struct, frozen=True):
-    """A request: its subject, its alternative names, and all of it.
+    """A parsed request, with its subject and its alternative names.
 
-    `organizations` and `common_name` are those that Go's crypto/x509 would return: of
-    several common names the last one counts.
+    `organizations` and `common_name` are those that Go's crypto/x509 would return. The
+    last one of several common names counts.
     """
 
     common_name: str
@@ -57,9 +57,10 @@ class ParsedRequest(Struct, frozen=True):
     request: x509.CertificateSigningRequest
 
     def is_signed(self) -> bool:
-        """Tell whether the request is signed by the key that it has.
+        """Tell whether the request is signed with its own key.
 
-        A signature that Go's crypto/x509 does not verify, of Ed448 or DSA, is none.
+        Go's crypto/x509 does not verify signatures of Ed448 or DSA, so they do not
+        count.
         """
         try:
             return self.request.is_signature_valid and isinstance(
@@ -97,7 +98,7 @@ def _parsed(request: x509.CertificateSigningRequest) -> ParsedRequest:
         msg = "x509: unsupported elliptic curve"
         raise InvalidRequest(msg)
     with warnings.catch_warnings():
-        # A node's name may be longer than X.520 allows; Go does not mind.
+        # A node's name may be longer than X.520 allows, and Go accepts that.
         warnings.simplefilter("ignore")
         subject = request.subject
     common_names = _texts(subject, NameOID.COMMON_NAME)
@@ -134,7 +135,7 @@ def _alternative_names(request: x509.CertificateSigningRequest) -> AlternativeNa
 
 
 def _ascii(found: Iterable[str]) -> Iterable[str]:
-    """Yield texts of ASCII; Go reads no others."""
+    """Yield the texts; raise InvalidRequest for one that is not ASCII, as Go does."""
     for each in found:
         if not each.isascii():
             msg = f"the request cannot be read: {each!r} is not ASCII"
@@ -147,6 +148,6 @@ def _addresses(found: Iterable[object]) -> Iterable[IPv4Address | IPv6Address]:
         if not isinstance(each, IPv4Address | IPv6Address):
             msg = f"{each} is a range, and no IP address"
             raise InvalidRequest(msg)
-        # Go writes such an address as one of IPv4.
+        # Go writes an IPv4-mapped address as an IPv4 address.
         mapped = each.ipv4_mapped if isinstance(each, IPv6Address) else None
         yield mapped or each

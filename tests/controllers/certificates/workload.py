@@ -1,4 +1,4 @@
-"""What users do with requests: they make them, approve them, deny them, delete them."""
+"""A workload: users create, approve, deny, and delete requests."""
 
 import asyncio
 import random

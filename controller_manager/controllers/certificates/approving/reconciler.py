@@ -1,8 +1,10 @@
 """Approves requests of kubelets, if RBAC allows it (sarapprove.go)."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.authorization.v1 import (
@@ -13,6 +15,7 @@ from controller_manager.api.authorization.v1 import (
 )
 from controller_manager.api.certificates.v1 import (
     APPROVED,
+    KUBELET_CLIENT,
     SIGNING_REQUESTS,
     CertificateSigningRequest,
     CertificateSigningRequestCondition,
@@ -20,24 +23,59 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.meta import key_of
 from controller_manager.client.errors import NotFound
-from controller_manager.control.certificates.conditions import is_decided
-from controller_manager.control.certificates.request import (
-    InvalidRequest,
-    parse_request,
-)
-from controller_manager.control.certificates.retries import (
+from controller_manager.control.certificates.backoff import (
     refusal_backoff,
     request_backoff,
 )
-from controller_manager.controllers.certificates.approving.recognition import (
-    Right,
-    rights,
+from controller_manager.control.certificates.conditions import is_decided
+from controller_manager.control.certificates.kubelet import validate_kubelet_client
+from controller_manager.control.certificates.request import (
+    InvalidRequest,
+    ParsedRequest,
+    parse_request,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff
+
+
+class Right(Struct, frozen=True):
+    """A subresource that a user must be allowed to create, and a message."""
+
+    subresource: str
+    message: str
+
+
+SELF: Final = Right(
+    "selfnodeclient",
+    "Auto approving self kubelet client certificate after SubjectAccessReview.",
+)
+"""The right to renew the certificate of the user's own node."""
+
+OTHER: Final = Right(
+    "nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."
+)
+"""The right to request the certificate of any node."""
+
+
+def rights(
+    spec: CertificateSigningRequestSpec, parsed: ParsedRequest
+) -> Iterator[Right]:
+    """Yield the rights that allow a request, in the order in which they are checked.
+
+    One of them is enough. A request that is not for the client certificate of a kubelet
+    has none.
+    """
+    if spec.signer_name != KUBELET_CLIENT:
+        return
+    if validate_kubelet_client(parsed, spec.usages or ()) is not None:
+        return
+    if spec.username == parsed.common_name:
+        yield SELF
+    yield OTHER
+
 
 REASON: Final = "AutoApproved"
 
@@ -47,9 +85,9 @@ def _is_undecided(request: CertificateSigningRequest) -> bool:
 
 
 class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
-    """Asks the API server whether a request may be approved; it assumes nothing.
+    """Approves requests of users that have a right, by a SubjectAccessReview.
 
-    RBAC may allow it later, so a request that was not allowed is tried again.
+    RBAC may allow a request later, so the reconciler checks a refused request again.
     """
 
     watches = (For(SIGNING_REQUESTS, when=_is_undecided),)
@@ -66,11 +104,11 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
         return request_backoff()
 
     def forget(self, key: str) -> None:
-        """Drop the refusals of a request that is gone."""
+        """Drop the backoff of a deleted request."""
         self._refusals.forget(key)
 
     async def reconcile(self, request: CertificateSigningRequest) -> Outcome:
-        """Approve the request if its user has one of the rights that are enough."""
+        """Approve the request if its user has one of its rights."""
         key = key_of(request)
         if not _is_undecided(request):
             self._refusals.forget(key)

@@ -1,38 +1,89 @@
 """Deletes requests some time after they were answered (cleaner.go)."""
 
+import base64
+import binascii
+from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Final
+
+from cryptography import x509
 
 from controller_manager.api.certificates.v1 import (
+    APPROVED,
+    DENIED,
+    FAILED,
     SIGNING_REQUESTS,
     CertificateSigningRequest,
 )
 from controller_manager.api.meta import is_deleting
+from controller_manager.api.times import parse_time
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import NotFound
-from controller_manager.controllers.certificates.cleaner.expiry import expires_at
+from controller_manager.control.certificates.pem import blocks
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
+_ANSWERED: Final = timedelta(hours=1)
+"""The time that a request stays after it was signed, denied, or failed."""
+
+_PENDING: Final = timedelta(hours=24)
+"""The time that a request without any condition stays."""
+
+
+def expires_at(request: CertificateSigningRequest) -> datetime | None:
+    """Return the time at which a request is deleted, `None` if it stays.
+
+    An approved request stays at least until it has its certificate.
+    """
+    return min(_ends(request), default=None)
+
+
+def _ends(request: CertificateSigningRequest) -> Iterator[datetime]:
+    conditions = request.status.conditions or ()
+    created = request.metadata.creation_timestamp
+    if not conditions and created:
+        yield parse_time(created) + _PENDING
+    encoded = request.status.certificate
+    for condition in conditions:
+        is_answer = condition.type in (DENIED, FAILED) or (
+            condition.type == APPROVED and encoded
+        )
+        if is_answer and condition.last_update_time:
+            yield parse_time(condition.last_update_time) + _ANSWERED
+        if condition.type == APPROVED and encoded:
+            yield from _ends_of_certificate(encoded)
+
+
+def _ends_of_certificate(encoded: str) -> Iterator[datetime]:
+    """Yield the end of the field's first certificate, if it is readable."""
+    try:
+        block = next(blocks(base64.b64decode(encoded)), None)
+        if block is not None:
+            yield x509.load_der_x509_certificate(block.content).not_valid_after_utc
+    except (binascii.Error, ValueError):
+        return
+
 
 class CleaningReconciler(Reconciler[CertificateSigningRequest]):
-    """Deletes each request at its time; upstream looks at all of them once an hour.
+    """Deletes each request at its time; upstream checks all requests once an hour.
 
-    Times are the API server's, as those in the requests are.
+    The clock is the API server's, which also wrote the times in the requests.
     """
 
     watches = (For(SIGNING_REQUESTS),)
     queue_name = "csrcleaner"
 
     async def reconcile(self, request: CertificateSigningRequest) -> Outcome:
-        """Delete the request if its time has come, else requeue it for then."""
+        """Delete the request if its time has come, else requeue it for that time."""
         due = expires_at(request)
         if due is None or is_deleting(request):
             return DONE
         left = (due - self.context.server_clock.now()).total_seconds()
         if left > 0:
             return Done(left)
-        # The version is a precondition: somebody may just have approved the request.
+        # The version is a precondition: a user may have just approved the request.
         options = DeleteOptions(
             uid=request.metadata.uid, resource_version=request.metadata.resource_version
         )

@@ -9,7 +9,7 @@ from controller_manager.api.certificates.v1beta1 import (
 )
 from controller_manager.control.root_authority import lacks_authority
 from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
-    gates,
+    options,
 )
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
@@ -18,7 +18,7 @@ CONTROLLER = Descriptor(
     name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
     load=".reconciler:TrustBundleReconciler",
     requires=(SERVING_TRUST_BUNDLES,),
-    requires_gates=(gates.CLUSTER_TRUST_BUNDLE,),
+    requires_gates=(options.CLUSTER_TRUST_BUNDLE,),
     lacks=lacks_authority,
     permissions=(
         Permission(

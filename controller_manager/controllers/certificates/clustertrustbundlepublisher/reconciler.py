@@ -1,4 +1,4 @@
-"""Keeps one bundle with the authorities (clustertrustbundlepublisher/publisher.go)."""
+"""Publishes the bundle of authorities (clustertrustbundlepublisher/publisher.go)."""
 
 import hashlib
 from collections.abc import Awaitable, Iterable
@@ -32,14 +32,14 @@ def bundle_name(signer: str, authorities: str) -> str:
 
 
 class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
-    """Creates the bundle of the current authorities, then deletes those of former ones.
+    """Creates the bundle of the current authorities, then deletes former bundles.
 
-    A former bundle stays until the current one is there: some authority is always
-    published.
+    A former bundle stays until the current bundle exists, so that an authority is
+    always published.
     """
 
     def _former(self, bundle: ClusterTrustBundle) -> Iterable[str]:
-        """Return the former bundles, once the current one is there."""
+        """Return the keys of all bundles, once the current bundle exists."""
         return self.objects.keys() if self._is_right(bundle) else ()
 
     watches = (
@@ -56,7 +56,7 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
         super().__init__(context)
 
     def starting(self) -> None:
-        """Look for the bundle also if there is none yet."""
+        """Add the current bundle, which may not exist yet, to the queue."""
         self.queue.add(self._name)
 
     async def reconcile(self, bundle: ClusterTrustBundle) -> Outcome:

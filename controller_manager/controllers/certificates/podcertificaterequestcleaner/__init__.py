@@ -4,7 +4,7 @@ from controller_manager.api.certificates.v1beta1 import (
     POD_CERTIFICATE_REQUEST_METADATA,
 )
 from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
-    gates,
+    options,
 )
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
@@ -13,7 +13,7 @@ CONTROLLER = Descriptor(
     name="podcertificaterequest-cleaner-controller",
     load=".reconciler:PodCertificateRequestReconciler",
     requires=(POD_CERTIFICATE_REQUEST_METADATA,),
-    requires_gates=(gates.POD_CERTIFICATE_REQUEST,),
+    requires_gates=(options.POD_CERTIFICATE_REQUEST,),
     permissions=(
         allow(POD_CERTIFICATE_REQUEST_METADATA, "delete", "get", "list", "watch"),
     ),

@@ -1,4 +1,4 @@
-"""Deletes requests of pods that nobody waits for any more (pcrcleaner.go)."""
+"""Deletes old requests of pods (pcrcleaner.go)."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -16,17 +16,17 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
 _AGE: Final = timedelta(minutes=15)
-"""A kubelet has its answer, or has given up, before a request is so old."""
+"""The age at which a request is deleted; its kubelet has stopped waiting by then."""
 
 
 class PodCertificateRequestReconciler(Reconciler[PartialObject]):
-    """Deletes each request at its time; upstream looks at all every five minutes."""
+    """Deletes each request at its time; upstream checks all every five minutes."""
 
     watches = (For(POD_CERTIFICATE_REQUEST_METADATA),)
     queue_name = "podcertificaterequestcleaner"
 
     async def reconcile(self, request: PartialObject) -> Outcome:
-        """Delete the request if it is old enough, else requeue it for then."""
+        """Delete the request if it is old enough, else requeue it for that time."""
         metadata = request.metadata
         if is_deleting(request) or not metadata.creation_timestamp:
             return DONE

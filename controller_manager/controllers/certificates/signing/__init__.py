@@ -1,7 +1,8 @@
 """certificatesigningrequest-signing-controller: signs approved requests.
 
-``complaints`` decides which requests a signer refuses; ``usages`` and ``certificate``
-make a certificate; ``authority`` has the files of an authority; ``reconciler`` writes.
+``options`` has the flags; ``authority`` reads the files of an authority; ``usages``
+makes the extensions for key usages, and ``certificate`` the certificate;
+``reconciler`` refuses or signs a request.
 """
 
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
@@ -15,7 +16,7 @@ from controller_manager.runtime.descriptor import Descriptor
 
 
 def _lacks(config: Config, _: str) -> str:
-    """Return the flags of an authority, if none is given."""
+    """Return the flags that are needed, if no authority is given."""
     if config.of(SigningOptions).authorities():
         return ""
     return "--cluster-signing-cert-file and --cluster-signing-key-file"

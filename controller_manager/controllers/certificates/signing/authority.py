@@ -1,4 +1,4 @@
-"""An authority, read from its files again when they change (ca_provider.go)."""
+"""Reads an authority from its files, again when they change (ca_provider.go)."""
 
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,7 @@ class UnusableAuthority(InvalidConfiguration):
 
 
 class Authority:
-    """A certificate and its key. Its text never shows the key."""
+    """A certificate and its key. Its repr never shows the key."""
 
     __slots__ = ("certificate", "key", "key_identifier")
 
@@ -42,7 +42,7 @@ class Authority:
         self.key_identifier = _key_identifier(certificate)
 
     def __repr__(self) -> str:
-        """Return whose authority it is."""
+        """Return the subject of the certificate."""
         return f"Authority({self.certificate.subject.rfc4514_string()!r})"
 
 
@@ -54,7 +54,7 @@ class _Content(Struct, frozen=True):
 
 
 class AuthoritySource:
-    """Reads an authority; while its files are not usable, the last one stays in use."""
+    """Reads an authority; it stays in use while new files are not usable."""
 
     def __init__(self, files: AuthorityFiles, logger: Logger) -> None:
         """Read the files; raises UnusableAuthority."""

@@ -1,7 +1,10 @@
-"""Makes the certificate for a request (authority/authority.go and policies.go)."""
+"""Makes the certificate for a request (authority.go and policies.go).
+
+The extension subjectAltName follows marshalSANs of Go's crypto/x509.
+"""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,12 +12,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtensionOID, NameOID
 
 from controller_manager.control.certificates import pem
-from controller_manager.control.certificates.request import ParsedRequest
-from controller_manager.controllers.certificates.signing.alternative_names import (
-    alternative_names,
+from controller_manager.control.certificates.request import (
+    AlternativeNames,
+    ParsedRequest,
 )
 from controller_manager.controllers.certificates.signing.authority import Authority
 from controller_manager.controllers.certificates.signing.usages import (
@@ -23,11 +26,19 @@ from controller_manager.controllers.certificates.signing.usages import (
     key_usage,
 )
 
+_SEQUENCE: Final = 0x30
+_EMAIL: Final = 0x81
+_DNS: Final = 0x82
+_URI: Final = 0x86
+_ADDRESS: Final = 0x87
+_LONG_FORM: Final = 128
+"""Contents of so many bytes have a length of several bytes in DER."""
+
 _BACKDATE: Final = timedelta(minutes=5)
-"""A certificate is valid from so long before now: clocks differ."""
+"""The time before now at which the validity starts, since clocks differ."""
 
 _SHORT: Final = timedelta(hours=8)
-"""A certificate of less than this ends no earlier because it began earlier."""
+"""The end of a certificate with a shorter validity is not moved back with its start."""
 
 _SHORTEST: Final = timedelta(minutes=10)
 
@@ -43,10 +54,10 @@ _ATTRIBUTES: Final = (
 """The attributes of a subject that Go copies with all their values, in its order."""
 
 _SINGLE: Final = (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER)
-"""Then come these, of which the last value counts."""
+"""The attributes after these, of which Go copies the last value only."""
 
 
-class CannotSign(ValueError):  # noqa: N818 - named after what it means
+class CannotSign(ValueError):  # noqa: N818 - the name says the meaning
     """An authority cannot sign a request now; the message says why."""
 
 
@@ -83,7 +94,7 @@ def issue(
         .subject_name(subject)
         .issuer_name(authority.certificate.subject)
         .public_key(parsed.request.public_key())
-        # From the system's source of secrets; a serial number is positive.
+        # The number comes from the system's source of randomness, and is positive.
         .serial_number(secrets.randbits(128) or 1)
         .not_valid_before(begin)
         .not_valid_after(end)
@@ -137,7 +148,7 @@ def _extensions(
         identifier = x509.AuthorityKeyIdentifier(authority.key_identifier, None, None)
         found.append((identifier, False))
     if (names := alternative_names(parsed.names)) is not None:
-        # Without a subject, the names are all there is.
+        # A certificate without a subject has no other names.
         found.append((names, not list(subject)))
     return found
 
@@ -153,3 +164,36 @@ def _hash_of(key: object) -> hashes.SHA256 | hashes.SHA384 | hashes.SHA512 | Non
             case "secp521r1":
                 return hashes.SHA512()
     return hashes.SHA256()
+
+
+def alternative_names(names: AlternativeNames) -> x509.UnrecognizedExtension | None:
+    """Return the extension with names in the order of Go, `None` without names.
+
+    The function encodes it, since `x509.RFC822Name` refuses some texts that Go writes.
+    All texts are ASCII, since `parse_request` refuses others.
+    """
+    encoded = b"".join(_element(tag, value) for tag, value in _parts(names))
+    if not encoded:
+        return None
+    content = _element(_SEQUENCE, encoded)
+    return x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, content)
+
+
+def _parts(names: AlternativeNames) -> Iterator[tuple[int, bytes]]:
+    """Yield the tag and the content of each name."""
+    for tag, texts in ((_DNS, names.dns), (_EMAIL, names.emails)):
+        for text in texts:
+            yield tag, text.encode("ascii")
+    for address in names.addresses:
+        yield _ADDRESS, address.packed
+    for uri in names.uris:
+        yield _URI, uri.encode("ascii")
+
+
+def _element(tag: int, content: bytes) -> bytes:
+    """Return an element of DER."""
+    size = len(content)
+    if size < _LONG_FORM:
+        return bytes((tag, size)) + content
+    length = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes((tag, _LONG_FORM | len(length))) + length + content

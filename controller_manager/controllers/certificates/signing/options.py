@@ -21,7 +21,7 @@ _LEGACY: Final = ("legacy-unknown", "LegacyUnknownSignerConfiguration")
 
 
 class AuthorityFiles(Struct, frozen=True):
-    """The files of an authority, and the beginning of the flags that name them."""
+    """The files of an authority, and the prefix of the flags that name them."""
 
     certificate: str
     key: str
@@ -92,9 +92,9 @@ class SigningOptions(ControllerOptions):
     legacy_unknown_key_file: str = option(_key(_LEGACY, LEGACY_UNKNOWN))
 
     def authorities(self) -> Mapping[str, AuthorityFiles]:
-        """Return the files of each signer that has any, by the signer's name.
+        """Return the files of each signer that has files, by the signer's name.
 
-        If a signer has files of its own, the common files are for no signer.
+        The common files do not count if any signer has files of its own.
         """
         own = {
             KUBE_APISERVER_CLIENT: AuthorityFiles(

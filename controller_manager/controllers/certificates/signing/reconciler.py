@@ -1,14 +1,19 @@
 """Signs approved requests (signer.go and certificate_controller.go)."""
 
 import base64
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric import rsa
 from msgspec.structs import replace
 
 from controller_manager.api.certificates.v1 import (
     FAILED,
+    KUBE_APISERVER_CLIENT,
+    KUBELET_CLIENT,
+    KUBELET_SERVING,
     SIGNING_REQUESTS,
     CertificateSigningRequest,
     CertificateSigningRequestCondition,
@@ -16,16 +21,20 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import NotFound
+from controller_manager.control.certificates.backoff import request_backoff
 from controller_manager.control.certificates.conditions import (
     has_failed,
     is_approved,
+)
+from controller_manager.control.certificates.kubelet import (
+    validate_kubelet_client,
+    validate_kubelet_serving,
 )
 from controller_manager.control.certificates.request import (
     InvalidRequest,
     ParsedRequest,
     parse_request,
 )
-from controller_manager.control.certificates.retries import request_backoff
 from controller_manager.controllers.certificates.signing.authority import (
     AuthoritySource,
 )
@@ -34,7 +43,6 @@ from controller_manager.controllers.certificates.signing.certificate import (
     issue,
     lifetime,
 )
-from controller_manager.controllers.certificates.signing.complaints import complaint_of
 from controller_manager.controllers.certificates.signing.options import SigningOptions
 from controller_manager.controllers.certificates.signing.usages import UnknownUsages
 from controller_manager.runtime.context import ControllerContext
@@ -42,6 +50,41 @@ from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff
+
+_RSA_BITS: Final = 2048
+
+_CLIENT_AUTH: Final = "client auth"
+_CLIENT_USAGES: Final = ("digital signature", "key encipherment", _CLIENT_AUTH)
+
+
+def refusal_reason(
+    signer: str, parsed: ParsedRequest, usages: Sequence[str]
+) -> str | None:
+    """Return why a signer refuses a request, in upstream's words, or `None`.
+
+    All signers refuse short RSA keys; kubernetes.io/legacy-unknown has no other rule.
+    That is stricter than upstream, which signs keys of 1,024 bits.
+    """
+    key = parsed.request.public_key()
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < _RSA_BITS:
+        return f"the RSA key has {key.key_size} bits, at least {_RSA_BITS} are required"
+    if signer == KUBE_APISERVER_CLIENT:
+        return _validate_client(usages)
+    if signer == KUBELET_CLIENT:
+        return validate_kubelet_client(parsed, usages)
+    if signer == KUBELET_SERVING:
+        return validate_kubelet_serving(parsed, usages)
+    return None
+
+
+def _validate_client(usages: Sequence[str]) -> str | None:
+    for usage in usages:
+        if usage not in _CLIENT_USAGES:
+            return f"invalid usage for client certificate: {usage}"
+    if _CLIENT_AUTH not in usages:
+        return f"missing required usage for client certificate: {_CLIENT_AUTH}"
+    return None
+
 
 REASON: Final = "SignerValidationFailure"
 
@@ -56,9 +99,9 @@ def _waits_for_signature(request: CertificateSigningRequest) -> bool:
 
 
 class SigningReconciler(Reconciler[CertificateSigningRequest]):
-    """Signs approved requests for its signers, or says why it refuses.
+    """Signs approved requests for its signers, or writes why it refuses one.
 
-    Times are the API server's: with the clock of a machine that is wrong, all
+    The clock is the API server's: if the clock of this machine is wrong, all
     certificates would be useless.
     """
 
@@ -72,7 +115,7 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
         options = context.config.of(SigningOptions)
         self._longest = timedelta(seconds=options.duration)
         files = options.authorities()
-        # Signers of the same files share an authority.
+        # Signers with the same files share an authority.
         sources = {
             each: AuthoritySource(each, context.logger) for each in files.values()
         }
@@ -108,9 +151,9 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
         except InvalidRequest as error:
             msg = f"unable to parse csr {name!r}: {error}"
             raise SyncError(msg) from error
-        complaint = complaint_of(spec.signer_name, parsed, spec.usages or ())
-        if complaint is not None:
-            return self._failed(request, complaint)
+        problem = refusal_reason(spec.signer_name, parsed, spec.usages or ())
+        if problem is not None:
+            return self._failed(request, problem)
         try:
             return self._signed(request, parsed, source)
         except (CannotSign, UnknownUsages) as error:
@@ -134,13 +177,13 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
         return replace(request.status, certificate=encoded)
 
     def _failed(
-        self, request: CertificateSigningRequest, complaint: str
+        self, request: CertificateSigningRequest, problem: str
     ) -> CertificateSigningRequestStatus:
         condition = CertificateSigningRequestCondition(
             type=FAILED,
             status="True",
             reason=REASON,
-            message=complaint,
+            message=problem,
             last_update_time=format_time(self.context.server_clock.now()),
         )
         conditions = (*(request.status.conditions or ()), condition)

@@ -18,7 +18,7 @@ _BITS: Final[Mapping[str, int]] = {
     "encipher only": 7,
     "decipher only": 8,
 }
-"""The bit of the extension keyUsage for each usage that it has."""
+"""The bit of the extension keyUsage for each usage."""
 
 _EMAIL: Final = ExtendedKeyUsageOID.EMAIL_PROTECTION
 _PURPOSES: Final[Mapping[str, x509.ObjectIdentifier]] = {
@@ -39,12 +39,12 @@ _PURPOSES: Final[Mapping[str, x509.ObjectIdentifier]] = {
 """The purposes of the extension extKeyUsage, in the order in which Go writes them."""
 
 
-class UnknownUsages(ValueError):  # noqa: N818 - named after what it found
+class UnknownUsages(ValueError):  # noqa: N818 - the name says the meaning
     """A request has usages that no signer knows."""
 
 
 def check_usages(usages: Iterable[str]) -> None:
-    """Raise UnknownUsages, which names them, if some usages are unknown."""
+    """Raise UnknownUsages, with their names, if some usages are unknown."""
     unknown = [each for each in usages if each not in _BITS and each not in _PURPOSES]
     if unknown:
         listed = " ".join(f'"{each}"' for each in unknown)
@@ -53,9 +53,9 @@ def check_usages(usages: Iterable[str]) -> None:
 
 
 def key_usage(usages: Iterable[str]) -> x509.UnrecognizedExtension | None:
-    """Return the extension keyUsage, `None` if no usage is about it.
+    """Return the extension keyUsage, `None` if no usage has a bit in it.
 
-    It is encoded here: `x509.KeyUsage` refuses some combinations that Go writes.
+    The function encodes it, since `x509.KeyUsage` refuses combinations that Go writes.
     """
     bits = {_BITS[each] for each in usages if each in _BITS}
     if not bits:
@@ -70,7 +70,7 @@ def key_usage(usages: Iterable[str]) -> x509.UnrecognizedExtension | None:
 
 
 def extended_key_usage(usages: Iterable[str]) -> x509.ExtendedKeyUsage | None:
-    """Return the extension extKeyUsage, `None` if no usage is about it."""
+    """Return the extension extKeyUsage, `None` if no usage has a purpose in it."""
     wanted = frozenset(usages)
     found = (purpose for usage, purpose in _PURPOSES.items() if usage in wanted)
     purposes = tuple(dict.fromkeys(found))

@@ -3,10 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from controller_manager.controllers.certificates.approving import (
-    recognition,
-    reconciler,
-)
+from controller_manager.controllers.certificates.approving import reconciler
 from controller_manager.controllers.certificates.approving.reconciler import (
     ApprovingReconciler,
 )
@@ -15,20 +12,22 @@ from tests.simulation.planted import Bug
 _SCENARIO: Final = "a-stranger-asks-for-a-nodes-certificate"
 
 
-async def _ask_nobody(*_: object) -> bool:
+async def _skip_the_review(*_: object) -> bool:
     return True
 
 
-def _recognize_everything(*_: Any) -> Iterator[recognition.Right]:
-    yield recognition.OTHER
+def _give_the_right_to_any_request(*_: Any) -> Iterator[reconciler.Right]:
+    yield reconciler.OTHER
 
 
 BUGS: Final[Mapping[str, Bug]] = {
     "assume that a user may": Bug(
-        0, ApprovingReconciler, "_has", _ask_nobody, _SCENARIO
+        0, ApprovingReconciler, "_has", _skip_the_review, _SCENARIO
     ),
     "approve requests for any signer": Bug(
-        0, reconciler, "rights", _recognize_everything, _SCENARIO
+        0, reconciler, "rights", _give_the_right_to_any_request, _SCENARIO
     ),
-    "approve nobody": Bug(0, reconciler, "_is_undecided", lambda _: False, _SCENARIO),
+    "approve no request": Bug(
+        0, reconciler, "_is_undecided", lambda _: False, _SCENARIO
+    ),
 }

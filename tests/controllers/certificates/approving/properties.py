@@ -1,4 +1,4 @@
-"""What the approving controller promises."""
+"""Properties of the approving controller."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _approves(path: Path, old: Any, new: Any) -> bool:
-    """Allow the condition Approved where there was none."""
+    """Allow to add the condition Approved."""
     if path == ("metadata", "resourceVersion") or path[:2] == (
         "metadata",
         "managedFields",

@@ -17,7 +17,7 @@ def _conditions(environment: Environment, name: str) -> list[JSON]:
 
 
 async def a_stranger_asks_for_a_nodes_certificate(environment: Environment) -> None:
-    """No issue: only the node is approved; the API server knows nobody else."""
+    """No issue: only the node is approved; RBAC allows no other user."""
     world = environment.world
     world.server.tokens.add("node", NODE)
     kind = world.kind(PLURAL)

@@ -66,7 +66,7 @@ APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
 async def test_one_right_is_enough(
     tmp_path: Path, user: User, right: tuple[str, str], message: str
 ) -> None:
-    """A node that has asked for itself is asked about itself first."""
+    """For a node's own request the right selfnodeclient is checked first."""
     cluster = Cluster(rbac=True)
     allow(cluster, *right)
     make(cluster, signing_request(), user)
@@ -91,8 +91,8 @@ async def test_one_right_is_enough(
     assert paths[: asked + 1] == [REVIEWS] * asked + [APPROVAL]
 
 
-async def test_who_may_not_is_asked_about_again(tmp_path: Path) -> None:
-    """Less and less often, as upstream: RBAC may allow it later."""
+async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
+    """With a growing backoff, as upstream: RBAC may allow the request later."""
     cluster = Cluster(rbac=True)
     make(cluster, signing_request(), NEWCOMER)
     config = config_for(tmp_path, (APPROVING,))
@@ -123,10 +123,10 @@ async def test_who_may_not_is_asked_about_again(tmp_path: Path) -> None:
         signing_request(request=request_for(dns=("n1",))),
     ],
 )
-async def test_what_is_no_kubelets_client_is_not_asked_about(
+async def test_a_request_for_another_certificate_needs_no_review(
     tmp_path: Path, request_json: dict[str, object]
 ) -> None:
-    """Not even for an administrator, who may do everything."""
+    """Not even if an administrator, who may do everything, makes the request."""
     cluster = Cluster(rbac=True)
     master = User("system:node:n1", groups=("system:masters", "system:nodes"))
     make(cluster, request_json, master)
@@ -137,7 +137,7 @@ async def test_what_is_no_kubelets_client_is_not_asked_about(
 
 
 async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -> None:
-    """The review allows it, as upstream's does."""
+    """The review allows the request, as upstream's does."""
     cluster = Cluster(rbac=True)
     make(cluster, signing_request(), User("admin", groups=("system:masters",)))
     config = config_for(tmp_path, (APPROVING,))
@@ -147,7 +147,7 @@ async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -
 
 
 async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
-    """Somebody has decided."""
+    """The condition Denied is a decision."""
     cluster = Cluster(rbac=True)
     allow(cluster, "nodeclient", "system:nodes")
     make(cluster, signing_request())
@@ -158,8 +158,8 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     assert recording.writes == []
 
 
-async def test_the_whole_user_is_asked_about(tmp_path: Path) -> None:
-    """As the API server has noted the user; an authorizer may look at all of it."""
+async def test_the_review_names_all_fields_of_the_user(tmp_path: Path) -> None:
+    """They are those that the API server has noted in the request."""
     cluster = Cluster()
     groups = ("system:nodes", "system:authenticated")
     make(cluster, signing_request(), User("system:node:n1", "U", groups))
@@ -187,8 +187,8 @@ async def test_the_whole_user_is_asked_about(tmp_path: Path) -> None:
     }
 
 
-async def test_a_request_with_a_certificate_is_not_asked_about(tmp_path: Path) -> None:
-    """Its signer did not wait for anybody."""
+async def test_a_request_with_a_certificate_needs_no_review(tmp_path: Path) -> None:
+    """Its signer has not waited for an approval."""
     cluster = Cluster()
     make(cluster, signing_request())
     certificate = base64.b64encode(

@@ -1,4 +1,4 @@
-"""What the cleaner of requests promises."""
+"""Properties of the cleaner of requests."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""When a request goes, as a table."""
+"""The times at which requests are deleted, as a table."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_time
-from controller_manager.controllers.certificates.cleaner.expiry import expires_at
+from controller_manager.controllers.certificates.cleaner.reconciler import expires_at
 from tests.controllers.certificates.authorities import certificate_for
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -58,7 +58,7 @@ def _ago(minutes: float) -> str:
         pytest.param(9999, None, {"Other": 9999}, False, id="another condition"),
     ],
 )
-def test_a_request_goes_when_upstream_deletes_it(
+def test_a_request_is_deleted_when_upstream_deletes_it(
     minutes: float, certificate: str | None, conditions: dict[str, float], *, goes: bool
 ) -> None:
     """Cases of TestCleanerWithApprovedExpiredCSR, and more; times are minutes ago."""

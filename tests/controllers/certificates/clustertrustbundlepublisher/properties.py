@@ -1,4 +1,4 @@
-"""What the publisher of trust bundles promises."""
+"""Properties of the publisher of trust bundles."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What users do with trust bundles: they edit, delete, and make them."""
+"""A workload: users edit, delete, and create trust bundles."""
 
 import asyncio
 import random

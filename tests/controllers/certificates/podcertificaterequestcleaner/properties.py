@@ -1,4 +1,4 @@
-"""What the cleaner of requests of pods promises."""
+"""Properties of the cleaner of requests of pods."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _AGE: Final = timedelta(minutes=15)
 _LATE: Final = timedelta(minutes=5)
-"""How much longer a request may stand: a cache may lag, and so may a retry."""
+"""The time that a cache or a retry may delay the deletion of a request."""
 
 
 class PodCertificateRequestProperties(Properties):
@@ -33,7 +33,7 @@ class PodCertificateRequestProperties(Properties):
 
     @classmethod
     def configured(cls, config: Config) -> Config:
-        """Enable its gate."""
+        """Enable the gate of the cleaner."""
         overrides = {**config.features.overrides, "PodCertificateRequest": True}
         return replace(config, features=FeatureGates(overrides))
 

@@ -1,4 +1,4 @@
-"""What kubelets do with requests of pods: they make them, and forget them."""
+"""A workload: kubelets create requests of pods, and leave them."""
 
 import asyncio
 import random

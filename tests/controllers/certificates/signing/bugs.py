@@ -47,7 +47,9 @@ BUGS: Final[Mapping[str, Bug]] = {
     "sign what was denied": Bug(
         0, reconciler, "is_approved", _approve_by_any_condition, _SCENARIO
     ),
-    "refuse no request": Bug(0, reconciler, "complaint_of", _refuse_nothing, _SCENARIO),
+    "refuse no request": Bug(
+        0, reconciler, "refusal_reason", _refuse_nothing, _SCENARIO
+    ),
     "issue for other purposes": Bug(
         0, certificate, "extended_key_usage", _add_a_purpose, _SCENARIO
     ),

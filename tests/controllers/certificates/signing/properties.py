@@ -1,4 +1,4 @@
-"""What the signing controller promises."""
+"""Properties of the signing controller."""
 
 import atexit
 import base64
@@ -31,7 +31,7 @@ def _files() -> tuple[str, str]:
 
 
 def _signs_or_fails(path: FieldPath, old: Any, new: Any) -> bool:
-    """Allow a certificate where there was none, and the condition Failed at the end."""
+    """Allow to add a certificate, or the condition Failed at the end."""
     if path == ("metadata", "resourceVersion") or path[:2] == (
         "metadata",
         "managedFields",
@@ -59,14 +59,14 @@ class SigningProperties(Properties):
 
     @classmethod
     def configured(cls, config: Config) -> Config:
-        """Give it an authority."""
+        """Give the controller an authority."""
         certificate, key = _files()
         options = SigningOptions(cert_file=certificate, key_file=key)
         controllers = {**config.controllers, SigningOptions: options}
         return replace(config, controllers=controllers)
 
     def after_write(self, write: Write) -> Iterator[str]:
-        """Check who gets a certificate, what is in it, and that it stays."""
+        """Check that a certificate is for an approved request, fits it, and stays."""
         if write.after is None or write.target.plural != PLURAL:
             return
         status, uid = write.after["status"], write.after["metadata"]["uid"]
@@ -94,7 +94,7 @@ class SigningProperties(Properties):
 
 
 def _excess(write: Write) -> Iterator[str]:
-    """Yield what a certificate has that its request did not ask for."""
+    """Yield the parts of a certificate that its request did not ask for."""
     assert write.after is not None
     certificate = issued_in(write.after["status"])
     pem = base64.b64decode(write.after["spec"]["request"])

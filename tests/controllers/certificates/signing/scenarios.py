@@ -36,7 +36,7 @@ def _decide(environment: Environment, name: str, *kinds: str) -> None:
 
 
 async def requests_are_decided(environment: Environment) -> None:
-    """No issue: what is approved is signed or fails, what is not stays as it is."""
+    """No issue: approved requests are signed or fail; the others do not change."""
     for name in _NAMES:
         _create(environment, name)
     await asyncio.sleep(60)

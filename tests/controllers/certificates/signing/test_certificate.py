@@ -173,8 +173,8 @@ def test_names_are_copied_and_extensions_are_not() -> None:
     assert certificate.public_key() == new_key().public_key()
 
 
-def test_whoever_has_the_name_of_the_authority_gets_no_identifier_of_its_key() -> None:
-    """Go writes it only for another name."""
+def test_a_subject_with_the_authoritys_name_gets_no_authority_key_identifier() -> None:
+    """Go writes the extension only for another name."""
     certificate = issued(request_for("test-ca", ()))
     assert certificate.subject == certificate.issuer
     names = [each.oid._name for each in certificate.extensions]
@@ -198,7 +198,7 @@ def test_every_kind_of_key_signs(key: Key) -> None:
 
 
 def test_a_node_may_have_a_long_name() -> None:
-    """X.520 allows 64 letters; Go does not mind, and nobody is warned."""
+    """X.520 allows 64 letters; Go accepts more, and no warning is shown."""
     name = f"system:node:{'n' * 200}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -247,7 +247,7 @@ _PEM = "-----BEGIN CERTIFICATE REQUEST-----\n{}\n-----END CERTIFICATE REQUEST---
     wanted=st.integers(-(2**31), 2**31 - 1) | st.none(),
     offset=st.integers(-3600, 3600),
 )
-def test_whatever_is_asked_a_certificate_gives_no_more(
+def test_a_certificate_never_exceeds_its_request(
     dns: list[str],
     addresses: list[str],
     organizations: list[str],
@@ -255,7 +255,7 @@ def test_whatever_is_asked_a_certificate_gives_no_more(
     wanted: int | None,
     offset: int,
 ) -> None:
-    """It is no authority, lasts no longer, and has no other names."""
+    """The certificate is no authority, lasts no longer, and has no other names."""
     request = request_for(common_name, organizations, dns=dns, addresses=addresses)
     now = NOW + timedelta(seconds=offset)
     certificate = issued(request, validity=lifetime(wanted, DAY), now=now)
@@ -283,8 +283,8 @@ def test_whatever_is_asked_a_certificate_gives_no_more(
 
 @settings(deadline=None)
 @given(st.binary(max_size=200) | st.binary(max_size=300).map(base64.b64encode))
-def test_what_is_no_request_is_refused_in_one_way(data: bytes) -> None:
-    """Whatever stands in the field, the parser raises nothing else."""
+def test_data_that_are_no_request_raise_one_error(data: bytes) -> None:
+    """The parser raises no other error for any content of the field."""
     with pytest.raises(InvalidRequest):
         parse_request(data.decode("latin-1"))
 
@@ -294,7 +294,7 @@ def test_what_is_no_request_is_refused_in_one_way(data: bytes) -> None:
 def test_a_damaged_request_is_refused_or_has_no_valid_signature(
     data: st.DataObject,
 ) -> None:
-    """Each bit counts."""
+    """Any changed bit is noticed."""
     der = bytearray(_SOUND)
     place = data.draw(st.integers(0, len(der) - 1))
     der[place] ^= data.draw(st.integers(1, 255))

@@ -14,7 +14,9 @@ from controller_manager.control.certificates.request import (
 )
 from controller_manager.controllers.certificates.signing.authority import Authority
 from controller_manager.controllers.certificates.signing.certificate import issue
-from controller_manager.controllers.certificates.signing.complaints import complaint_of
+from controller_manager.controllers.certificates.signing.reconciler import (
+    refusal_reason,
+)
 from tests.controllers.certificates.authorities import CLIENT_USAGES, request_for
 from tests.controllers.certificates.der import (
     ADDRESS,
@@ -185,13 +187,13 @@ _EXTENSIONS = st.lists(
 
 
 def _is_refused_or_granted(request: str, signer: str) -> None:
-    """Check that a request is unreadable, refused, or gets what it asks for."""
+    """Check that a request is unreadable, refused, or granted and not exceeded."""
     try:
         parsed = parse_request(request)
     except InvalidRequest:
         return
     assert parsed.is_signed()
-    if complaint_of(signer, parsed, CLIENT_USAGES) is not None:
+    if refusal_reason(signer, parsed, CLIENT_USAGES) is not None:
         return
     certificate = issued(request)
     asked = {(each.oid, each.value) for each in parsed.subject}
@@ -206,16 +208,16 @@ def _is_refused_or_granted(request: str, signer: str) -> None:
 @settings(deadline=None, max_examples=300)
 @given(_SUBJECTS, _EXTENSIONS, st.sampled_from(SIGNER_NAMES))
 @pytest.mark.filterwarnings("ignore:Attribute's length")
-def test_a_signer_stands_every_request(
+def test_a_signer_handles_every_request(
     subject: list[list[Attribute]], extensions: list[bytes], signer: str
 ) -> None:
-    """Nothing else is raised, and no certificate gives more than was asked for."""
+    """It raises no other error, and no certificate exceeds its request."""
     _is_refused_or_granted(request_with(subject, extensions), signer)
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=64))
-def test_what_is_no_asn1_is_refused(content: bytes) -> None:
-    """In good PEM; PEM that is broken is refused as well."""
+def test_data_that_are_no_asn1_are_refused(content: bytes) -> None:
+    """The PEM around them is correct; broken PEM is refused as well."""
     with pytest.raises(InvalidRequest):
         parse_request(in_pem(content))

@@ -90,8 +90,10 @@ async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
     assert len(recording.writes) == 1
 
 
-async def test_what_is_not_for_its_signers_is_left_alone(tmp_path: Path) -> None:
-    """A denied request, one that has failed, and one of another signer."""
+async def test_requests_for_no_signature_do_not_change(
+    tmp_path: Path,
+) -> None:
+    """One is denied, one has failed, and one is for another signer."""
     cluster = Cluster()
     make(cluster, signing_request("denied"))
     make(cluster, signing_request("foreign", signer="example.com/signer"))
@@ -207,8 +209,8 @@ async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
     assert timedelta(minutes=5) <= late <= timedelta(minutes=5, seconds=3)
 
 
-async def test_the_server_refuses_what_a_signer_may_not() -> None:
-    """Nobody gets a client certificate of an administrator."""
+async def test_the_server_refuses_a_request_for_administrators() -> None:
+    """No user gets a client certificate of the group system:masters."""
     request = signing_request(
         request=request_for("jane", ("system:masters",)),
         signer=KUBE_APISERVER_CLIENT,

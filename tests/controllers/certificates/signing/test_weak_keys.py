@@ -20,7 +20,9 @@ from controller_manager.controllers.certificates.signing.certificate import (
     CannotSign,
     issue,
 )
-from controller_manager.controllers.certificates.signing.complaints import complaint_of
+from controller_manager.controllers.certificates.signing.reconciler import (
+    refusal_reason,
+)
 from tests.controllers.certificates.authorities import CLIENT_USAGES, SERVING_USAGES
 from tests.controllers.certificates.signing.test_certificate import AUTHORITY, NOW
 
@@ -77,10 +79,10 @@ def test_a_key_whose_signatures_go_does_not_verify_is_not_signed(
 
 @pytest.mark.parametrize("signer", SIGNER_NAMES)
 def test_a_short_rsa_key_is_refused_by_every_signer(signer: str) -> None:
-    """It gets the condition Failed: nobody should wait for a signature."""
+    """The request gets the condition Failed, so its user does not wait in vain."""
     usages = SERVING_USAGES if "serving" in signer else CLIENT_USAGES
     parsed = parse_request(rsa_request(1024))
-    assert complaint_of(signer, parsed, usages) == (
+    assert refusal_reason(signer, parsed, usages) == (
         "the RSA key has 1024 bits, at least 2048 are required"
     )
 
@@ -112,7 +114,7 @@ def test_a_short_rsa_key_is_refused_by_every_signer(signer: str) -> None:
 def test_the_keys_that_go_knows_are_signed(request_body: Any) -> None:
     parsed = parse_request(request_body())
     signer = "kubernetes.io/kube-apiserver-client-kubelet"
-    assert complaint_of(signer, parsed, CLIENT_USAGES) is None
+    assert refusal_reason(signer, parsed, CLIENT_USAGES) is None
     certificate = x509.load_pem_x509_certificate(
         issue(AUTHORITY, parsed, CLIENT_USAGES, timedelta(days=1), NOW)
     )

@@ -1,4 +1,4 @@
-"""Requests, and which right their user must have to be approved."""
+"""Requests, and the rights of which their user must have one."""
 
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,7 @@ _OTHER: Final = ("nodeclient",)
 
 
 class Case(NamedTuple):
-    """A request of a user, and the rights of which one is enough, in their order."""
+    """A request of a user, and its rights in the order of the checks."""
 
     what: str
     rights: tuple[str, ...]

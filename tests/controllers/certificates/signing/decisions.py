@@ -21,27 +21,27 @@ _SERVING: Final = (
 
 
 class Case(NamedTuple):
-    """A request for a signer; without a `complaint` it is signed."""
+    """A request for a signer, which signs it if `problem` is None."""
 
     what: str
     signer: str
     usages: tuple[str, ...]
-    complaint: str | None = None
+    problem: str | None = None
     request: dict[str, Any] = {}  # noqa: RUF012 - a case does not change
 
 
-def _jane(what: str, usages: tuple[str, ...], complaint: str | None = None) -> Case:
+def _jane(what: str, usages: tuple[str, ...], problem: str | None = None) -> Case:
     request = {"common_name": "jane", "organizations": ("devs",)}
-    return Case(what, KUBE_APISERVER_CLIENT, usages, complaint, request)
+    return Case(what, KUBE_APISERVER_CLIENT, usages, problem, request)
 
 
-def _client(what: str, complaint: str | None = None, **request: Any) -> Case:
-    return Case(what, KUBELET_CLIENT, CLIENT_USAGES, complaint, request)
+def _client(what: str, problem: str | None = None, **request: Any) -> Case:
+    return Case(what, KUBELET_CLIENT, CLIENT_USAGES, problem, request)
 
 
-def _serving(what: str, complaint: str | None = None, **request: Any) -> Case:
+def _serving(what: str, problem: str | None = None, **request: Any) -> Case:
     names = {"dns": ("n1.example.com",), "addresses": ("10.0.0.7",)}
-    return Case(what, KUBELET_SERVING, SERVING_USAGES, complaint, names | request)
+    return Case(what, KUBELET_SERVING, SERVING_USAGES, problem, names | request)
 
 
 CASES: Final = (

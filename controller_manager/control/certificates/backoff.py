@@ -1,4 +1,4 @@
-"""How long controllers of requests wait after a failure (certificate_controller.go)."""
+"""The delays of the controllers of requests (certificate_controller.go)."""
 
 from typing import Final
 
@@ -19,6 +19,6 @@ def request_backoff() -> ExponentialBackoff:
 def refusal_backoff() -> ExponentialBackoff:
     """Return delays of 0.2 s, 0.4 s, 0.8 s … and 1,000 s at most, as upstream.
 
-    A request that no right allows stays until the cleaner deletes it, a day later.
+    A request that its user may not make stays until the cleaner deletes it after a day.
     """
     return ExponentialBackoff(_FIRST, _LONGEST_REFUSAL)

@@ -1,17 +1,17 @@
-"""Which requests may be approved, and who must be asked."""
+"""The rights that allow a request."""
 
 import pytest
 
 from controller_manager.api.certificates.v1 import CertificateSigningRequestSpec
 from controller_manager.control.certificates.request import parse_request
-from controller_manager.controllers.certificates.approving.recognition import rights
-from tests.controllers.certificates.approving.verdicts import CASES, Case
+from controller_manager.controllers.certificates.approving.reconciler import rights
+from tests.controllers.certificates.approving.decisions import CASES, Case
 from tests.controllers.certificates.authorities import request_for
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
-def test_a_request_needs_the_rights_that_upstream_asks_about(case: Case) -> None:
-    """Those of recognizers in sarapprove.go; without any, nobody is asked."""
+def test_a_request_needs_the_rights_that_upstream_checks(case: Case) -> None:
+    """They are those of the recognizers in sarapprove.go."""
     request = request_for(**case.request)
     spec = CertificateSigningRequestSpec(
         request=request,

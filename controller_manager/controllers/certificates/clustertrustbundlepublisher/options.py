@@ -5,4 +5,4 @@ from typing import Final
 from controller_manager.options.gates import Gate
 
 CLUSTER_TRUST_BUNDLE: Final = Gate("ClusterTrustBundle", default=False)
-"""Authorities are objects that workloads can use."""
+"""API servers serve ClusterTrustBundles, which workloads can mount."""
