@@ -98,7 +98,7 @@ def test_literals_have_types(text: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("", "the end is not expected at offset 0"),
         ("a b", "'b' is not expected at offset 2"),
@@ -111,7 +111,7 @@ def test_literals_have_types(text: str, type_: str) -> None:
         ("(" * 5000, "the expression is nested too deeply"),
     ],
 )
-def test_what_is_no_expression_is_refused(text: str, complaint: str) -> None:
+def test_what_is_no_expression_is_refused(text: str, problem: str) -> None:
     """And nothing else happens."""
-    with pytest.raises(SyntaxProblem, match=f"^{complaint}$"):
+    with pytest.raises(SyntaxProblem, match=f"^{problem}$"):
         parse(text)

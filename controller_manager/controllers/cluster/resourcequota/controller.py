@@ -21,12 +21,8 @@ from controller_manager.control.quota.evaluators import (
     Evaluator,
     pod_evaluator,
 )
-from controller_manager.controllers.cluster.resourcequota.decide import (
-    is_settled,
-    limits_differ,
-    status_to_write,
-)
-from controller_manager.controllers.cluster.resourcequota.devices import Devices
+from controller_manager.controllers.cluster.resourcequota.claims import Devices
+from controller_manager.controllers.cluster.resourcequota.discovery import Resources
 from controller_manager.controllers.cluster.resourcequota.monitors import (
     Monitors,
     handler_of,
@@ -34,11 +30,15 @@ from controller_manager.controllers.cluster.resourcequota.monitors import (
 from controller_manager.controllers.cluster.resourcequota.options import (
     ResourceQuotaOptions,
 )
-from controller_manager.controllers.cluster.resourcequota.recount import recount
-from controller_manager.controllers.cluster.resourcequota.resources import Resources
-from controller_manager.controllers.cluster.resourcequota.sources import (
+from controller_manager.controllers.cluster.resourcequota.status import (
+    is_settled,
+    limits_differ,
+    status_to_write,
+)
+from controller_manager.controllers.cluster.resourcequota.usage import (
     CachedObjects,
     Source,
+    recount,
 )
 from controller_manager.informers.indexes import BY_NAMESPACE
 from controller_manager.informers.informer import Handler

@@ -15,8 +15,8 @@ from controller_manager.control.quota.evaluators import (
     device_claim_evaluator,
 )
 from controller_manager.control.superseded_versions import SupersededVersions
-from controller_manager.controllers.cluster.resourcequota.devices import Devices
-from controller_manager.controllers.cluster.resourcequota.sources import (
+from controller_manager.controllers.cluster.resourcequota.claims import Devices
+from controller_manager.controllers.cluster.resourcequota.usage import (
     CachedObjects,
     Source,
     Tally,

@@ -6,7 +6,9 @@ finds out which API servers are gone, and writes it.
 
 from controller_manager.api.apiserverinternal.v1alpha1 import STORAGE_VERSIONS
 from controller_manager.api.coordination.v1 import SYSTEM_LEASES
-from controller_manager.controllers.cluster.storageversiongarbagecollector import gates
+from controller_manager.controllers.cluster.storageversiongarbagecollector import (
+    options,
+)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
 
@@ -15,7 +17,7 @@ CONTROLLER = Descriptor(
     aliases=("storage-version-gc",),
     load=".reconciler:StorageVersionReconciler",
     requires=(STORAGE_VERSIONS, SYSTEM_LEASES),
-    requires_gates=(gates.STORAGE_VERSION_API, gates.API_SERVER_IDENTITY),
+    requires_gates=(options.STORAGE_VERSION_API, options.API_SERVER_IDENTITY),
     permissions=(
         allow(SYSTEM_LEASES, "get", "list", "watch"),
         allow(STORAGE_VERSIONS, "delete", "get", "list", "patch", "update", "watch"),

@@ -19,8 +19,9 @@ from controller_manager.api.meta import PartialObject, key_of, labels_of
 from controller_manager.api.times import format_time
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import InvalidName, NotFound, is_about
-from controller_manager.controllers.cluster.storageversiongarbagecollector import (
-    entries,
+from controller_manager.controllers.cluster.storageversiongarbagecollector.status import (  # noqa: E501 - a long name
+    servers_of,
+    status_without,
 )
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
@@ -35,7 +36,7 @@ def _has_same_servers(old: StorageVersion, new: StorageVersion) -> bool:
     return old.status.storage_versions == new.status.storage_versions
 
 
-BY_SERVER: Final = Index("server", entries.servers_of, _has_same_servers)
+BY_SERVER: Final = Index("server", servers_of, _has_same_servers)
 """Storage versions by the names of the API servers in them."""
 
 
@@ -69,14 +70,12 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
 
     async def reconcile(self, version: StorageVersion) -> Outcome:
         """Drop the API servers that are gone; delete a version that has none left."""
-        unseen = [
-            each for each in entries.servers_of(version) if not self._is_seen(each)
-        ]
+        unseen = [each for each in servers_of(version) if not self._is_seen(each)]
         gone = {each for each in unseen if not await self._holds_lease(each)}
         if not gone:
             return DONE
         now = format_time(self.clock.now())
-        status = entries.without(version, gone, now)
+        status = status_without(version, gone, now)
         self.logger.v(2).info(
             "Dropping API servers that are gone",
             storageVersion=version.metadata.name,

@@ -7,7 +7,7 @@ has them stored again; ``reconciler`` takes one step after the other.
 
 from controller_manager.api.apiextensions.v1 import CUSTOM_RESOURCE_DEFINITIONS
 from controller_manager.api.storagemigration.v1beta1 import STORAGE_VERSION_MIGRATIONS
-from controller_manager.controllers.cluster.storageversionmigrator import gates
+from controller_manager.controllers.cluster.storageversionmigrator import options
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow, allow_everywhere
 
@@ -16,7 +16,7 @@ CONTROLLER = Descriptor(
     aliases=("svm",),
     load=".reconciler:MigrationReconciler",
     requires=(STORAGE_VERSION_MIGRATIONS,),
-    requires_gates=(gates.STORAGE_VERSION_MIGRATOR,),
+    requires_gates=(options.STORAGE_VERSION_MIGRATOR,),
     permissions=(
         allow_everywhere("list", "patch"),
         allow(CUSTOM_RESOURCE_DEFINITIONS, "get"),

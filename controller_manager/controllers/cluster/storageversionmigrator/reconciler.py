@@ -12,9 +12,9 @@ from controller_manager.api.storagemigration.v1beta1 import (
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.discovery import ServedResource
 from controller_manager.controllers.cluster.storageversionmigrator import (
-    definitions,
-    objects,
-    states,
+    conditions,
+    custom_resource_definitions,
+    migration_runner,
 )
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
@@ -33,7 +33,7 @@ _NOT_SERVED_ANY_MORE: Final = "unable to obtain GVR from discovery"
 
 
 def _resources(migration: StorageVersionMigration) -> Iterable[str]:
-    return (states.resource_of(migration),)
+    return (conditions.resource_of(migration),)
 
 
 def _is_same_resource(
@@ -54,7 +54,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     def _waiting(self, migration: StorageVersionMigration) -> Iterable[str]:
         """Return the migrations of the same resource that have not begun."""
         for each in self._others(migration):
-            if not states.is_running(each) and not states.has_ended(each):
+            if not conditions.is_running(each) and not conditions.has_ended(each):
                 yield key_of(each)
 
     watches = (
@@ -71,9 +71,9 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
 
     async def reconcile(self, migration: StorageVersionMigration) -> Outcome:
         """Take the next step of a migration."""
-        if not states.is_running(migration):
+        if not conditions.is_running(migration):
             await self._start(migration)
-        elif states.has_ended(migration):
+        elif conditions.has_ended(migration):
             await self._complete(migration)
         else:
             await self._run(migration)
@@ -83,12 +83,12 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         self, migration: StorageVersionMigration
     ) -> Iterable[StorageVersionMigration]:
         """Return the cached migrations of the same resource, this one included."""
-        resource = states.resource_of(migration)
+        resource = conditions.resource_of(migration)
         return self._by_resource.by_index(BY_RESOURCE, resource)
 
     async def _start(self, migration: StorageVersionMigration) -> None:
         """Begin a migration if it is the next one of its resource."""
-        if states.next_of(self._others(migration)) != migration:
+        if conditions.next_of(self._others(migration)) != migration:
             return
         async with self._starts:
             # The cache may not show the one that has begun last.
@@ -96,29 +96,29 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
                 each
                 async for page in self.client.list_all(STORAGE_VERSION_MIGRATIONS)
                 for each in page.items
-                if states.resource_of(each) == states.resource_of(migration)
+                if conditions.resource_of(each) == conditions.resource_of(migration)
             ]
-            chosen = states.next_of(listed)
+            chosen = conditions.next_of(listed)
             if chosen is None or chosen.metadata.uid != migration.metadata.uid:
                 return
             now = self._now()
-            await definitions.note_start(self.client, chosen, now)
-            await self._write(states.running(chosen, now))
+            await custom_resource_definitions.note_start(self.client, chosen, now)
+            await self._write(conditions.running(chosen, now))
 
     async def _run(self, migration: StorageVersionMigration) -> None:
         """Find out which objects are to be stored again, or have them stored."""
         try:
             resource = await self._served(migration)
             if not migration.status.resource_version:
-                version = await objects.newest_version(self.client, resource)
-                await self._write(states.at_version(migration, version))
+                version = await migration_runner.newest_version(self.client, resource)
+                await self._write(conditions.at_version(migration, version))
                 return
             if not await self._store_again(migration, resource):
                 return
-        except objects.MigrationError as error:
+        except migration_runner.MigrationError as error:
             await self._fail(migration, str(error))
             return
-        await self._write(states.succeeded(migration, self._now()))
+        await self._write(conditions.succeeded(migration, self._now()))
 
     async def _fail(self, migration: StorageVersionMigration, why: str) -> None:
         if migration.status.resource_version:
@@ -128,20 +128,20 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
             storageVersionMigration=migration.metadata.name,
             reason=why,
         )
-        await self._write(states.failed(migration, why, self._now()))
+        await self._write(conditions.failed(migration, why, self._now()))
 
     async def _served(self, migration: StorageVersionMigration) -> ServedResource:
         """Return the resource of a migration, which may be about to be served."""
         wanted = migration.spec.resource
         discovery = await self.context.resources.discovery(_MAX_AGE)
-        found = objects.served(discovery, wanted)
+        found = migration_runner.served(discovery, wanted)
         if found is not None:
             return found
-        if objects.is_unread(discovery, wanted) or self._is_young(migration):
+        if migration_runner.is_unread(discovery, wanted) or self._is_young(migration):
             raise SyncError(_NOT_SERVED)
         if migration.status.resource_version:
-            raise objects.MigrationError(_NOT_SERVED_ANY_MORE)
-        raise objects.MigrationError(_NOT_SERVED)
+            raise migration_runner.MigrationError(_NOT_SERVED_ANY_MORE)
+        raise migration_runner.MigrationError(_NOT_SERVED)
 
     def _is_young(self, migration: StorageVersionMigration) -> bool:
         created = parse_time(migration.metadata.creation_timestamp or "")
@@ -154,15 +154,17 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         """Have all objects stored again; tell whether the migration is still there."""
         resource = served.metadata_resource()
         version = migration.status.resource_version
-        changed: set[objects.Stored] = set()
-        for each in await objects.stored_until(self.client, resource, version):
+        changed: set[migration_runner.Stored] = set()
+        for each in await migration_runner.stored_until(self.client, resource, version):
             if not self._is_wanted(migration):
                 return False
             manager = self.context.name
-            if not await objects.store_again(self.client, resource, each, manager):
+            if not await migration_runner.store_again(
+                self.client, resource, each, manager
+            ):
                 changed.add(each)
         if changed:
-            left = await objects.stored_until(self.client, resource, version)
+            left = await migration_runner.stored_until(self.client, resource, version)
             if same := changed.intersection(left):
                 msg = f"{len(same)} objects are said to have changed, and have not"
                 raise SyncError(msg)
@@ -175,8 +177,8 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     async def _complete(self, migration: StorageVersionMigration) -> None:
         """Note that a migration that has ended runs no more."""
         now = self._now()
-        await definitions.note_end(self.client, migration, now)
-        await self._write(states.completed(migration, now))
+        await custom_resource_definitions.note_end(self.client, migration, now)
+        await self._write(conditions.completed(migration, now))
 
     async def _write(self, migration: StorageVersionMigration) -> None:
         await self.client.update(STORAGE_VERSION_MIGRATIONS, migration, "status")

@@ -8,9 +8,9 @@ from controller_manager.api.admissionregistration.v1 import (
 )
 from controller_manager.api.meta import key_of
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    checking,
-    documents,
     options,
+    schemas,
+    type_checking,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
@@ -49,12 +49,12 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
         metadata = policy.metadata
         if metadata.generation <= policy.status.observed_generation:
             return DONE
-        found = await documents.read_kinds(self.client, self.context.resources, policy)
+        found = await schemas.read_kinds(self.client, self.context.resources, policy)
         if found.lacking and self.queue.failures(key_of(policy)) < _ATTEMPTS:
             listed = ", ".join(map(str, found.lacking))
             msg = f"the API server has no schema yet of: {listed}"
             raise SyncError(msg)
-        warnings = list(checking.warnings_of(policy.spec, found.kinds))
+        warnings = list(type_checking.warnings_of(policy.spec, found.kinds))
         status = {
             "observedGeneration": metadata.generation,
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},

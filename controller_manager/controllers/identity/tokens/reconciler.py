@@ -11,18 +11,18 @@ from controller_manager.api.core.v1 import SERVICE_ACCOUNTS, ServiceAccount
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import Conflict, InvalidName, NotFound
+from controller_manager.controllers.identity.tokens.jwt import (
+    TokenSigner,
+    read_key,
+)
 from controller_manager.controllers.identity.tokens.options import TokensOptions
-from controller_manager.controllers.identity.tokens.repair import (
+from controller_manager.controllers.identity.tokens.secrets import (
     BY_ACCOUNT,
     account_name,
     account_uid,
     is_for,
     repaired,
     without_reference,
-)
-from controller_manager.controllers.identity.tokens.signing import (
-    TokenSigner,
-    read_key,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome

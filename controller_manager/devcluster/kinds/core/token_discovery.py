@@ -9,7 +9,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.identity.tokens.signing import key_id
+from controller_manager.controllers.identity.tokens.jwt import key_id
 from controller_manager.devcluster.kinds.core.bound_tokens import ALGORITHM, ISSUER
 
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"

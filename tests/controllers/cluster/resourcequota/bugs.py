@@ -9,13 +9,13 @@ from controller_manager.control.quota.amounts import Amounts, amounts, printed
 from controller_manager.control.quota.services import NODE_PORTS
 from controller_manager.controllers.cluster.resourcequota import (
     controller,
-    decide,
-    recount,
+    status,
+    usage,
 )
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
-from controller_manager.controllers.cluster.resourcequota.sources import Tally
+from controller_manager.controllers.cluster.resourcequota.usage import Tally
 from tests.simulation.planted import Bug
 
 _service_usage = services.service_usage
@@ -30,8 +30,8 @@ def _whatever_its_type(service: Any) -> Amounts:
     return {**_service_usage(service), NODE_PORTS: number}
 
 
-def _always_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus:
-    return ResourceQuotaStatus(hard=quota.spec.hard, used=printed(usage))
+def _always_write(quota: ResourceQuota, used: Amounts) -> ResourceQuotaStatus:
+    return ResourceQuotaStatus(hard=quota.spec.hard, used=printed(used))
 
 
 def _keep_all(values: Amounts, _: object) -> dict[str, Any]:
@@ -40,17 +40,17 @@ def _keep_all(values: Amounts, _: object) -> dict[str, Any]:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "charge pods that have ended": Bug(1, pods, "is_charged", lambda _, __: True),
-    "miss what is gone": Bug(
+    "miss deleted objects": Bug(
         0, QuotaController, "removed", _nothing, "counted-at-once"
     ),
-    "count what no scope has": Bug(
-        0, recount, "requirements_of", lambda _: [], "counted-at-once"
+    "count objects outside the scopes": Bug(
+        0, usage, "requirements_of", lambda _: [], "counted-at-once"
     ),
     "miss other limits": Bug(
         0, controller, "limits_differ", lambda _, __: False, "counted-at-once"
     ),
     "keep the usage of a limit that is gone": Bug(
-        0, decide, "masked", _keep_all, "counted-at-once"
+        0, status, "masked", _keep_all, "counted-at-once"
     ),
     "write a status that is there": Bug(
         1, controller, "status_to_write", _always_write
@@ -58,8 +58,8 @@ BUGS: Final[Mapping[str, Bug]] = {
     "charge all services for node ports": Bug(
         1, services, "service_usage", _whatever_its_type
     ),
-    "count what is gone": Bug(2, Tally, "gone", _nothing),
-    "take back what was admitted": Bug(
+    "count deleted objects": Bug(2, Tally, "gone", _nothing),
+    "take back the charge of admitted objects": Bug(
         0, QuotaController, "added", _nothing, "admitted-before-it-is-seen"
     ),
 }

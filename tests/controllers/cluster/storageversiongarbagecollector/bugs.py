@@ -5,7 +5,7 @@ from typing import Final
 
 from controller_manager.api.apiserverinternal.v1alpha1 import ServerStorageVersion
 from controller_manager.controllers.cluster.storageversiongarbagecollector import (
-    entries,
+    status,
 )
 from controller_manager.controllers.cluster.storageversiongarbagecollector.reconciler import (  # noqa: E501 - a long name
     StorageVersionReconciler,
@@ -13,7 +13,7 @@ from controller_manager.controllers.cluster.storageversiongarbagecollector.recon
 from tests.simulation.planted import Bug
 
 
-async def _ask_nobody(_: StorageVersionReconciler, __: str) -> bool:
+async def _hold_no_lease(_: StorageVersionReconciler, __: str) -> bool:
     return False
 
 
@@ -27,7 +27,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0,
         StorageVersionReconciler,
         "_holds_lease",
-        _ask_nobody,
+        _hold_no_lease,
         "storage-version-of-an-unseen-server",
     ),
     "miss that an API server is gone": Bug(
@@ -37,5 +37,5 @@ BUGS: Final[Mapping[str, Bug]] = {
         StorageVersionReconciler.watches[:1],
         "storage-version-of-a-lost-server",
     ),
-    "take one version for that of all": Bug(2, entries, "_common_version", _first),
+    "take one version for that of all": Bug(2, status, "_common_version", _first),
 }

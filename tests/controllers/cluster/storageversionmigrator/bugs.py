@@ -5,18 +5,18 @@ from typing import Any, Final
 
 from controller_manager.api.storagemigration.v1beta1 import StorageVersionMigration
 from controller_manager.controllers.cluster.storageversionmigrator import (
-    objects,
-    states,
+    conditions,
+    migration_runner,
 )
 from controller_manager.controllers.cluster.storageversionmigrator.reconciler import (
     MigrationReconciler,
 )
 from tests.simulation.planted import Bug
 
-_stored_until = objects.stored_until
+_stored_until = migration_runner.stored_until
 
 
-async def _miss_the_last(*args: Any) -> list[objects.Stored]:
+async def _miss_the_last(*args: Any) -> list[migration_runner.Stored]:
     return (await _stored_until(*args))[:-1]
 
 
@@ -27,7 +27,7 @@ def _next_of_all(
     waiting = [
         each
         for each in migrations
-        if not states.has_ended(each) and not states.is_running(each)
+        if not conditions.has_ended(each) and not conditions.is_running(each)
     ]
     return min(waiting, key=lambda each: each.metadata.name, default=None)
 
@@ -37,8 +37,10 @@ async def _never_complete(_: MigrationReconciler, __: StorageVersionMigration) -
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "miss an object in a migration": Bug(1, objects, "stored_until", _miss_the_last),
-    "run two migrations of a resource": Bug(1, states, "next_of", _next_of_all),
+    "miss an object in a migration": Bug(
+        1, migration_runner, "stored_until", _miss_the_last
+    ),
+    "run two migrations of a resource": Bug(1, conditions, "next_of", _next_of_all),
     "let an ended migration run on": Bug(
         1, MigrationReconciler, "_complete", _never_complete
     ),

@@ -8,8 +8,8 @@ from controller_manager.api.admissionregistration.v1 import (
     ValidatingAdmissionPolicySpec,
 )
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    checking,
-    targets,
+    kinds,
+    type_checking,
 )
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus.reconciler import (  # noqa: E501 - one name
     PolicyStatusReconciler,
@@ -22,12 +22,12 @@ _SCENARIO: Final = "policy-mended"
 
 
 def _warn_of_nothing(
-    _: ValidatingAdmissionPolicySpec, __: checking.Kinds
+    _: ValidatingAdmissionPolicySpec, __: type_checking.Kinds
 ) -> Iterator[dict[str, Any]]:
     yield from ()
 
 
-def _check_no_kind(*_: Any) -> list[targets.GroupVersionKind]:
+def _check_no_kind(*_: Any) -> list[kinds.GroupVersionKind]:
     return []
 
 
@@ -39,8 +39,10 @@ async def _check_once(
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "warn of nothing": Bug(0, checking, "warnings_of", _warn_of_nothing, _SCENARIO),
-    "find no kind": Bug(0, targets, "kinds_to_check", _check_no_kind, _SCENARIO),
+    "warn of nothing": Bug(
+        0, type_checking, "warnings_of", _warn_of_nothing, _SCENARIO
+    ),
+    "find no kind": Bug(0, kinds, "kinds_to_check", _check_no_kind, _SCENARIO),
     "check only the first generation": Bug(
         0, PolicyStatusReconciler, "reconcile", _check_once, _SCENARIO
     ),

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from controller_manager.controllers.identity.legacytokencleaner import cleaner
-from controller_manager.controllers.identity.legacytokencleaner.cleaner import (
+from controller_manager.controllers.identity.legacytokencleaner import controller
+from controller_manager.controllers.identity.legacytokencleaner.controller import (
     LegacyTokenCleaner,
 )
-from controller_manager.controllers.identity.legacytokencleaner.verdict import Verdict
+from controller_manager.controllers.identity.legacytokencleaner.decide import Verdict
 from tests.simulation.planted import Bug
 
 _UNUSED: Final = "legacy-tokens-that-nobody-uses"
@@ -24,19 +24,19 @@ async def _always_tracked(_: LegacyTokenCleaner) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "count used legacy tokens as unused": Bug(
-        0, cleaner, "is_unused", lambda *_: True, _UNUSED
+        0, controller, "is_unused", lambda *_: True, _UNUSED
     ),
     "clean up the tokens that users made": Bug(
-        0, cleaner, "is_generated_for", lambda *_: True, _UNUSED
+        0, controller, "is_generated_for", lambda *_: True, _UNUSED
     ),
     "overlook the pods that use a token": Bug(
         0, LegacyTokenCleaner, "_used_in", _used_nowhere, _UNUSED
     ),
     "delete legacy tokens without a warning": Bug(
-        0, cleaner, "verdict_on_unused", lambda *_: Verdict.DELETE, _UNUSED
+        0, controller, "verdict_on_unused", lambda *_: Verdict.DELETE, _UNUSED
     ),
     "delete no legacy token": Bug(
-        0, cleaner, "verdict_on_unused", lambda *_: Verdict.INVALIDATE, _UNUSED
+        0, controller, "verdict_on_unused", lambda *_: Verdict.INVALIDATE, _UNUSED
     ),
     "clean up before use was tracked": Bug(
         0, LegacyTokenCleaner, "_is_tracked", _always_tracked, _TRACKED

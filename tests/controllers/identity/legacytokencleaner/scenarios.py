@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from controller_manager.controllers.identity.legacytokencleaner.verdict import (
+from controller_manager.controllers.identity.legacytokencleaner.decide import (
     INVALID_SINCE,
     LAST_USED,
 )

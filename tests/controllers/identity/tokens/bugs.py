@@ -7,25 +7,25 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.secrets import Secret, encoded
 from controller_manager.api.core.v1 import ServiceAccount
-from controller_manager.controllers.identity.tokens import reconciler, repair
+from controller_manager.controllers.identity.tokens import reconciler, secrets
 from controller_manager.controllers.identity.tokens.reconciler import (
     TokensReconciler,
 )
 from tests.simulation.planted import Bug
 
-_repaired = repair.repaired
+_repaired = secrets.repaired
 
 
 def _is_for_the_name(secret: Secret, account: ServiceAccount) -> bool:
-    return account.metadata.name == repair.account_name(secret)
+    return account.metadata.name == secrets.account_name(secret)
 
 
 async def _believe_the_cache(
     controller: TokensReconciler, secret: Secret
 ) -> ServiceAccount | None:
-    name = repair.account_name(secret)
+    name = secrets.account_name(secret)
     cached = controller._accounts.get(secret.metadata.namespace, name)
-    return cached if cached is not None and repair.is_for(secret, cached) else None
+    return cached if cached is not None and secrets.is_for(secret, cached) else None
 
 
 def _forget_the_list(_: TokensReconciler, __: Secret) -> None:

@@ -11,9 +11,9 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
 )
 from controller_manager.api.conditions import Condition
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.cluster.storageversiongarbagecollector.entries import (  # noqa: E501 - a long name
+from controller_manager.controllers.cluster.storageversiongarbagecollector.status import (  # noqa: E501 - a long name
     servers_of,
-    without,
+    status_without,
 )
 
 BEFORE: Final = "2026-01-01T00:00:00Z"
@@ -86,7 +86,7 @@ def test_the_others_stay_and_agree_or_not(
         for each in version.status.storage_versions or ()
         if each.api_server_id in left
     ]
-    assert without(version, gone, NOW) == StorageVersionStatus(
+    assert status_without(version, gone, NOW) == StorageVersionStatus(
         storage_versions=tuple(kept),
         common_encoding_version=common,
         conditions=(condition(common, since),),
@@ -95,14 +95,14 @@ def test_the_others_stay_and_agree_or_not(
 
 def test_without_any_api_server_nothing_is_left() -> None:
     """The object is deleted then."""
-    assert without(stored("v1", a="v1", b="v1"), "ab", NOW) is None
+    assert status_without(stored("v1", a="v1", b="v1"), "ab", NOW) is None
 
 
 def test_conditions_of_others_stay() -> None:
     """In their places."""
     other = Condition(type="Other", status="True")
     version = stored("v1", other, condition("v1", BEFORE), a="v1", b="v2")
-    status = without(version, "a", NOW)
+    status = status_without(version, "a", NOW)
     assert status is not None
     assert status.conditions == (other, condition("v2", NOW))
 

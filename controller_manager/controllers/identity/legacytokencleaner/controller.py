@@ -24,10 +24,7 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.controllers.identity.legacytokencleaner import TRACKING
-from controller_manager.controllers.identity.legacytokencleaner.options import (
-    LegacyTokenCleanerOptions,
-)
-from controller_manager.controllers.identity.legacytokencleaner.verdict import (
+from controller_manager.controllers.identity.legacytokencleaner.decide import (
     INVALID_SINCE,
     LAST_USED,
     Limits,
@@ -36,6 +33,9 @@ from controller_manager.controllers.identity.legacytokencleaner.verdict import (
     is_unused,
     tracked_long_enough,
     verdict_on_unused,
+)
+from controller_manager.controllers.identity.legacytokencleaner.options import (
+    LegacyTokenCleanerOptions,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.identity.tokens.signing import (
+from controller_manager.controllers.identity.tokens.jwt import (
     KeyFileError,
     PrivateKey,
     TokenSigner,

@@ -16,8 +16,8 @@ from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.control.cel.schemas import Schemas
 from controller_manager.control.cel.types import Type
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    checking,
-    targets,
+    kinds,
+    type_checking,
 )
 
 
@@ -27,8 +27,8 @@ class Found(NamedTuple):
     `lacking` are kinds that it serves, and has no schema of.
     """
 
-    kinds: checking.Kinds
-    lacking: Sequence[targets.GroupVersionKind]
+    kinds: type_checking.Kinds
+    lacking: Sequence[kinds.GroupVersionKind]
 
 
 _MAX_AGE: Final = 1.0
@@ -47,14 +47,15 @@ async def read_kinds(
     """
     reader = _Reader(client)
     served = (await resources.discovery(_MAX_AGE)).resources
-    wanted = targets.kinds_to_check(policy, served)
+    wanted = kinds.kinds_to_check(policy, served)
     types = {each: await reader.type_of(each) for each in wanted}
     objects = [(str(each), found) for each, found in types.items() if found]
-    params = targets.params_kind(policy)
-    if params is not None and targets.is_served(params, served):
+    params = kinds.params_kind(policy)
+    if params is not None and kinds.is_served(params, served):
         types[params] = await reader.type_of(params)
-    kinds = checking.Kinds(objects, types.get(params) if params is not None else None)
-    return Found(kinds, [each for each, found in types.items() if found is None])
+    type_of_params = types.get(params) if params is not None else None
+    lacking = [each for each, type_ in types.items() if type_ is None]
+    return Found(type_checking.Kinds(objects, type_of_params), lacking)
 
 
 class _Reader:
@@ -64,7 +65,7 @@ class _Reader:
         self._client = client
         self._schemas: dict[str, Schemas | None] = {}
 
-    async def type_of(self, kind: targets.GroupVersionKind) -> Type | None:
+    async def type_of(self, kind: kinds.GroupVersionKind) -> Type | None:
         """Return the type of a kind, `None` if the server has no schema of it."""
         prefix = f"apis/{kind.group}" if kind.group else "api"
         path = f"/openapi/v3/{prefix}/{kind.version}"

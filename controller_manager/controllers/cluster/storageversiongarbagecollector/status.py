@@ -1,4 +1,4 @@
-"""What a storage version says without some API servers (storageversion/updater.go)."""
+"""The status of a storage version without some API servers (updater.go)."""
 
 from collections.abc import Container, Iterable, Sequence
 
@@ -20,13 +20,13 @@ def servers_of(version: StorageVersion) -> Iterable[str]:
     return dict.fromkeys(each.api_server_id for each in listed)
 
 
-def without(
+def status_without(
     version: StorageVersion, gone: Container[str], now: str
 ) -> StorageVersionStatus | None:
-    """Return the status without the API servers that are gone, at the time `now`.
+    """Return the status without the API servers in `gone`, or None if none is left.
 
-    It says whether the others agree on a version. `None` means that no API server is
-    left.
+    A condition tells whether the other API servers use the same encoding version. `now`
+    is the time of the transition.
     """
     status = version.status
     left = tuple(
@@ -38,7 +38,7 @@ def without(
     condition = _condition(common, version.metadata.generation, now)
     conditions = with_condition(status.conditions, condition)
     if _has_moved(status.common_encoding_version, common):
-        # They agreed before, and they agree on another version now.
+        # The API servers agreed on a version before, and agree on another one now.
         conditions = tuple(
             condition if each.type == _EQUAL else each for each in conditions
         )

@@ -12,7 +12,7 @@ from controller_manager.api.conditions import Condition, find_condition
 from controller_manager.api.storagemigration.v1beta1 import StorageVersionMigration
 from controller_manager.client.client import Client
 from controller_manager.client.errors import InvalidName, NotFound, is_about
-from controller_manager.controllers.cluster.storageversionmigrator import states
+from controller_manager.controllers.cluster.storageversionmigrator import conditions
 
 _MIGRATING: Final = "StorageMigrating"
 _MANAGER: Final = "migration-runner-controller"
@@ -24,7 +24,7 @@ async def read(
     """Return the definition of the resource of a migration, if it is a custom one."""
     if not migration.spec.resource.group:
         return None
-    name = states.resource_of(migration)
+    name = conditions.resource_of(migration)
     try:
         return await client.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)
     except InvalidName:
@@ -63,7 +63,7 @@ async def note_end(
     old = find_condition(definition.status.conditions, _MIGRATING)
     if old is not None and old.status != "True":
         return  # the end was noted already
-    succeeded = states.has_succeeded(migration)
+    succeeded = conditions.has_succeeded(migration)
     generation = definition.metadata.generation
     is_same = old is not None and old.observed_generation == generation
     reason, message = _end(succeeded=succeeded, is_same=is_same)

@@ -12,13 +12,13 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.core.v1 import ObjectReference, ServiceAccount
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.identity.tokens.repair import (
+from controller_manager.controllers.identity.tokens.jwt import TokenSigner
+from controller_manager.controllers.identity.tokens.secrets import (
     account_uid,
     is_for,
     repaired,
     without_reference,
 )
-from controller_manager.controllers.identity.tokens.signing import TokenSigner
 from tests.controllers.identity.tokens.keys import elliptic_key
 
 ROBOT = ServiceAccount(metadata=ObjectMeta(name="robot", namespace="web", uid="U"))

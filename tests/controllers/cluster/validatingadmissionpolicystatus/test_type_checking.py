@@ -15,8 +15,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.discovery import ServedResource
 from controller_manager.control.cel.types import INT, STRING, object_of
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    checking,
-    targets,
+    kinds,
+    type_checking,
 )
 from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
     policy_json,
@@ -79,19 +79,19 @@ def policy(rules: list[JSON]) -> ValidatingAdmissionPolicy:
 def test_a_policy_is_about_the_kinds_that_it_names(name: str) -> None:
     """As upstream's mapper finds them, in order."""
     rules, expected = KINDS[name]
-    found = targets.kinds_to_check(policy(rules), SERVED)
+    found = kinds.kinds_to_check(policy(rules), SERVED)
     assert [str(each) for each in found] == expected
 
 
 def test_a_policy_without_rules_is_about_nothing() -> None:
     """Nor has one without parameters a kind of them."""
     empty = ValidatingAdmissionPolicy()
-    assert targets.kinds_to_check(empty, SERVED) == []
-    assert targets.params_kind(empty) is None
-    assert list(targets._named(ResourceRule())) == []
+    assert kinds.kinds_to_check(empty, SERVED) == []
+    assert kinds.params_kind(empty) is None
+    assert list(kinds._named(ResourceRule())) == []
     spec = ValidatingAdmissionPolicySpec(param_kind=ParamKind("v1", "ConfigMap"))
     core = ValidatingAdmissionPolicy(spec=spec)
-    assert targets.params_kind(core) == ("", "v1", "ConfigMap")
+    assert kinds.params_kind(core) == ("", "v1", "ConfigMap")
 
 
 FOO = object_of({"foo": STRING})
@@ -107,17 +107,18 @@ def spec(*expressions: str, **more: str) -> ValidatingAdmissionPolicySpec:
 
 
 def warnings(
-    found: ValidatingAdmissionPolicySpec, kinds: checking.Kinds
+    found: ValidatingAdmissionPolicySpec, kinds: type_checking.Kinds
 ) -> dict[str, str]:
     """Return the warnings by their field."""
     return {
-        each["fieldRef"]: each["warning"] for each in checking.warnings_of(found, kinds)
+        each["fieldRef"]: each["warning"]
+        for each in type_checking.warnings_of(found, kinds)
     }
 
 
 def test_each_kind_is_checked_by_itself() -> None:
     """A warning has a part for each kind that the expression does not fit."""
-    kinds = checking.Kinds([("/v1, Kind=A", FOO), ("b.io/v1, Kind=B", BAR)], None)
+    kinds = type_checking.Kinds([("/v1, Kind=A", FOO), ("b.io/v1, Kind=B", BAR)], None)
     found = warnings(spec("object.foo == 'bar'", "object.baz == 1"), kinds)
     assert found == {
         "spec.validations[0].expression": (
@@ -143,7 +144,7 @@ def test_an_expression_for_the_message_is_checked() -> None:
     wrong = Validation("object.foo == 'a'", "object.foo + 114514")
     found = warnings(
         ValidatingAdmissionPolicySpec(validations=(wrong,)),
-        checking.Kinds([("/v1, Kind=A", FOO)], None),
+        type_checking.Kinds([("/v1, Kind=A", FOO)], None),
     )
     assert found.keys() == {"spec.validations[0].messageExpression"}
 
@@ -152,10 +153,10 @@ def test_parameters_have_a_type_or_are_not_declared() -> None:
     """If the kind of the parameters does not exist, no expression may name them."""
     objects = [("/v1, Kind=A", FOO)]
     checked = spec("object.foo == params.bar", "params.baz == params.foo")
-    typed = warnings(checked, checking.Kinds(objects, BAR))
+    typed = warnings(checked, type_checking.Kinds(objects, BAR))
     assert typed.keys() == {"spec.validations[1].expression"}
     assert "undefined field 'baz'" in typed["spec.validations[1].expression"]
-    untyped = warnings(checked, checking.Kinds(objects, None))
+    untyped = warnings(checked, type_checking.Kinds(objects, None))
     message = "undeclared reference to 'params' (in container '')"
     assert all(message in each for each in untyped.values())
     assert len(untyped) == 2
@@ -163,7 +164,7 @@ def test_parameters_have_a_type_or_are_not_declared() -> None:
 
 def test_variables_have_the_types_of_their_expressions() -> None:
     """Of each kind; those of wrong expressions may be anything."""
-    kinds = checking.Kinds([("/v1, Kind=A", BAR)], None)
+    kinds = type_checking.Kinds([("/v1, Kind=A", BAR)], None)
     checked = spec(
         "variables.n == 'x'",
         "variables.twice == 2",
@@ -185,6 +186,6 @@ def test_variables_have_the_types_of_their_expressions() -> None:
 
 def test_what_cannot_be_read_has_no_warning() -> None:
     """The API server has read it, so the fault is here."""
-    kinds = checking.Kinds([("/v1, Kind=A", FOO)], None)
+    kinds = type_checking.Kinds([("/v1, Kind=A", FOO)], None)
     assert warnings(spec("object.foo ==", "object. .foo"), kinds) == {}
-    assert warnings(spec("object.nothing"), checking.Kinds([], None)) == {}
+    assert warnings(spec("object.nothing"), type_checking.Kinds([], None)) == {}

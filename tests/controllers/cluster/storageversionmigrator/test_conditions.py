@@ -13,8 +13,8 @@ from controller_manager.api.storagemigration.v1beta1 import (
 )
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.controllers.cluster.storageversionmigrator import (
-    objects,
-    states,
+    conditions,
+    migration_runner,
 )
 
 ALL: Final = frozenset(("get", "list", "update", "patch"))
@@ -47,22 +47,22 @@ def test_the_oldest_is_next_unless_one_is_running(
     migrations: list[StorageVersionMigration], expected: str | None
 ) -> None:
     """By time, then by name."""
-    found = states.next_of(migrations)
+    found = conditions.next_of(migrations)
     assert (found and found.metadata.name) == expected
 
 
 def test_a_migration_ends_in_three_conditions_at_most() -> None:
     """Each has its time, and the last is in the place of the first."""
-    begun = states.running(migration("a", 1), "t1")
-    assert states.is_running(begun)
-    assert not states.has_ended(begun)
-    ended = states.failed(begun, "no way", "t2")
-    assert states.is_running(ended)
-    assert states.has_ended(ended)
-    assert not states.has_succeeded(ended)
-    done = states.completed(ended, "t3")
-    assert not states.is_running(done)
-    assert states.has_ended(done)
+    begun = conditions.running(migration("a", 1), "t1")
+    assert conditions.is_running(begun)
+    assert not conditions.has_ended(begun)
+    ended = conditions.failed(begun, "no way", "t2")
+    assert conditions.is_running(ended)
+    assert conditions.has_ended(ended)
+    assert not conditions.has_succeeded(ended)
+    done = conditions.completed(ended, "t3")
+    assert not conditions.is_running(done)
+    assert conditions.has_ended(done)
     (running, failed) = done.status.conditions or ()
     assert (running.type, running.status) == ("Running", "False")
     assert (running.last_transition_time, running.observed_generation) == ("t3", 3)
@@ -85,7 +85,7 @@ def test_a_migration_ends_in_three_conditions_at_most() -> None:
 )
 def test_a_version_is_a_number(version: str, expected: bool) -> None:
     """Of any length."""
-    assert objects.is_comparable(version) == expected
+    assert migration_runner.is_comparable(version) == expected
 
 
 def served(version: str, preferred: bool = True, **others: object) -> ServedResource:  # noqa: FBT002
@@ -116,7 +116,7 @@ def test_the_preferred_version_of_a_resource_is_migrated(
 ) -> None:
     """By its group and plural name."""
     wanted = GroupResource(group="apps", resource="deployments")
-    found = objects.served(Discovery(tuple(listed)), wanted)
+    found = migration_runner.served(Discovery(tuple(listed)), wanted)
     assert (found and found.version) == expected
 
 
@@ -125,4 +125,4 @@ def test_a_group_that_could_not_be_read_may_have_the_resource() -> None:
     discovery = Discovery((), {"apps/v1": "no answer", "v1": "no answer"})
     for group, expected in (("apps", True), ("", True), ("batch", False)):
         wanted = GroupResource(group=group, resource="x")
-        assert objects.is_unread(discovery, wanted) == expected
+        assert migration_runner.is_unread(discovery, wanted) == expected

@@ -4,11 +4,12 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+from controller_manager.api.core.quotas import ResourceQuota
 from controller_manager.api.meta import KubeObject
-from controller_manager.api.quantity import Quantity
-from controller_manager.control.quota.amounts import NOTHING, Amounts, added
+from controller_manager.api.quantity import ZERO, Quantity, QuantityError
+from controller_manager.control.quota.amounts import NOTHING, Amounts, added, masked
 from controller_manager.control.quota.evaluators import Evaluator
-from controller_manager.control.quota.scopes import Requirement
+from controller_manager.control.quota.scopes import Requirement, requirements_of
 from controller_manager.informers.indexes import BY_NAMESPACE
 from controller_manager.informers.informer import Registration
 from controller_manager.informers.store import Store
@@ -165,3 +166,37 @@ class Tally:
         del now
         number = 0 if requirements else self._numbers.get(namespace, 0)
         return dict.fromkeys(self._names, Quantity.of(number))
+
+
+async def recount(
+    quota: ResourceQuota, sources: Iterable[Source], now: datetime
+) -> tuple[Amounts, list[str]]:
+    """Return the usage of each limited resource, and what could not be counted.
+
+    A resource that no source counts has no usage. One that a source could not count
+    is left out, and does not stop the others.
+    """
+    namespace, limited = quota.metadata.namespace, quota.spec.hard or {}
+    requirements = requirements_of(quota.spec)
+    usage: Amounts = {}
+    counted: dict[str, Quantity] = {}
+    problems: list[str] = []
+    uncounted: set[str] = set()
+    for source in sources:
+        names = [name for name in limited if source.evaluator.tracks(name)]
+        if not names:
+            continue
+        if not source.is_synced:
+            problems.append(f"{source.evaluator.group_resource} are not listed yet")
+            uncounted.update(names)
+            continue
+        try:
+            total = await source.total(namespace, requirements, now)
+        except QuantityError as error:
+            problems.append(f"{source.evaluator.group_resource}: {error}")
+            uncounted.update(names)
+            continue
+        counted.update(dict.fromkeys(names, ZERO))
+        usage = added(usage, total)
+    known = counted | masked(usage, counted)
+    return {name: known[name] for name in known if name not in uncounted}, problems

@@ -15,7 +15,7 @@ from controller_manager.control.quota.amounts import NOTHING, Amounts, added
 from controller_manager.control.quota.evaluators import count_evaluator, pod_evaluator
 from controller_manager.control.quota.pods import pod_usage
 from controller_manager.control.quota.scopes import pod_meets, requirements_of
-from controller_manager.controllers.cluster.resourcequota.sources import (
+from controller_manager.controllers.cluster.resourcequota.usage import (
     CachedObjects,
     Tally,
 )
