@@ -1,1 +1,1 @@
-"""The group admissionregistration.k8s.io."""
+"""The group admissionregistration.k8s.io: ``v1`` has admission policies."""

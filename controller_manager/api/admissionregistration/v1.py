@@ -26,7 +26,7 @@ class ResourceRule(APIStruct, frozen=True):
 
 
 class MatchResources(APIStruct, frozen=True):
-    """What a policy matches."""
+    """The resources that a policy matches."""
 
     resource_rules: tuple[ResourceRule, ...] | None = None
 
@@ -46,7 +46,7 @@ class Variable(APIStruct, frozen=True):
 
 
 class ValidatingAdmissionPolicySpec(APIStruct, frozen=True):
-    """What a policy validates."""
+    """The matched resources, the parameters, and the expressions of a policy."""
 
     param_kind: ParamKind | None = None
     match_constraints: MatchResources | None = None
@@ -55,7 +55,7 @@ class ValidatingAdmissionPolicySpec(APIStruct, frozen=True):
 
 
 class ValidatingAdmissionPolicyStatus(APIStruct, frozen=True):
-    """Which generation of a policy was checked."""
+    """The generation of a policy that was checked last."""
 
     observed_generation: int = 0
 

@@ -1,1 +1,1 @@
-"""The API group apiextensions.k8s.io, one module per version."""
+"""The group apiextensions.k8s.io: ``v1`` has custom resource definitions."""

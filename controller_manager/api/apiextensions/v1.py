@@ -1,4 +1,4 @@
-"""apiextensions.k8s.io/v1: definitions of custom resources, and what they store."""
+"""apiextensions.k8s.io/v1: definitions of custom resources, and stored versions."""
 
 from controller_manager.api.conditions import Condition
 from controller_manager.api.meta import APIStruct, PartialMetadata, Projection

@@ -1,1 +1,1 @@
-"""internal.apiserver.k8s.io: what API servers tell each other."""
+"""The group internal.apiserver.k8s.io: ``v1alpha1`` has storage versions."""

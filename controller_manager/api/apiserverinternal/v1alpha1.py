@@ -1,4 +1,4 @@
-"""internal.apiserver.k8s.io/v1alpha1: in which versions API servers store objects."""
+"""internal.apiserver.k8s.io/v1alpha1: versions in which API servers store objects."""
 
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
@@ -9,7 +9,7 @@ from controller_manager.api.resource import Resource
 
 
 class ServerStorageVersion(APIStruct, frozen=True):
-    """In which version one API server stores a resource, and which it can read."""
+    """The versions in which one API server stores and reads a resource."""
 
     api_server_id: str = field(default="", name="apiServerID")
     encoding_version: str = ""
@@ -26,7 +26,7 @@ class StorageVersionStatus(APIStruct, frozen=True):
 
 
 class StorageVersion(CompleteObject, frozen=True):
-    """In which versions the API servers of a cluster store one resource."""
+    """The versions in which the API servers of a cluster store one resource."""
 
     spec: Raw = Raw(b"{}")
     status: StorageVersionStatus = StorageVersionStatus()

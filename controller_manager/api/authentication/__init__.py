@@ -1,1 +1,1 @@
-"""The group authentication.k8s.io."""
+"""The group authentication.k8s.io: ``v1`` has token reviews."""

@@ -52,7 +52,7 @@ class TokenReviewSpec(APIStruct, frozen=True):
 
 
 class TokenReviewStatus(APIStruct, frozen=True):
-    """Whether the token is valid, and its user."""
+    """The answer of a review: the validity of the token, and its user."""
 
     authenticated: bool = False
     user: UserInfo = UserInfo()

@@ -1,1 +1,1 @@
-"""The group authorization.k8s.io."""
+"""The group authorization.k8s.io: ``v1`` has subject access reviews."""

@@ -60,7 +60,7 @@ class SubjectAccessReviewSpec(APIStruct, frozen=True):
 
 
 class SubjectAccessReviewStatus(APIStruct, frozen=True):
-    """Whether the user may make the request."""
+    """The answer of a review: `allowed` if the user may make the request."""
 
     allowed: bool = False
     denied: bool = False

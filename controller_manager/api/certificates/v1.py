@@ -34,7 +34,7 @@ class CertificateSigningRequestCondition(APIStruct, frozen=True):
 
 
 class CertificateSigningRequestSpec(APIStruct, frozen=True):
-    """What is requested, and by whom.
+    """The request, its signer, and the user that made it.
 
     `request` has a PKCS#10 request as PEM, in base64. The API server fills in the user.
     """
@@ -50,7 +50,7 @@ class CertificateSigningRequestSpec(APIStruct, frozen=True):
 
 
 class CertificateSigningRequestStatus(APIStruct, frozen=True):
-    """What has become of a request; `certificate` is PEM, in base64."""
+    """The conditions and the certificate of a request; PEM, in base64."""
 
     conditions: tuple[CertificateSigningRequestCondition, ...] | None = None
     certificate: str | None = None

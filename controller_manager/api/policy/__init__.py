@@ -1,1 +1,1 @@
-"""The policy group."""
+"""The group policy: ``v1`` has pod disruption budgets."""

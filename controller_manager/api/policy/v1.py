@@ -33,7 +33,7 @@ class PodDisruptionBudgetStatus(APIStruct, frozen=True):
 
 
 class PodDisruptionBudget(CompleteObject, frozen=True):
-    """How many pods may be evicted at a time."""
+    """A budget that limits how many pods may be evicted at a time."""
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

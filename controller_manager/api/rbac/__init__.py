@@ -1,1 +1,1 @@
-"""The group rbac.authorization.k8s.io."""
+"""The group rbac.authorization.k8s.io: ``v1`` has cluster roles."""

@@ -20,7 +20,7 @@ class PolicyRule(APIStruct, frozen=True):
 
 
 class AggregationRule(APIStruct, frozen=True):
-    """Selectors of the roles whose rules a role gathers."""
+    """Selectors of the roles whose rules a role aggregates."""
 
     cluster_role_selectors: tuple[LabelSelector, ...] | None = None
 

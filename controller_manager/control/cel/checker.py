@@ -42,7 +42,7 @@ _ONE_VARIABLE: Final = {
     "filter": (2,),
     "map": (2, 3),
 }
-"""Macros with one variable, and how many arguments they take."""
+"""Macros with one variable, and the numbers of arguments that they take."""
 
 _TWO_VARIABLES: Final = {
     "all": (3,),
@@ -55,14 +55,14 @@ _TWO_VARIABLES: Final = {
 
 
 class Problem(Struct, frozen=True, order=True):
-    """An error, and the offset in the expression that it is about."""
+    """An error, and its offset in the expression."""
 
     at: int
     message: str
 
 
 class Checked(Struct, frozen=True):
-    """The type of an expression, and what is wrong with it."""
+    """The type of an expression, and its errors."""
 
     type: Type
     problems: tuple[Problem, ...]
@@ -71,7 +71,7 @@ class Checked(Struct, frozen=True):
 def check(
     node: Node, variables: Mapping[str, Type], undeclared: frozenset[str] = frozenset()
 ) -> Checked:
-    """Return the type of an expression, and what is wrong for sure.
+    """Return the type of an expression, and its certain errors.
 
     `variables` are the types of names; other names may be anything, but for those that
     are known to be `undeclared`. Nothing is known of an expression that is nested too
@@ -125,7 +125,7 @@ class _Checker:
     def _selection(
         self, node: Selection, names: Mapping[str, Type], at: int | None = None
     ) -> Type:
-        """Return the type of a field; `at` is another place to complain about."""
+        """Return the type of a field; `at` is another offset for an error."""
         operand = self.type_of(node.operand, names)
         is_optional = node.is_optional or isinstance(operand, Optional)
         if isinstance(operand, Optional):
@@ -160,7 +160,7 @@ class _Checker:
     def _operation(self, node: Operation, names: Mapping[str, Type]) -> Type:
         """Return the type of an operation; the operators of a chain one by one.
 
-        An expression may join hundreds of parts with ``||``: without recursion.
+        It does not recurse, as an expression may join hundreds of parts with ``||``.
         """
         chain = [node]
         while isinstance(first := chain[-1].operands[0], Operation):

@@ -1,7 +1,7 @@
-"""How many steps functions and operators take besides one: large values cost more.
+"""The additional steps of functions and operators on large values.
 
-Without it an expression of few nodes could make values without end, or compare large
-ones again and again. A step takes a few microseconds.
+Without these costs, an expression of few nodes could make endless values, or compare
+large values again and again. A step takes a few microseconds.
 """
 
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from typing import Final
 from controller_manager.control.cel.values import Value
 
 _CHARACTERS: Final = 16
-"""Characters of a text that are one step."""
+"""The number of characters that cost one step."""
 
 _ITEMS: Final = 4
-"""Items of a list, or entries of a map, that are one step."""
+"""The number of items of a list, or entries of a map, that cost one step."""
 
 _AT_ONCE: Final = frozenset(
     (
@@ -34,11 +34,11 @@ _AT_ONCE: Final = frozenset(
 
 _PATTERNS: Final = frozenset(("find", "findAll", "matches"))
 _DEEP: Final = frozenset(("format", "indexOf", "lastIndexOf", "string"))
-"""Functions that look at the items of items."""
+"""Functions that read the items of items."""
 
 
 def steps_of_call(function: str, arguments: Sequence[Value], most: int) -> int:
-    """Return the steps of a call; `most` or more if it is so many.
+    """Return the steps of a call, or any number from `most` on if there are more.
 
     The target of a method is its first argument. Values of wrong types cost nothing:
     the function refuses them.
@@ -75,9 +75,9 @@ def steps_of_operator(operator: str, one: Value, other: Value, most: int) -> int
 
 
 def size_of(value: Value, most: int) -> int:
-    """Return the steps that it takes to look at all of a value, `most` at most.
+    """Return the steps that a full read of a value takes, `most` at most.
 
-    A value may have a part many times.
+    A value may contain the same part many times.
     """
     if not isinstance(value, list | dict):
         return _length(value)

@@ -65,11 +65,11 @@ TYPE_NAMES: Final = frozenset(
 
 
 class OutOfBudgetError(Exception):
-    """An expression takes more steps than it may."""
+    """An expression takes more steps than its budget has."""
 
 
 class Budget:
-    """How many steps evaluations may still take together.
+    """The number of steps that evaluations may still take together.
 
     Large values take more than one step (see ``costs``).
     """
@@ -84,11 +84,11 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """How many steps are left."""
+        """The number of remaining steps."""
         return self._left
 
     def spend(self, steps: int = 1) -> None:
-        """Take steps; raises OutOfBudgetError if there are not so many left."""
+        """Take steps; raises OutOfBudgetError if fewer steps remain."""
         self._left -= steps
         if self._left < 0:
             raise OutOfBudgetError
@@ -143,7 +143,7 @@ class Evaluator:
         return part_of(operand, index)
 
     def has(self, selection: Node, names: Scope) -> bool:
-        """Tell whether a field is there."""
+        """Tell whether a field is present."""
         if not isinstance(selection, Selection):
             raise no_overload()
         operand = self.value(selection.operand, names)
@@ -190,7 +190,7 @@ class Evaluator:
         return OPERATORS[node.operator](one, other)
 
     def joined(self, parts: Iterable[tuple[Node, Scope]], *, ends: bool) -> bool:
-        """Join conditions: one that is `ends` decides, whatever errors others have."""
+        """Join conditions; one that equals `ends` decides, despite other errors."""
         problem: EvaluationError | None = None
         for node, names in parts:
             try:
@@ -249,7 +249,7 @@ def part_of(value: Value, key: Value) -> Value:
 
 
 def _optional_part(value: Value, key: Value) -> Maybe:
-    """Return a part that may be absent, of a value that may be absent."""
+    """Return an optional part of a value that is optional itself."""
     if isinstance(value, Maybe):
         if not value.values:
             return NOTHING

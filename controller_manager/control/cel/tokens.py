@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 
-class SyntaxProblem(ValueError):  # noqa: N818 - says what is wrong with a text
-    """An expression that cannot be read; the message says where."""
+class SyntaxProblem(ValueError):  # noqa: N818 - a flaw of a text
+    """An expression that cannot be parsed; the message names the place."""
 
 
 class Token(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What is known of the values in an expression."""
+"""The types of the values in an expression, as far as they are known."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Dynamic(Struct, frozen=True):
-    """Anything: nothing is known of it, or not enough."""
+    """A value of any type: the type is not known, or not exactly enough."""
 
 
 class Scalar(Struct, frozen=True):
@@ -30,7 +30,7 @@ class MapOf(Struct, frozen=True):
 
 
 class Object(Struct, frozen=True):
-    """An object with certain fields, and no others.
+    """An object with a fixed set of fields.
 
     `field` returns the type of a field by its name in expressions, `None` if the object
     has no such field.

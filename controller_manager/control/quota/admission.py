@@ -1,4 +1,4 @@
-"""Whether a quota admits an object (CheckRequest of apiserver's resourcequota plugin).
+"""Checks objects against quotas (CheckRequest of apiserver's resourcequota plugin).
 
 The functions are pure: the caller stores the usage that is returned.
 """
@@ -22,7 +22,7 @@ from controller_manager.control.quota.scopes import requirements_of
 
 
 def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -> bool:  # noqa: ANN401 - an object of the evaluator's kind
-    """Tell whether a write may be charged: an `old` object is replaced (Handles)."""
+    """Tell whether quotas may charge for a write, which may replace `old` (Handles)."""
     if subresource:
         return old is not None and subresource in evaluator.charged_subresources
     return old is None or evaluator.charges_update(old, new)
@@ -35,10 +35,10 @@ def check(
     old: Any | None,  # noqa: ANN401 - likewise
     now: datetime,
 ) -> tuple[Amounts | None, str]:
-    """Return the usage of a quota with an object, and why the quota refuses it.
+    """Return the usage of a quota with an object, and the reason for a refusal.
 
-    The usage is `None` if the quota is not concerned. The reason is empty, or in the
-    words of the API server. Only limits that the status shows are enforced.
+    The usage is `None` if the quota does not count the object. The reason is empty, or
+    in the words of the API server. Only limits that the status shows are enforced.
     """
     limits = amounts(quota.status.hard)
     limited = [name for name in limits if evaluator.tracks(name)]
@@ -65,7 +65,7 @@ def _selects(quota: ResourceQuota, evaluator: Evaluator, obj: object) -> bool:
 def _charged(
     quota: ResourceQuota, usage: Amounts, limits: Amounts, used: Amounts
 ) -> tuple[Amounts | None, str]:
-    """Return the usage with what is asked for, and why it is too much."""
+    """Return the usage with the requested amounts, and the reason for a refusal."""
     requested = {
         name: each for name, each in masked(usage, limits).items() if each.nanos
     }

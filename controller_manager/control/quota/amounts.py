@@ -6,15 +6,15 @@ from typing import Final
 from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
 
 Amounts = Mapping[str, Quantity]
-"""Quantities by the name of their resource; nobody changes one."""
+"""Quantities by the name of their resource; no function changes them."""
 
 NOTHING: Final[Amounts] = {}
 
 
 def amounts(texts: Mapping[str, str] | None) -> dict[str, Quantity]:
-    """Return the amounts that an object states.
+    """Return the parsed amounts of an object's texts.
 
-    Raises QuantityError for a text that is no quantity.
+    Raises QuantityError for an invalid quantity.
     """
     return {name: parse_quantity(text) for name, text in (texts or {}).items()}
 
@@ -45,7 +45,7 @@ def larger(values: Iterable[Amounts]) -> dict[str, Quantity]:
 
 
 def growth(new: Amounts, old: Amounts) -> dict[str, Quantity]:
-    """Return by how much each resource of `new` grows; what shrinks grows by zero."""
+    """Return the growth of each resource of `new`; it is zero for one that shrinks."""
     differences = {name: new[name] - old.get(name, ZERO) for name in new}
     return {
         name: each if each > ZERO else Quantity(0, each.format)

@@ -1,4 +1,4 @@
-"""Which objects are counted, and by which names (pkg/quota/v1/install/registry.go)."""
+"""Counts of objects, and their names (pkg/quota/v1/install/registry.go)."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _OLD_NAMES: Final = {
     ("", "resourcequotas"): "resourcequotas",
     ("", "secrets"): "secrets",
 }
-"""The names that counted objects before there was ``count/``."""
+"""The older names of counts, from before the prefix ``count/``."""
 
 _IGNORED: Final = frozenset(
     (

@@ -1,4 +1,4 @@
-"""What claims to devices are charged for.
+"""The usage of resource claims, which claim devices.
 
 Upstream: pkg/quota/v1/evaluator/core/resource_claims.go.
 """
@@ -26,15 +26,15 @@ _COUNT: Final = count_name("resourceclaims", GROUP)
 _ONE: Final = Quantity.of(1)
 
 _MOST_DEVICES: Final = 32
-"""What a request for all devices counts as: a claim cannot get more."""
+"""The count of a request for all devices: a claim cannot get more devices."""
 
 
 def tracks(name: str, extended_resources: Mapping[str, str] | None) -> bool:
     """Tell whether claims are charged for a resource.
 
     `extended_resources` has the extended resource that each device class names, "" if
-    it names none; each class stands for the one that has the name of the class, too.
-    While it is `None` any class may exist, so claims may be charged for any.
+    it names none. Each class also has an extended resource with the name of the class.
+    `None` means that the classes are not known yet: any class may exist then.
     """
     if name == _COUNT or name.endswith(_BY_CLASS):
         return True
@@ -53,10 +53,10 @@ def resource_claim_usage(
     extended_resources: Mapping[str, str] = NOTHING,  # type: ignore[assignment]
     charged_to_pod: Amounts = NOTHING,
 ) -> Amounts:
-    """Return what a claim is charged for, by device class and by extended resource.
+    """Return the usage of a claim, by device class and by extended resource.
 
-    `charged_to_pod` is what the pod is charged for whose extended resources the claim
-    stands for; the claim is charged only for what is more.
+    If the scheduler made the claim for the extended resources of a pod,
+    `charged_to_pod` is the usage of that pod; the claim is charged for the excess only.
     """
     usage: dict[str, Quantity] = {_COUNT: _ONE}
     devices = claim.spec.devices
@@ -66,7 +66,7 @@ def resource_claim_usage(
 
 
 def _requested(request: DeviceRequest) -> Amounts:
-    """Return the devices of a request; of alternatives the most of each class."""
+    """Return the devices of a request; the largest alternative of each class counts."""
     if not request.first_available:
         wanted = request.exactly
         if wanted is None:

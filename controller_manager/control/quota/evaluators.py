@@ -1,4 +1,4 @@
-"""Evaluators: how objects of one resource are charged (apiserver pkg/quota/v1)."""
+"""Evaluators: the usage of the objects of one resource (apiserver pkg/quota/v1)."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
@@ -58,20 +58,21 @@ def _no_shape(_obj: object, _now: datetime) -> Hashable | None:
 
 
 class Evaluator(Struct, frozen=True):
-    """How the objects of one resource are charged.
+    """The rules by which quotas charge for the objects of one resource.
 
-    - `tracks`: whether objects are charged for a resource that a quota limits.
-    - `usage`: what an object is charged for at a time.
-    - `meets`: whether an object meets a requirement of a quota's scopes.
-    - `footprint`: all that `usage` and `meets` depend on; if two versions of an object
-      have equal ones, no quota needs a recount.
-    - `missing`: the statements about limited resources that an object lacks, in the
-      words of the API server, or nothing.
-    - `charges_update`: whether the API server charges for a change of an object, too;
-      it takes the old and the new one.
-    - `charged_subresources`: the subresources whose updates it charges for.
-    - `shape`: objects with the same one, not `None`, are charged for the same, as long
-      as all of them are in memory.
+    - `tracks` tells whether objects have usage of a resource that a quota limits.
+    - `usage` returns the usage of an object at a time.
+    - `meets` tells whether an object meets a requirement of a quota's scopes.
+    - `footprint` returns all data on which `usage` and `meets` depend; if two versions
+      of an object have equal footprints, no quota needs a recount.
+    - `missing` returns the limited resources that an object fails to specify, in the
+      words of the API server, or "".
+    - `charges_update` tells whether the API server charges for the change from an old
+      to a new object.
+    - `charged_subresources` are the subresources whose updates the API server charges
+      for.
+    - `shape` returns a key; objects with equal keys other than `None` have equal usage,
+      as long as all of them are in memory.
     """
 
     group: str
@@ -92,11 +93,11 @@ class Evaluator(Struct, frozen=True):
 
 
 def _shape_of_pod(pod: Pod, now: datetime) -> Hashable | None:
-    """Return which containers a pod has, by their place in memory, and amounts.
+    """Return the containers of a pod, by their place in memory, and its amounts.
 
-    A cache shares the containers of the pods of one owner. The amounts of the pod as a
-    whole and those that a kubelet reports are compared by their texts: a kubelet
-    reports the allocated amounts of every container that requests some.
+    A cache shares the containers of the pods of one owner. The key has the amounts of
+    the pod as a whole, and those that a kubelet reports, as texts: a kubelet reports
+    the allocated amounts of every container that has requests.
     """
     spec = pod.spec
     return (
@@ -126,8 +127,7 @@ def _texts(stated: Mapping[str, str] | None) -> Hashable | None:
 def pod_evaluator(*, pod_level: bool) -> Evaluator:
     """Return the evaluator of pods.
 
-    With `pod_level` the resources that a pod states for itself as a whole count: the
-    gate PodLevelResources.
+    `pod_level` is the gate PodLevelResources: the pod's own `spec.resources` count.
     """
     return Evaluator(
         PODS.group,
@@ -172,7 +172,7 @@ def device_claim_evaluator(
 
     `extended_resources` returns the extended resource that each device class names,
     "" if it names none, and `None` while the classes are not known. `charged_to_pod`
-    returns what the pod is charged for that a claim was made for.
+    returns the usage of the pod for which a claim was made.
     """
 
     def usage(claim: ResourceClaim, now: datetime) -> Amounts:

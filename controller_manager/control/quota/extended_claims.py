@@ -1,6 +1,6 @@
 """Claims that the scheduler makes for the extended resources of a pod.
 
-The pod is charged for these resources, too. Upstream: getVerifiedPodUsage of
+Quotas charge the pod for these resources as well. Upstream: getVerifiedPodUsage of
 pkg/quota/v1/evaluator/core/resource_claims.go.
 """
 
@@ -12,7 +12,7 @@ from controller_manager.api.owners import controller_of
 
 
 def pod_of(claim: ResourceClaim) -> tuple[str, str]:
-    """Return name and uid of the pod that a claim was made for, "" and "" for none."""
+    """Return name and uid of the pod for which a claim was made, "" and "" for none."""
     annotations = claim.metadata.annotations
     owner = controller_of(claim)
     if (
@@ -26,10 +26,10 @@ def pod_of(claim: ResourceClaim) -> tuple[str, str]:
 
 
 def stands_for(claim: ResourceClaim, pod: Pod, claims: Iterable[ResourceClaim]) -> bool:
-    """Tell whether a claim is the one claim of a pod that is charged with the pod.
+    """Tell whether a claim is the one for whose devices quotas charge its pod already.
 
-    The status of the pod names it. Until then it is the oldest of the `claims` that
-    were made for the pod, and of those of one age the first by name.
+    The status of the pod names this claim. Until then it is the oldest of the `claims`
+    that were made for the pod, and the first by name of claims of one age.
     """
     stated = pod.status.extended_resource_claim_status
     if stated is not None:

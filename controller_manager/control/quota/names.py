@@ -14,7 +14,7 @@ PODS: Final = "pods"
 
 _DEFAULT_NAMESPACE: Final = "kubernetes.io/"
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-"""Before the name of a device class: the extended resource that it always has."""
+"""The prefix of the extended resource that each device class has."""
 
 _LONGEST_QUALIFIED: Final = 63
 
@@ -25,7 +25,7 @@ def count_name(plural: str, group: str) -> str:
 
 
 def is_native(name: str) -> bool:
-    """Tell whether a resource belongs to Kubernetes: it has no prefix, or its own."""
+    """Tell whether a resource has no prefix, or that of Kubernetes."""
     return "/" not in name or _DEFAULT_NAMESPACE in name
 
 
@@ -45,7 +45,7 @@ def is_extended(name: str) -> bool:
 def limits_extended(name: str) -> bool:
     """Tell whether a quota's resource limits an extended one, as ``requests.a.b/gpu``.
 
-    An extended resource cannot be overcommitted, so its requests only are limited.
+    An extended resource cannot be overcommitted, so quotas limit only its requests.
     """
     if not name.startswith(REQUESTS):
         return False

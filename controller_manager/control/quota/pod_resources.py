@@ -1,8 +1,8 @@
 """The requests and limits of a pod (k8s.io/component-helpers/resource/helpers.go).
 
-The options are those of the quota evaluator: the resources that the status says for
-each container count (UseStatusResources), those that it says for the pod as a whole do
-not. A kubelet adds the overhead to the latter, so it would be charged twice.
+The options are those of the quota evaluator. The resources in the status of each
+container count (UseStatusResources). Those in the status of the pod as a whole do not
+count: a kubelet adds the overhead to them, so quotas would charge for it twice.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ _ALWAYS: Final = "Always"
 _Texts = Mapping[str, str] | None
 _AnyContainer = Container | InitContainer
 _Of = Callable[[_AnyContainer], _Texts]
-"""Which resources of a container are added up."""
+"""Returns the resources of a container that are added up."""
 
 
 def has_pod_level_resources(pod: Pod) -> bool:
@@ -55,12 +55,12 @@ def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     """Return the requests of a pod, with its overhead (PodRequests).
 
     Init containers run one after the other before the containers, so the largest of
-    them counts; a sidecar, which goes on, is added to everything after it. During a
-    resize, the wanted, the allocated and the used amounts of all containers are added
-    up, and the largest of the three sums counts. With `pod_level` the amounts that the
-    spec states for the pod as a whole replace the sums.
+    them counts; a sidecar, which keeps running, is added to all later containers.
+    During a resize, the wanted, the allocated and the used amounts of all containers
+    are added up, and the largest of the three sums counts. With `pod_level` the amounts
+    that the spec states for the pod as a whole replace the sums.
 
-    Raises QuantityError for a text that is no quantity.
+    Raises QuantityError for an invalid quantity.
     """
     total = _most(pod, _Containers(pod).requests())
     if pod_level and pod.spec.resources is not None:
@@ -69,10 +69,10 @@ def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
 
 
 def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
-    """Return what a pod may use (PodLimits).
+    """Return the limits of a pod (PodLimits).
 
-    Overhead is added to the limits that there are. `pod_level` is that of
-    `pod_requests`. Raises QuantityError for a text that is no quantity.
+    Overhead is added to existing limits only. `pod_level` is that of
+    `pod_requests`. Raises QuantityError for an invalid quantity.
     """
     total = _most(pod, _Containers(pod).limits())
     if pod_level and pod.spec.resources is not None:
@@ -85,7 +85,7 @@ def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
 
 
 def _pod_level(stated: _Texts) -> dict[str, Quantity]:
-    """Return what counts of the resources that a pod states for itself."""
+    """Return those of a pod's own resources that may stand at the level of pods."""
     return {name: each for name, each in amounts(stated).items() if _fits_a_pod(name)}
 
 
@@ -174,7 +174,7 @@ def _most(pod: Pod, counted: list[_Of]) -> dict[str, Quantity]:
 
 
 def _together(pod: Pod, resources_of: _Of) -> dict[str, Quantity]:
-    """Return what all containers of a pod need at most at one time."""
+    """Return the most that all containers of a pod need at one time."""
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers or ():
         total = added(total, amounts(resources_of(container)))

@@ -1,4 +1,4 @@
-"""What pods are charged for (pkg/quota/v1/evaluator/core/pods.go)."""
+"""The usage of pods (pkg/quota/v1/evaluator/core/pods.go)."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -38,12 +38,12 @@ _ENDED: Final = ("Failed", "Succeeded")
 _COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 _OBJECT_ONLY: Final[Amounts] = {_COUNT: _ONE}
-"""What a pod is charged for that has ended."""
+"""The usage of a pod that has ended."""
 
 _REQUIRED: Final = frozenset(
     prefix + name for prefix in ("", REQUESTS, LIMITS) for name in (CPU, MEMORY)
 )
-"""What each container must state where a quota limits it."""
+"""The resources that each container must specify if a quota limits them."""
 
 _TRACKED: Final = {_COUNT, PODS}.union(
     prefix + name for prefix in ("", REQUESTS, LIMITS) for name in _COMPUTE
@@ -56,10 +56,10 @@ def tracks(name: str) -> bool:
 
 
 def is_charged(pod: Pod, now: datetime) -> bool:
-    """Tell whether a pod counts for more than an object (QuotaV1Pod).
+    """Tell whether the resources of a pod count, and not only the object (QuotaV1Pod).
 
-    A pod that has ended does not, nor does one that should be gone: its node may be
-    lost, and its owner must be able to replace it.
+    They do not count once the pod has ended, or once its deletion is overdue: its node
+    may be lost, and its owner must be able to replace it.
     """
     if pod.status.phase in _ENDED:
         return False
@@ -71,10 +71,10 @@ def is_charged(pod: Pod, now: datetime) -> bool:
 
 
 def pod_usage(pod: Pod, now: datetime, *, pod_level: bool) -> Amounts:
-    """Return what a pod is charged for at a time (PodUsageFunc).
+    """Return the usage of a pod at a time (PodUsageFunc).
 
-    With `pod_level` the resources that a pod states for itself as a whole count: the
-    gate PodLevelResources. Raises QuantityError for a text that is no quantity.
+    `pod_level` is the gate PodLevelResources: the pod's own `spec.resources` count.
+    Raises QuantityError for an invalid quantity.
     """
     if not is_charged(pod, now):
         return _OBJECT_ONLY
@@ -98,7 +98,7 @@ def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
 
 
 def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
-    """Return everything that says what a pod is charged for, to compare versions."""
+    """Return all data on which the usage of a pod depends, to compare versions."""
     spec = pod.spec
     return (
         is_charged(pod, now),
@@ -118,10 +118,10 @@ def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
 
 
 def missing_statements(pod: Pod, limited: Iterable[str], *, pod_level: bool) -> str:
-    """Return which containers do not state what a quota limits (Constraints).
+    """Return the containers that fail to specify limited resources (Constraints).
 
     The result is empty, or in the words of the API server. With `pod_level` a pod that
-    states resources for itself as a whole need not state them for its containers.
+    has resources of its own need not specify them for its containers.
     """
     required = _REQUIRED.intersection(limited)
     if not required or (pod_level and has_pod_level_resources(pod)):

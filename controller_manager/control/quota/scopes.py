@@ -1,4 +1,4 @@
-"""Scopes: which objects of a namespace a quota counts."""
+"""Scopes select the objects of a namespace that a quota counts."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -30,9 +30,9 @@ Requirement = ScopedResourceSelectorRequirement
 
 
 def requirements_of(spec: ResourceQuotaSpec) -> Sequence[Requirement]:
-    """Return what an object must meet to be counted: the scopes, and their selector.
+    """Return the requirements for counted objects: the scopes, and their selector.
 
-    A scope without a selector asks that the object is in it.
+    A scope without a selector requires that the object is in the scope.
     """
     scopes = [
         Requirement(scope_name=each, operator=EXISTS) for each in spec.scopes or ()
@@ -51,8 +51,7 @@ def has_deadline(pod: Pod) -> bool:
 def is_best_effort(pod: Pod, *, pod_level: bool) -> bool:
     """Tell whether the quality of service of a pod is BestEffort (GetPodQOS).
 
-    With `pod_level` the resources that the pod states for itself as a whole decide, if
-    it states any.
+    With `pod_level` the pod's own resources (`spec.resources`) decide, if it has any.
     """
     if pod.status.qos_class:
         return pod.status.qos_class == BEST_EFFORT
@@ -77,7 +76,7 @@ def _asks_for_something(resources: ResourceRequirements) -> bool:
 def pod_meets(requirement: Requirement, pod: Pod, *, pod_level: bool) -> bool:
     """Tell whether a pod meets a requirement (podMatchesScopeFunc).
 
-    `pod_level` is that of `is_best_effort`.
+    `pod_level` is the argument of `is_best_effort`.
     """
     match requirement.scope_name:
         case "Terminating":
@@ -104,7 +103,7 @@ def claim_meets(requirement: Requirement, claim: PersistentVolumeClaim) -> bool:
 
 
 def attributes_classes(claim: PersistentVolumeClaim) -> frozenset[str]:
-    """Return the volume attributes classes that a claim has, wants or is given."""
+    """Return the current, wanted and target volume attributes classes of a claim."""
     modified = claim.status.modify_volume_status
     names = (
         claim.spec.volume_attributes_class_name,

@@ -1,4 +1,4 @@
-"""What services are charged for (pkg/quota/v1/evaluator/core/services.go)."""
+"""The usage of services (pkg/quota/v1/evaluator/core/services.go)."""
 
 from typing import Final
 
@@ -22,10 +22,10 @@ def tracks(name: str) -> bool:
 
 
 def service_usage(service: Service) -> Amounts:
-    """Return what a service is charged for.
+    """Return the usage of a service.
 
-    The node ports of a new service are not allocated yet, so its ports are counted; of
-    a load balancer that does without node ports, those that state one.
+    The node ports of a new service are not allocated yet, so all its ports count. For a
+    load balancer without allocated node ports, only ports with a node port count.
     """
     spec = service.spec
     ports = spec.ports or ()

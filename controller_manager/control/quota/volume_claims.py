@@ -1,4 +1,4 @@
-"""What persistent volume claims are charged for.
+"""The usage of persistent volume claims.
 
 Upstream: pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
 """
@@ -30,9 +30,9 @@ def tracks(name: str) -> bool:
 
 
 def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
-    """Return what a claim is charged for, also by its storage class.
+    """Return the usage of a claim, also by its storage class.
 
-    Raises QuantityError for a text that is no quantity.
+    Raises QuantityError for an invalid quantity.
     """
     usage = {_COUNT: _ONE, CLAIMS: _ONE}
     size = _size(claim)
@@ -47,10 +47,9 @@ def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
 
 
 def _size(claim: PersistentVolumeClaim) -> Quantity | None:
-    """Return the bytes that count: what is wanted, or what is allocated if more.
+    """Return the bytes that count: the larger of the requested and the allocated bytes.
 
-    A claim that is made smaller again, after an expansion failed, still has what was
-    allocated to it.
+    A claim that a user makes smaller after a failed expansion keeps its allocation.
     """
     wanted = requested_storage(claim)
     if wanted is None:

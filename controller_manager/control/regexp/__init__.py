@@ -1,7 +1,8 @@
 """Regular expressions as Go's package regexp has them, matched in linear time.
 
 API servers take patterns in the syntax of RE2. Python's `re` has another syntax, and
-some patterns keep it busy for hours. Here ``parser`` reads a pattern into the nodes of
-``nodes``, and ``matching`` tells whether a text matches, in a time that grows with the
-length of the text times the size of the pattern.
+takes hours for some patterns. Here ``parser`` reads a pattern into the nodes of
+``nodes``, with the classes of ``characters``; ``problems`` has its errors. ``matching``
+tells whether a text matches, in a time that grows with the length of the text times the
+size of the pattern.
 """

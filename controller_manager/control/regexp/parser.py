@@ -55,7 +55,7 @@ _REPEATED: Final = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 class _Flags(NamedTuple):
     folds: bool = False
     lines: bool = False
-    """Whether ``^`` and ``$`` stand for the start and the end of lines."""
+    """True if ``^`` and ``$`` match the start and the end of lines."""
     dot_all: bool = False
 
     def changed(self, on: str, off: str) -> "_Flags":
@@ -297,7 +297,7 @@ class _Parser:
 
 
 def _odd_group(pattern: str, start: int) -> tuple[Flaw, str]:
-    """Return what is wrong with a group that begins with ``(?``."""
+    """Return the flaw of an invalid group that begins with ``(?``, and its text."""
     rest = pattern[start:]
     if rest.startswith(("(?P<", "(?<")) and not rest.startswith(("(?<=", "(?<!")):
         end = rest.find(">")

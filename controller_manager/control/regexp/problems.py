@@ -1,4 +1,4 @@
-"""What is wrong with a pattern."""
+"""The errors of a pattern."""
 
 from enum import StrEnum
 
@@ -21,8 +21,8 @@ class Flaw(StrEnum):
     PERL_SYNTAX = "invalid or unsupported Perl syntax"
 
 
-class PatternProblem(ValueError):  # noqa: N818 - says what is wrong with a text
-    """A pattern that Go does not take; the message is that of Go's parser."""
+class PatternProblem(ValueError):  # noqa: N818 - a flaw of a text
+    """A pattern that Go refuses, with the message of Go's parser."""
 
     def __init__(self, flaw: Flaw, text: str) -> None:
         """Take the kind of problem, and the part of the pattern that has it."""

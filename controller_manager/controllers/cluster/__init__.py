@@ -1,1 +1,6 @@
-"""Garbage collection and namespaces: objects of every kind (SIG API Machinery)."""
+"""Controllers of objects of every kind (SIG API Machinery).
+
+``garbagecollector``, ``namespace``, ``resourcequota``,
+``storageversiongarbagecollector``, ``storageversionmigrator`` and
+``validatingadmissionpolicystatus`` are the controllers.
+"""

@@ -125,7 +125,7 @@ WRONG: dict[str, list[tuple[int, str]]] = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_a_wrong_expression_has_the_problems_of_upstream(text: str) -> None:
-    """At the same places; what is wrong already is not wrong again."""
+    """It finds errors at the same places, and each error once."""
     found = check(parse(text), NAMES, frozenset(("params",))).problems
     assert [(each.at, each.message) for each in found] == WRONG[text]
 

@@ -111,7 +111,7 @@ def test_literals_have_types(text: str, type_: str) -> None:
         ("(" * 5000, "the expression is nested too deeply"),
     ],
 )
-def test_what_is_no_expression_is_refused(text: str, problem: str) -> None:
+def test_an_invalid_expression_is_refused(text: str, problem: str) -> None:
     """And nothing else happens."""
     with pytest.raises(SyntaxProblem, match=f"^{problem}$"):
         parse(text)

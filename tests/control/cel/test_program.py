@@ -1,4 +1,4 @@
-"""What expressions are worth, as cel-go and the API server compute it."""
+"""The values of expressions, as cel-go and the API server compute them."""
 
 import time
 from typing import Any

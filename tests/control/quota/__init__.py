@@ -1,1 +1,1 @@
-"""What each object is charged for."""
+"""The usage of each object."""

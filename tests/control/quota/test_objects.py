@@ -1,4 +1,4 @@
-"""What services, claims and other objects are charged for, and by which scopes."""
+"""The usage of services, claims and other objects, and their scopes."""
 
 from datetime import UTC, datetime
 from typing import Any

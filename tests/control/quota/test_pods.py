@@ -1,4 +1,4 @@
-"""What pods are charged for."""
+"""The usage of pods."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -163,7 +163,7 @@ def test_resources_of_the_pod_as_a_whole_replace_those_of_its_containers() -> No
 def test_a_pod_that_is_resized_is_charged_for_the_most(
     in_use: str, allocated: str, reason: str, expected: str
 ) -> None:
-    """What its spec wants does not count once the node has refused it."""
+    """The requests of its spec do not count once the node has refused the resize."""
     resources = {"requests": {"cpu": in_use}}
     status: JSON = {"name": "c", "resources": resources}
     status["allocatedResources"] = {"cpu": allocated}
@@ -207,7 +207,7 @@ RESIZES: Final = {
         ),
         cpu("4"),
     ),
-    "what is allocated counts as in use until the node says what is": (
+    "allocated resources count as in use until the node reports the use": (
         pod(
             container("a", cpu="1"),
             status={"containerStatuses": [resized("a", None, {"cpu": "3"})]},

@@ -1,4 +1,4 @@
-"""Patterns in the syntax of Go: what they match, and which are none.
+"""Patterns in the syntax of Go: their matches, and invalid patterns.
 
 The expectations were compared with RE2, and the texts of errors with Go's.
 """

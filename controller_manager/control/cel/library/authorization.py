@@ -1,4 +1,4 @@
-"""Functions that ask what a user may do (library/authz.go of k8s.io/apiserver)."""
+"""The authorizer in expressions (library/authz.go of k8s.io/apiserver)."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -11,9 +11,9 @@ from controller_manager.control.cel.values import EvaluationError, Value
 
 
 class Asked(Struct, frozen=True):
-    """What somebody wants to do: to a resource, or to a path.
+    """A request for a resource or a path, about which an expression asks.
 
-    Without an `account` the user of the request wants it.
+    Without an `account` it is about the user of the admission request.
     """
 
     verb: str = ""
@@ -27,7 +27,7 @@ class Asked(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """Whether it is allowed, and why."""
+    """The answer of the authorizer: a request is allowed or not, and the reason."""
 
     allowed: bool
     reason: str = ""
@@ -41,21 +41,21 @@ class AuthorizerValue(Struct, frozen=True):
 
 
 class PathCheck(Struct, frozen=True):
-    """A path, about which verbs are asked."""
+    """A path, before the expression names a verb."""
 
     decide: Callable[[Asked], Decision]
     asked: Asked
 
 
 class GroupCheck(Struct, frozen=True):
-    """An API group, of which a resource is to be named."""
+    """An API group, before the expression names a resource."""
 
     decide: Callable[[Asked], Decision]
     asked: Asked
 
 
 class ResourceCheck(Struct, frozen=True):
-    """A resource, about which verbs are asked."""
+    """A resource, before the expression names a verb."""
 
     decide: Callable[[Asked], Decision]
     asked: Asked

@@ -1,4 +1,4 @@
-"""Arguments of functions: their types, and what is wrong with them."""
+"""Checks of the arguments of functions."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def expect(value: Value, *types: type[T]) -> T:
     """Return a value of one of these types; raises EvaluationError for another.
 
-    A bool is no int, and a uint is none either.
+    A bool and a uint do not count as an int.
     """
     if not isinstance(value, types):
         raise no_overload()
@@ -26,7 +26,7 @@ def expect(value: Value, *types: type[T]) -> T:
 
 
 def parsed(parse: Callable[[str], T], text: Value) -> T:
-    """Return what a text stands for; raises EvaluationError if it cannot be read."""
+    """Return the parsed value of a text; raises EvaluationError if it is invalid."""
     try:
         return parse(expect(text, str))
     except ValueError as error:
@@ -34,7 +34,7 @@ def parsed(parse: Callable[[str], T], text: Value) -> T:
 
 
 def is_parsed(parse: Callable[[str], Value], text: Value) -> bool:
-    """Tell whether a text can be read."""
+    """Tell whether a text can be parsed."""
     try:
         parse(expect(text, str))
     except ValueError:

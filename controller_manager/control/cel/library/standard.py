@@ -36,7 +36,7 @@ _UNITS: Final = {
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_OVERFLOW: Final = "timestamp overflow"
 _LEAST_EXPONENT: Final = 1e21
-"""From here on a number is written with an exponent."""
+"""The least number that is written with an exponent."""
 
 _PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 

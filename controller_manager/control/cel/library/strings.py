@@ -13,7 +13,7 @@ _SPACES: Final = (
 )
 
 _MOST_DIGITS: Final = 1000
-"""Digits behind the point that a number is formatted with."""
+"""The number of digits after the point of a formatted number."""
 
 
 def _char_at(text: Value, index: Value) -> str:
@@ -137,14 +137,14 @@ def _shown(value: Value) -> str:
 
 
 def first_index(value: Value, part: Value, start: Value = 0) -> int:
-    """Return where a text has a part, -1 for nowhere."""
+    """Return the first index of a part in a text, -1 if the text does not have it."""
     if isinstance(value, str):
         return value.find(expect(part, str), expect(start, int))
     raise no_overload()
 
 
 def last_index(value: Value, part: Value, start: Value = None) -> int:
-    """Return where a text has a part last, -1 for nowhere."""
+    """Return the last index of a part in a text, -1 if the text does not have it."""
     if not isinstance(value, str):
         raise no_overload()
     wanted = expect(part, str)

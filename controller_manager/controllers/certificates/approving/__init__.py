@@ -1,4 +1,7 @@
-"""certificatesigningrequest-approving-controller: approves requests of kubelets."""
+"""certificatesigningrequest-approving-controller: approves requests of kubelets.
+
+``reconciler`` has the sync and the rights of users.
+"""
 
 from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS

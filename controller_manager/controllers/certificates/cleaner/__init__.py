@@ -1,4 +1,7 @@
-"""certificatesigningrequest-cleaner-controller: deletes old requests."""
+"""certificatesigningrequest-cleaner-controller: deletes old requests.
+
+``reconciler`` has the sync and the times of deletion.
+"""
 
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
 from controller_manager.control.certificates.permissions import (

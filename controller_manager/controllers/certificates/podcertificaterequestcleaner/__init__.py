@@ -1,4 +1,7 @@
-"""podcertificaterequest-cleaner-controller: deletes old requests of pods."""
+"""podcertificaterequest-cleaner-controller: deletes old requests of pods.
+
+``options`` has the feature gate; ``reconciler`` has the sync.
+"""
 
 from controller_manager.api.certificates.v1beta1 import (
     POD_CERTIFICATE_REQUEST_METADATA,

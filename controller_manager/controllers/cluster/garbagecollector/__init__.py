@@ -1,10 +1,12 @@
-"""garbage-collector-controller: deletes what has lost all its owners.
+"""garbage-collector-controller: deletes objects whose owners are all gone.
 
-``graph`` knows the owners and dependents of every object (no I/O, fed by watch
-events); ``monitors`` watches every resource that discovery lists; ``actions`` reads
-and writes single objects; ``controller`` decides what is deleted; ``dump`` draws the
-graph. The graph only says which objects to check: no object is deleted unless a
-quorum read has just shown that its owners are gone.
+``graph`` has a ``node`` with owners and dependents for each object (no I/O; watch
+events change it), with indexes by kind in ``kinds``; ``tracker`` remembers recent
+deletions; ``monitors`` watches each resource that discovery lists; ``apply`` reads and
+writes single objects; ``controller`` deletes and orphans objects; ``dump`` draws the
+graph; ``options`` has the flags, ``metrics`` the metrics. The graph only suggests
+objects to check: no object is deleted unless a quorum read has just shown that its
+owners are gone.
 """
 
 from controller_manager.controllers.cluster.garbagecollector.options import (

@@ -21,7 +21,7 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.controllers.cluster.garbagecollector.actions import (
+from controller_manager.controllers.cluster.garbagecollector.apply import (
     Objects,
     UnknownKind,
 )
@@ -50,7 +50,7 @@ from controller_manager.controllers.cluster.garbagecollector.node import (
 from controller_manager.controllers.cluster.garbagecollector.options import (
     GarbageCollectorOptions,
 )
-from controller_manager.controllers.cluster.garbagecollector.recent import Recent
+from controller_manager.controllers.cluster.garbagecollector.tracker import RecentSet
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
@@ -71,7 +71,7 @@ _UNKNOWN_BASE: Final = 30.0
 _UNKNOWN_CAP: Final = 1000.0
 
 _KEYS_PER_TURN: Final = 100
-"""How many keys are added before other tasks may get their turn."""
+"""The number of keys that are added before other tasks may run."""
 
 _DISCOVERY_KEY: Final = "resources"
 
@@ -155,11 +155,11 @@ class GarbageCollector:
             lambda: self._monitors.served,
             lambda: self._monitors.undiscovered,
         )
-        self._absent: Recent[Identity] = Recent()
+        self._absent: RecentSet[Identity] = RecentSet()
         """Owners that the API server does not have, so that each is read once. Only
-        quorum reads count: upstream adds owners whose deletion a watch has shown, and
-        a watch can be wrong."""
-        self._orphaned: Recent[str] = Recent()
+        quorum reads add owners: upstream also adds owners whose deletion a watch has
+        shown, but a watch can be wrong."""
+        self._orphaned: RecentSet[str] = RecentSet()
         """uids of owners that were released; a watch may show a dependent later."""
         self._unknown: dict[str, None] = {}
         """uids of objects that are of, or refer to, a kind that is not served."""
@@ -272,13 +272,16 @@ class GarbageCollector:
             await self._process(node)
         except (UnknownKind, InvalidName) as error:
             # The next discovery may find the kind. Many clusters have references to
-            # kinds of the past, so retries are slow. An owner that cannot be read
-            # does not count as gone.
+            # removed kinds, so retries are slow. An owner that cannot be read does
+            # not count as gone.
             if self.graph.get(uid) is node:
                 self._unknown[uid] = None
             return self._requeue(node, _UNKNOWN_BASE, _UNKNOWN_CAP, str(error))
         except _InvalidReference as error:
-            self._logger.warning("Not collected", err=str(error))
+            self._logger.warning(
+                "Object not garbage-collected: the owner reference is invalid",
+                err=str(error),
+            )
             return DONE
         if node.is_virtual and self.graph.get(uid) is node:
             # It exists, but no watch has shown it yet. A watch may never show its
@@ -307,7 +310,7 @@ class GarbageCollector:
         elif node.is_deleting_dependents:
             await self._delete_dependents(node)
         elif is_deleting(latest):
-            return  # the graph does not show it yet; once it does, its dependents go
+            return  # once the graph shows the deletion, the dependents are checked
         elif references := latest.metadata.owner_references:
             owners = await self._owners(identity, references)
             await self._dispose(node, latest, owners)
@@ -372,7 +375,7 @@ class GarbageCollector:
     async def _dispose(
         self, node: Node, latest: PartialObject, owners: _Owners
     ) -> None:
-        """Delete an object or remove its owners, as the state of its owners demands."""
+        """Delete an object or remove owner references, by the state of its owners."""
         identity = self._with_real_namespace(node.identity)
         lost = [each.uid for each in (*owners.dangling, *owners.waiting)]
         if owners.solid:
@@ -412,7 +415,7 @@ class GarbageCollector:
         for kind in self._possible_kinds(identity):
             dependents.update(await self._list_dependents(kind, identity))
         await self._drop_owner(identity, dependents)
-        # A watch may be silent and show a dependent only when the owner is gone.
+        # A watch may lag behind and show a dependent only after the owner is deleted.
         self._orphaned.add(uid)
         await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
         self._list_failing_since.pop(uid, None)

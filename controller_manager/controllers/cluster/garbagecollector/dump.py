@@ -22,7 +22,7 @@ Drawing = tuple[str, Generator[bytes, None, None]]
 _DOT: Final = "text/vnd.graphviz"
 _JSON: Final = "application/json"
 _STEP: Final = 200
-"""Objects that are visited for one piece: up to 4 ms."""
+"""The number of objects that are visited for one piece: up to 4 ms."""
 
 
 class _Drawn:
@@ -190,7 +190,7 @@ def _label(node: Node) -> str:
     return "".join(f"{line}\n" for line in lines if line)
 
 
-def _quoted(value: str | bool) -> str:  # noqa: FBT001 - whatever an attribute is
+def _quoted(value: str | bool) -> str:  # noqa: FBT001 - the value of an attribute
     text = str(value).lower() if isinstance(value, bool) else value
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

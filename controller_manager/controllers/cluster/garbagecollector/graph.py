@@ -20,13 +20,13 @@ from controller_manager.controllers.cluster.garbagecollector.node import (
     Node,
     identity_of,
 )
-from controller_manager.controllers.cluster.garbagecollector.recent import Recent
+from controller_manager.controllers.cluster.garbagecollector.tracker import RecentSet
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
 
 _NODES_PER_STEP: Final = 20
-"""Objects that are forgotten before others may get their turn: less than 1 ms."""
+"""The number of objects that are forgotten before other tasks may run: below 1 ms."""
 
 
 def has_finalizer(obj: KubeObject, finalizer: str) -> bool:
@@ -66,7 +66,7 @@ class Graph:
         self._nodes: dict[str, Node] = {}
         self._by_kind = NodesByKind()
         self._kinds = OwnedKinds(USUAL_DEPENDENTS)
-        self._gone: Recent[str] = Recent()
+        self._gone: RecentSet[str] = RecentSet()
 
     def __len__(self) -> int:
         """Return the number of nodes, with virtual ones."""
@@ -89,7 +89,7 @@ class Graph:
     def was_deletion_seen(self, uid: str) -> bool:
         """Tell whether a watch has shown the deletion of that owner.
 
-        Only the last ones are remembered.
+        Only the most recent deletions are remembered.
         """
         return uid in self._gone
 
@@ -136,7 +136,7 @@ class Graph:
             if number % _NODES_PER_STEP == _NODES_PER_STEP - 1:
                 yield
             if self._nodes.get(node.uid) is not node or not _is_of(node, resource):
-                continue  # it was removed together with another node, or shown anew
+                continue  # it was removed, or a watch has shown it again
             if node.dependents:
                 self._change_owners(node, ())
                 node.is_virtual = True
@@ -206,7 +206,7 @@ class Graph:
     def _enqueue_if_deletion_begins(
         self, old: KubeObject | None, new: KubeObject, node: Node
     ) -> None:
-        """Enqueue what must be checked when an orphan or foreground deletion begins."""
+        """Enqueue the objects to check when an orphan or foreground deletion begins."""
         if _begins(old, new, ORPHAN_FINALIZER):
             self._to_orphan(node.uid)
         elif _begins(old, new, FOREGROUND_FINALIZER):

@@ -1,8 +1,7 @@
 """Indexes by kind: the nodes of a kind, and the kinds that a kind owns.
 
-A kind that is not served any more is forgotten with work for its own objects only.
-Without these indexes each of a hundred removed kinds took a look at all objects of
-the cluster.
+With them, the removal of a kind takes time only for the objects of that kind. Without
+them, the removal of each of a hundred kinds read all objects of the cluster.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -32,8 +32,8 @@ class GarbageCollectorMetrics:
 class GraphChanges:
     """The ``workqueue_*`` metrics of the changes of the graph.
 
-    Upstream has a queue between the watches and the graph. Here a change is taken as
-    soon as a watch shows it: none waits.
+    Upstream has a queue between the watches and the graph. This manager makes a change
+    as soon as a watch shows it, so no change waits.
     """
 
     def __init__(self, queues: QueueCollectors, clock: Clock) -> None:

@@ -22,7 +22,7 @@ from controller_manager.runtime.turns import Turns
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _MISSING: Final = 60.0
-"""Seconds after which a resource that discovery does not list counts as gone."""
+"""The seconds after which a resource that discovery does not list counts as removed."""
 
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 """(group, plural) of resources that have many objects and no dependents."""
@@ -143,7 +143,7 @@ class Monitors:
     def _served_now(
         self, discovery: Discovery, now: float
     ) -> dict[tuple[str, str], ServedResource]:
-        """Return the served resources, with those that are missing for a moment."""
+        """Return the served resources, with those missing for less than a minute."""
         served = {(each.api_version, each.kind): each for each in discovery.resources}
         for key, known in self.served.items():
             if key in served:

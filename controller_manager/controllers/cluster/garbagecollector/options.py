@@ -5,7 +5,7 @@ from controller_manager.options.flag import Flag, concurrency
 
 
 class GarbageCollectorOptions(ControllerOptions):
-    """Whether the garbage collector runs, and how many workers each queue has."""
+    """The switch of the garbage collector, and the number of workers of each queue."""
 
     enabled: bool = option(
         Flag(

@@ -1,7 +1,8 @@
 """namespace-controller: empties terminating namespaces, then removes their finalizer.
 
-``deletion`` deletes the content of one namespace, ``conditions`` calculates the
-conditions of its status (pure functions), ``reconciler`` has the sync.
+``options`` has the flags; ``deletion`` deletes the content of one namespace;
+``conditions`` calculates the conditions of its status (pure functions); ``reconciler``
+has the sync.
 """
 
 from controller_manager.api.core.v1 import NAMESPACES

@@ -52,7 +52,7 @@ class Findings:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that went wrong."""
+        """All problems of the attempt."""
         found = (self.discovery_problem, self.parsing_problem, *self.failures)
         return [each for each in found if each]
 

@@ -23,14 +23,14 @@ from controller_manager.controllers.cluster.namespace.conditions import (
 from controller_manager.observability.logs import Logger
 
 _FINALIZER_ESTIMATE: Final = 15
-"""Estimate, in seconds, for objects that finalizers keep."""
+"""The estimated seconds until finalizers release objects."""
 
 _DEFAULT_GRACE: Final = 30
 
 _BACKGROUND: Final = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
 _UNSUPPORTED: Final = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_FOUND)
 FAILURES: Final = (APIError, TransportError, ProtocolError)
-"""The errors of a request; each is noted, and the other requests are made."""
+"""The errors of a request; each is added to the findings, and the deletion goes on."""
 
 
 class _EndingSpec(APIStruct, frozen=True):
@@ -38,7 +38,7 @@ class _EndingSpec(APIStruct, frozen=True):
 
 
 class _EndingPod(Projection, frozen=True):
-    """The fields of a pod that tell how long it may take to end."""
+    """The fields of a pod that limit the time of its termination."""
 
     spec: _EndingSpec = _EndingSpec()
     status: PodStatus = PodStatus()
@@ -59,8 +59,8 @@ class ContentDeleter:
     async def delete_all(self, namespace: str, deleted_at: str | None) -> Findings:
         """Request the deletion of all objects; return what remains and why.
 
-        Pods are deleted first: until they are gone, the objects that they may need to
-        end well (their secrets, their network policies) stay (KEP-5080).
+        Pods are deleted first. The objects that they may need for their termination,
+        such as secrets and network policies, stay until all pods are gone (KEP-5080).
         """
         findings = Findings()
         try:
@@ -72,8 +72,8 @@ class ContentDeleter:
         resources = []
         for each in discovery.preferred("delete"):
             if each.api_version.count("/") > 1:
-                why = f"unexpected GroupVersion string: {each.api_version}"
-                findings.parsing_problem = why
+                problem = f"unexpected GroupVersion string: {each.api_version}"
+                findings.parsing_problem = problem
             elif each.namespaced:
                 resources.append(each)
         resources.sort(key=lambda each: (each.group, each.plural) != ("", "pods"))
@@ -94,7 +94,7 @@ class ContentDeleter:
         deleted_at: str | None,
         findings: Findings,
     ) -> None:
-        """Delete all objects of one resource; add what remains to `findings`."""
+        """Delete all objects of a resource; add remaining objects to `findings`."""
         grace = 0
         if (served.group, served.plural) == ("", "pods"):
             grace = await self._grace_left(namespace, deleted_at)

@@ -6,7 +6,7 @@ from controller_manager.options.flag import Flag, concurrency
 
 
 class NamespaceOptions(ControllerOptions):
-    """How many namespaces are synced at a time, and how often.
+    """The number of workers, and the period after which a namespace is synced again.
 
     `sync_period` is in seconds.
     """
@@ -24,7 +24,7 @@ class NamespaceOptions(ControllerOptions):
             "namespace-sync-period",
             "duration",
             "5m0s",
-            "How often to sync the life cycle of namespaces.",
+            "The period for syncing the life cycle of namespaces.",
             "NamespaceController.NamespaceSyncPeriod",
             check=not_negative,
         )

@@ -29,8 +29,8 @@ TERMINATING: Final = "Terminating"
 _SETTLE: Final = 5.0
 """Seconds from a namespace's deletion until it is emptied.
 
-By then all API servers know of the deletion, so that none of them creates an object in
-the namespace.
+By then all API servers know of the deletion, and none of them creates an object in the
+namespace.
 """
 
 _MAX_DELAY: Final = 60.0
@@ -78,7 +78,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         if findings.remaining:
             return Requeue(self._requeue_after(findings.estimate), "content remains")
         if namespace.status.phase != TERMINATING:
-            # Objects may still be created in it, which would stand without it.
+            # Users may still create objects in the namespace, which would outlive it.
             msg = f"the phase of the namespace {name} could not be written"
             raise SyncError(msg)
         await self._finalize(namespace)
@@ -87,10 +87,10 @@ class NamespaceReconciler(Reconciler[Namespace]):
         return Done(self._sync_period) if self._sync_period else DONE
 
     def _requeue_after(self, estimate: int) -> float:
-        """Return the seconds until content that remains is looked at again.
+        """Return the seconds until a namespace with remaining content is synced again.
 
-        Half the estimate, as upstream: most pods end long before they must. Upstream
-        looks at each namespace once in a sync period, too.
+        It is half the estimate, as in upstream: most pods end before their grace period
+        does. Upstream also syncs each namespace once in a sync period.
         """
         half = estimate // 2 + 1.0
         return min(half, self._sync_period) if self._sync_period else half
@@ -98,8 +98,8 @@ class NamespaceReconciler(Reconciler[Namespace]):
     async def _announce(self, namespace: Namespace) -> Namespace:
         """Set the phase Terminating, unless it is set.
 
-        Raises Conflict or NotFound for a namespace that is not the same any more: it
-        may have been created again, and then its content must stay.
+        Raises Conflict or NotFound if the namespace has changed: a user may have
+        created it again, and then its content must stay.
         """
         if namespace.status.phase == TERMINATING:
             return namespace
@@ -129,9 +129,9 @@ class NamespaceReconciler(Reconciler[Namespace]):
     def _unreported(
         self, namespace: Namespace, lacking: str, error: Exception
     ) -> Namespace:
-        """Log that the status cannot be written; the deletion goes on without it.
+        """Log that the status cannot be written; the deletion goes on.
 
-        A webhook for it may be served from this namespace, and is gone then.
+        A webhook may refuse the write if its server was a pod of this namespace.
         """
         self.logger.error(
             "Cannot write the status of the namespace",
@@ -146,7 +146,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         return await self.client.update(NAMESPACES, changed, "status")
 
     async def _finalize(self, namespace: Namespace) -> None:
-        """Remove this controller's finalizer; without any the namespace is gone."""
+        """Remove this controller's finalizer from the namespace."""
         while True:
             left = tuple(
                 each for each in namespace.spec.finalizers or () if each != FINALIZER

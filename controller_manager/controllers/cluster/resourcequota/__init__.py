@@ -1,9 +1,10 @@
-"""resourcequota-controller: keeps the usage of every quota true.
+"""resourcequota-controller: writes the usage of each quota into its status.
 
-``resources`` discovers what can be counted, and ``monitors`` watches it; ``sources``
-adds up the objects of a namespace, from the caches; ``recount`` counts for one quota;
-``decide`` says which status is to be written (pure); ``controller`` decides when.
-What an object is charged for says `control.quota`.
+``options`` has the flags; ``discovery`` finds the resources that quotas count, and
+``monitors`` watches them; ``claims`` relates claims to devices with pods; ``usage``
+adds up the objects of a namespace, from the caches; ``status`` computes the status
+(pure functions); ``controller`` decides when a quota is counted. The package
+`control.quota` has the usage of a single object.
 """
 
 from controller_manager.api.core.claims import CLAIMS

@@ -1,4 +1,4 @@
-"""Claims to devices: what quotas need to know besides the claim itself.
+"""Claims to devices: the device classes and the pods that belong to claims.
 
 Upstream: addExtendedResourceQuota and getVerifiedPodUsage of
 pkg/quota/v1/evaluator/core/resource_claims.go.
@@ -35,7 +35,7 @@ class Devices:
     """The extended resources of device classes, and the pods that claims are for."""
 
     def __init__(self, pods: Lister[Pod], evaluator: Evaluator) -> None:
-        """Take the pods, and what they are charged for; no class is known yet."""
+        """Take the pods and their evaluator; no device class is known yet."""
         self.extended_resources: dict[str, str] = {}
         """The extended resource that each device class names, "" for none."""
         self._pods = pods
@@ -48,7 +48,7 @@ class Devices:
         self._claims = claims
 
     def class_seen(self, device_class: DeviceClass) -> None:
-        """Note a device class that is new or has changed."""
+        """Note a new or changed device class."""
         resource = device_class.spec.extended_resource_name or ""
         self.extended_resources[device_class.metadata.name] = resource
 
@@ -57,9 +57,9 @@ class Devices:
         self.extended_resources.pop(device_class.metadata.name, None)
 
     def charged_to_pod(self, claim: ResourceClaim, now: datetime) -> Amounts:
-        """Return what the pod is charged for that a claim was made for.
+        """Return the usage of the pod for which a claim was made.
 
-        A pod has one such claim, so that of several only the first is not charged.
+        A pod has one such claim; if there are several, only the first has this pod.
         """
         name, uid = pod_of(claim)
         pod = self._pods.get(claim.metadata.namespace, name) if name else None

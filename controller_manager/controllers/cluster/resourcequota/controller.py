@@ -1,4 +1,4 @@
-"""The quota controller: when which quota is counted (resource_quota_controller.go)."""
+"""The quota controller counts quotas after changes (resource_quota_controller.go)."""
 
 import math
 from collections.abc import Iterator
@@ -48,18 +48,18 @@ from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
 
 _ADMITTED_RECENTLY: Final = 30.0
-"""Seconds after a write of a quota in which a new object calls for a recount."""
+"""The seconds after a write of a quota in which a new object causes a recount."""
 
 _COALESCE: Final = 1.0
-"""Seconds until that recount, so that many new objects call for one."""
+"""The seconds until that recount, so that many new objects cause only one."""
 
 _BUSY_RECHECK: Final = 0.05
-"""Seconds until a key is tried again whose other queue is syncing it."""
+"""The seconds until a key is tried again that the other queue is syncing."""
 
 _EVERYTHING: Final = "everything"
 
 _TYPED: Final[tuple[AnyResource, ...]] = (PODS, SERVICES, CLAIMS)
-"""The resources that every API server has, and of which more than objects count."""
+"""The resources of every API server of which quotas count more than objects."""
 
 
 def init_resource_quota_controller(context: ControllerContext) -> Controller:
@@ -87,15 +87,15 @@ def init_resource_quota_controller(context: ControllerContext) -> Controller:
 
 
 class QuotaController:
-    """Counts for each quota what its namespace uses.
+    """Counts the usage of the namespace of each quota.
 
-    A quota is counted when its limits change, when something is gone or is charged
-    for less, and every few minutes. A quota whose status lacks something comes before
-    the others, in a queue of its own: until then the API server cannot admit objects.
+    A quota is counted when its limits change, when an object is deleted or its usage
+    shrinks, and every few minutes. A quota with an incomplete status comes first, in a
+    queue of its own: the API server cannot admit objects until its status is complete.
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; watch quotas, and what each API server has."""
+        """Take the context; watch quotas, and the resources of every API server."""
         self.primary = context.queue("resourcequota_primary")
         self.priority = context.queue("resourcequota_priority")
         self.recounts = context.queue("resourcequota_recounts")
@@ -110,9 +110,9 @@ class QuotaController:
         self._quotas = context.lister(RESOURCE_QUOTAS, BY_NAMESPACE)
         self._syncing: set[str] = set()
         self._stale: set[str] = set()
-        """Keys that wait until the cache shows what was written."""
+        """Keys of quotas that wait until the cache shows the last write."""
         self._written: dict[str, float] = {}
-        """When a quota was written last, by its key, on the monotonic clock."""
+        """The monotonic time of the last write of a quota, by its key."""
         self._pods = pod_evaluator(
             pod_level=context.config.features.is_enabled(POD_LEVEL_RESOURCES)
         )
@@ -131,7 +131,7 @@ class QuotaController:
             self._monitors,
             context.clock,
             context.logger,
-            self._count_what_lacks_usage,
+            self._count_incomplete,
         )
         context.informers.informer(RESOURCE_QUOTAS).add_handler(
             Handler(on_add=self._enqueue, on_update=self._changed, on_delete=self._gone)
@@ -156,14 +156,14 @@ class QuotaController:
         yield from self._typed
         yield from self._monitors.sources()
 
-    # Which quotas are counted when.
+    # Changes that cause a recount.
 
     def enqueue_all(self) -> Iterator[None]:
         """Add the keys of all quotas, one in each step."""
         yield from self._one_by_one(self._quotas.all(), self._enqueue)
 
     def _enqueue(self, quota: ResourceQuota) -> None:
-        """Add a quota to the queue that its status calls for (addQuota)."""
+        """Add a quota to the queue for its status (addQuota)."""
         queue = self.priority if self._lacks_usage(quota) else self.primary
         queue.add(key_of(quota))
 
@@ -192,10 +192,10 @@ class QuotaController:
         self._consistency.forget(key)
 
     def added(self, source: Source, obj: KubeObject) -> None:
-        """Count again if a recount may have missed an object that was admitted.
+        """Count again if a recount may have missed an admitted object.
 
         The API server charges a quota before it stores the object. A recount between
-        the two, or by a cache that lags behind, takes the charge back.
+        the two, or one from a cache that lags behind, takes the charge back.
         """
         if not self._written:
             return
@@ -205,7 +205,7 @@ class QuotaController:
                 self.primary.add_after(key, _COALESCE)
 
     def updated(self, source: Source, old: KubeObject, new: KubeObject) -> None:
-        """Count again if an object is charged for something else."""
+        """Count again if the usage of an object has changed."""
         keys = self._keys(source.evaluator, new)
         if not keys:
             return
@@ -215,12 +215,12 @@ class QuotaController:
                 self.primary.add(key)
 
     def removed(self, source: Source, obj: KubeObject) -> None:
-        """Count again without an object that is gone (replenishQuota)."""
+        """Count again without a deleted object (replenishQuota)."""
         for key in self._keys(source.evaluator, obj):
             self.primary.add(key)
 
     def _keys(self, evaluator: Evaluator, obj: KubeObject) -> list[str]:
-        """Return the keys of the quotas that an object of this kind is charged to."""
+        """Return the keys of the quotas that charge for an object of this kind."""
         return [
             key_of(quota)
             for quota in self._quotas.list(obj.metadata.namespace)
@@ -250,9 +250,9 @@ class QuotaController:
         return DONE
 
     def _after_conflict(self, key: str, counted: ResourceQuota) -> Outcome:
-        """Count again as soon as the cache shows what the API server has.
+        """Count again as soon as the cache shows the stored quota.
 
-        It changes a quota with each object that it admits.
+        The API server changes a quota with each object that it admits.
         """
         if self._quotas.by_key(key) is not counted:
             return Requeue(0, "the quota has changed meanwhile")
@@ -284,13 +284,13 @@ class QuotaController:
         return Done(self._period)
 
     def enqueue_recount(self) -> Iterator[None]:
-        """Have all quotas counted after the first period; 0 stands for never."""
+        """Enqueue the first recount of all quotas; a period of 0 disables it."""
         if self._period:
             self.recounts.add_after(_EVERYTHING, self._period)
         yield
 
-    def _count_what_lacks_usage(self) -> None:
-        """Count the quotas that lack the usage of a resource that is synced now."""
+    def _count_incomplete(self) -> None:
+        """Enqueue the quotas that lack the usage of a newly synced resource."""
         for quota in self._quotas.all():
             if self._lacks_usage(quota):
                 self.priority.add(key_of(quota))

@@ -1,4 +1,4 @@
-"""Which resources are counted: discovery, now and then (Sync of upstream)."""
+"""Discovers the resources that quotas count, every half minute (Sync of upstream)."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -25,14 +25,14 @@ _INITIAL_SYNC: Final = 30.0
 counting of the others."""
 
 _UNSYNCED_RECHECK: Final = 1.0
-"""Seconds between two looks for resources that have become synced."""
+"""The seconds between two checks for newly synced resources."""
 
 _DISCOVERY: Final = "resources"
 _UNSYNCED: Final = "unsynced"
 
 
 class Resources:
-    """Keeps the monitors equal to what the API server serves.
+    """Adjusts the monitors to the resources that the API server serves.
 
     `synced` is called when resources have become synced after the start.
     """
@@ -46,7 +46,7 @@ class Resources:
         logger: Logger,
         synced: Callable[[], None],
     ) -> None:
-        """Take the cache of discovery, the queue of this work, and the monitors."""
+        """Take the cache of discovery, the queue of discoveries, and the monitors."""
         self._mapper = mapper
         self._queue = queue
         self._monitors = monitors
@@ -67,7 +67,7 @@ class Resources:
         self._queue.add_after(_DISCOVERY, _ESTABLISHING)
 
     async def sync(self, key: str) -> Outcome:
-        """Discover resources, or look which of them are synced."""
+        """Discover resources, or check which of them are synced."""
         if key == _DISCOVERY:
             await self._discover()
             return Done(_REDISCOVER)

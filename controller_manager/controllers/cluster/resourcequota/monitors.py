@@ -37,14 +37,14 @@ _CLAIMS: Final = (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural)
 _CLASSES: Final = (DEVICE_CLASSES.group, DEVICE_CLASSES.plural)
 
 VERBS: Final = ("create", "list", "watch", "delete")
-"""What the API server must allow for a resource that quotas count."""
+"""The verbs that a counted resource must have."""
 
 Name = tuple[str, str]
 """Group and plural name of a resource."""
 
 
 class Changes(Protocol):
-    """Is told of the changes that may call for a recount."""
+    """Receives the changes that may cause a recount."""
 
     def added(self, source: Source, obj: KubeObject) -> None:
         """Note a new object."""
@@ -53,7 +53,7 @@ class Changes(Protocol):
         """Note an object that has changed."""
 
     def removed(self, source: Source, obj: KubeObject) -> None:
-        """Note an object that is gone."""
+        """Note a deleted object."""
 
     def served_changes(self) -> None:
         """Note that the API server may serve other resources soon."""
@@ -76,7 +76,7 @@ class _Monitor(Struct, frozen=True):
 
     @property
     def is_synced(self) -> bool:
-        """Whether all objects are known, and what they are charged for."""
+        """True once all objects and their usage are known."""
         return (
             self.registration.is_synced
             if self.source is None
@@ -87,9 +87,8 @@ class _Monitor(Struct, frozen=True):
 class Monitors:
     """Watches each resource that discovery lists, by metadata.
 
-    The informers are shared with the garbage collector's monitors. A resource whose
-    objects are charged for more than their existence, and that every API server has,
-    is not watched here.
+    The informers are shared with the garbage collector's monitors. Pods, services and
+    claims are not watched here: the controller has informers for them.
     """
 
     def __init__(
@@ -101,10 +100,10 @@ class Monitors:
         logger: Logger,
         others: frozenset[Name],
     ) -> None:
-        """Take the informers, and who is told of changes.
+        """Take the informers, and the receiver of changes.
 
-        `devices` is told of device classes; without it they stand for no extended
-        resources. The resources in `others` are watched elsewhere.
+        `devices` receives device classes; if it is None, classes have no extended
+        resources. The controller watches the resources in `others` elsewhere.
         """
         self._informers = informers
         self._changes = changes
@@ -120,7 +119,7 @@ class Monitors:
         informers.read_monitored(DEVICE_CLASSES)
 
     def sources(self) -> Iterator[Source]:
-        """Yield the sources of the watched resources, and of those not found yet."""
+        """Yield the sources of watched resources, and of claims not discovered yet."""
         for each in self._monitors.values():
             if each.source is not None:
                 yield each.source
@@ -128,9 +127,9 @@ class Monitors:
             yield self._unlisted
 
     def _unlisted_claims(self) -> Source | None:
-        """Return the claims to devices as they are before discovery has found them.
+        """Return a source for claims to devices that discovery has not found yet.
 
-        Pods may be charged for the same extended resources: without the claims their
+        Quotas may charge pods for the same extended resources. Without the claims, the
         usage would be too small.
         """
         if self._devices is None:
@@ -163,7 +162,7 @@ class Monitors:
     def adjust(self, discovery: Discovery, now: float) -> None:
         """Watch the served resources and no others.
 
-        A resource stays as it is while its group could not be discovered. Its version
+        A resource stays watched while its group cannot be discovered. Its version
         is kept as long as it is served, or until another one has been the preferred
         one for a minute. `now` is a monotonic time in seconds.
         """
@@ -271,7 +270,7 @@ def _definitions(changes: Changes) -> Handler[Any]:
 
 
 def _counting(tally: Tally, changes: Changes) -> Handler[Any]:
-    """Return a handler that counts objects; their other changes do not matter."""
+    """Return a handler that counts objects, and ignores their updates."""
 
     def added(obj: KubeObject) -> None:
         tally.seen(obj)

@@ -6,7 +6,7 @@ from controller_manager.options.flag import Flag, concurrency
 
 
 class ResourceQuotaOptions(ControllerOptions):
-    """How many quotas are counted at a time, and how often all of them."""
+    """The number of workers, and the period of the recount of all quotas."""
 
     concurrent_syncs: int = option(
         concurrency(
@@ -21,7 +21,7 @@ class ResourceQuotaOptions(ControllerOptions):
             "resource-quota-sync-period",
             "duration",
             "5m0s",
-            "How often to sync the usage of quotas.",
+            "The period for syncing the usage of quotas.",
             "ResourceQuotaController.ResourceQuotaSyncPeriod",
             check=not_negative,
         )

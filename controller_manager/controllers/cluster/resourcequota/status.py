@@ -1,4 +1,4 @@
-"""Which status a quota is to have (pure; syncResourceQuota)."""
+"""Computes the status of a quota (syncResourceQuota). Pure functions."""
 
 from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatus
 from controller_manager.control.quota.amounts import (
@@ -10,12 +10,12 @@ from controller_manager.control.quota.amounts import (
 
 
 def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus | None:
-    """Return the status that counting calls for, `None` if it is there already.
+    """Return the status with a counted usage, `None` if the quota has it already.
 
-    `usage` is what was counted. A resource that could not be counted keeps its former
-    usage. Amounts are compared, not texts: ``1000m`` is ``1``.
+    A resource that could not be counted keeps its former usage. Amounts are compared,
+    not texts: ``1000m`` is ``1``.
 
-    Raises QuantityError for a text that is no quantity.
+    Raises QuantityError for an invalid quantity.
     """
     status = quota.status
     hard = quota.spec.hard or {}

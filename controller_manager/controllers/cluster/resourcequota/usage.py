@@ -1,4 +1,4 @@
-"""Sources: where the objects of a namespace are added up, from the caches."""
+"""Adds up the usage of the objects of a namespace, from the caches (CalculateUsage)."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from controller_manager.informers.store import Store
 from controller_manager.runtime.turns import Turns
 
 _OBJECTS_PER_TURN: Final = 50
-"""How many objects are added up before other tasks may get their turn."""
+"""The number of objects that are added up before other tasks may run."""
 
 
 class Source(Protocol):
@@ -24,18 +24,18 @@ class Source(Protocol):
 
     @property
     def evaluator(self) -> Evaluator:
-        """How the objects are charged."""
+        """The rules by which quotas charge for the objects."""
 
     @property
     def is_synced(self) -> bool:
-        """Whether all objects are known."""
+        """True once all objects are known."""
 
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
     ) -> Amounts:
-        """Return what the objects are charged for that meet all requirements.
+        """Return the usage of the objects that meet all requirements.
 
-        Raises QuantityError if one of them states what is no quantity.
+        Raises QuantityError if an object has an invalid quantity.
         """
 
 
@@ -46,8 +46,8 @@ def _always() -> bool:
 class CachedObjects:
     """Adds up objects of which the cache has more than their metadata.
 
-    It looks at each object of the namespace. Objects that are charged for the same
-    are added up together: 10,000 pods of one deployment take one addition.
+    It reads each object of the namespace, and multiplies the usage of equal objects:
+    10,000 pods of one deployment take one addition.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class CachedObjects:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all objects are known."""
+        """True once all objects are known."""
         return self._is_synced()
 
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
     ) -> Amounts:
-        """Return what the objects are charged for that meet all requirements."""
+        """Return the usage of the objects that meet all requirements."""
         groups: dict[Hashable, tuple[Amounts, list[int]]] = {}
         meets, turn = self.evaluator.meets, 0
         objects = self._store.by_index(BY_NAMESPACE, namespace)
@@ -91,7 +91,7 @@ class CachedObjects:
         groups: dict[Hashable, tuple[Amounts, list[int]]],
         now: datetime,
     ) -> None:
-        """Add an object to the group of those that are charged for the same."""
+        """Add an object to the group of objects with equal usage."""
         shape = self.evaluator.shape(obj, now)
         if shape is not None and shape in groups:
             groups[shape][1][0] += 1
@@ -101,18 +101,18 @@ class CachedObjects:
 
 
 class Unlisted:
-    """Objects that are charged for something, and that are not listed yet."""
+    """Objects with usage that are not listed yet."""
 
     is_synced = False
 
     def __init__(self, evaluator: Evaluator) -> None:
-        """Take what the objects may be charged for."""
+        """Take the evaluator of the objects."""
         self.evaluator = evaluator
 
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
     ) -> Amounts:
-        """Return nothing: no object is known."""
+        """Return no usage, since no object is known."""
         del namespace, requirements, now
         return NOTHING
 
@@ -142,7 +142,7 @@ class Tally:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all objects are known."""
+        """True once all objects are known."""
         return self.registration is not None and self.registration.is_synced
 
     def seen(self, obj: KubeObject) -> None:
@@ -151,7 +151,7 @@ class Tally:
         self._numbers[namespace] = self._numbers.get(namespace, 0) + 1
 
     def gone(self, obj: KubeObject) -> None:
-        """Count a deleted object no more."""
+        """Stop to count a deleted object."""
         namespace = obj.metadata.namespace
         number = self._numbers.get(namespace, 0) - 1
         if number > 0:
@@ -162,7 +162,7 @@ class Tally:
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
     ) -> Amounts:
-        """Return the number of objects; no scope has them."""
+        """Return the number of objects, zero for a quota with scopes."""
         del now
         number = 0 if requirements else self._numbers.get(namespace, 0)
         return dict.fromkeys(self._names, Quantity.of(number))
@@ -171,10 +171,10 @@ class Tally:
 async def recount(
     quota: ResourceQuota, sources: Iterable[Source], now: datetime
 ) -> tuple[Amounts, list[str]]:
-    """Return the usage of each limited resource, and what could not be counted.
+    """Return the usage of each limited resource, and the problems of sources.
 
-    A resource that no source counts has no usage. One that a source could not count
-    is left out, and does not stop the others.
+    A resource that no source counts has no usage. A resource that a source could not
+    count is left out, and the other resources are counted.
     """
     namespace, limited = quota.metadata.namespace, quota.spec.hard or {}
     requirements = requirements_of(quota.spec)

@@ -1,7 +1,8 @@
-"""storageversion-garbage-collector-controller: forgets API servers that are gone.
+"""storageversion-garbage-collector-controller: removes API servers that are gone.
 
-``entries`` computes what is left of a storage version (pure functions); ``reconciler``
-finds out which API servers are gone, and writes it.
+``options`` has the feature gates; ``status`` computes the status of a storage version
+(pure functions); ``reconciler`` finds API servers without a lease, and writes the
+status.
 """
 
 from controller_manager.api.apiserverinternal.v1alpha1 import STORAGE_VERSIONS

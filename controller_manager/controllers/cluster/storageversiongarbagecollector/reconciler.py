@@ -1,4 +1,4 @@
-"""Drops API servers that are gone from storage versions (gc_controller.go)."""
+"""Removes API servers without a lease from storage versions (gc_controller.go)."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -47,11 +47,11 @@ def _is_identity(lease: PartialObject) -> bool:
 class StorageVersionReconciler(Reconciler[StorageVersion]):
     """Keeps in storage versions only the API servers that hold a lease.
 
-    The cache of leases only says which API servers may be gone. None is dropped before
-    its lease was read from the API server.
+    The cache of leases only suggests API servers that may be gone. The controller
+    removes one only after the API server has answered that its lease is not found.
     """
 
-    def _naming(self, lease: PartialObject) -> Iterable[str]:
+    def _versions_of_lease(self, lease: PartialObject) -> Iterable[str]:
         """Return the storage versions that name the holder of a deleted lease."""
         if not _is_identity(lease):
             return ()
@@ -59,7 +59,7 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
 
     watches = (
         For(STORAGE_VERSIONS),
-        Maps(SYSTEM_LEASES, _naming, on=("delete",)),
+        Maps(SYSTEM_LEASES, _versions_of_lease, on=("delete",)),
     )
     queue_name = "storage_version_garbage_collector_storageversions"
 
@@ -69,7 +69,7 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
         super().__init__(context)
 
     async def reconcile(self, version: StorageVersion) -> Outcome:
-        """Drop the API servers that are gone; delete a version that has none left."""
+        """Remove API servers that are gone; delete a version without API servers."""
         unseen = [each for each in servers_of(version) if not self._is_seen(each)]
         gone = {each for each in unseen if not await self._holds_lease(each)}
         if not gone:
@@ -94,7 +94,7 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
         return lease is not None and _is_identity(lease)
 
     async def _holds_lease(self, server: str) -> bool:
-        """Ask the API server for a lease; any answer but "not found" is no answer."""
+        """Ask the API server for a lease; raise any error other than "not found"."""
         if not server:
             return False
         try:
@@ -109,7 +109,7 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
 
     async def _delete(self, version: StorageVersion) -> None:
         metadata = version.metadata
-        # An API server may have added itself since.
+        # An API server may have added itself meanwhile.
         options = DeleteOptions(
             uid=metadata.uid, resource_version=metadata.resource_version
         )

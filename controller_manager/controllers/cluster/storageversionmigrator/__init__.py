@@ -1,8 +1,9 @@
 """storage-version-migrator-controller: has all objects of a resource stored again.
 
-``states`` tells how far a migration is (pure functions); ``definitions`` says on the
-definition of a custom resource that it is migrated; ``objects`` finds the objects and
-has them stored again; ``reconciler`` takes one step after the other.
+``options`` has the feature gate; ``conditions`` reads and sets the conditions of a
+migration (pure functions); ``custom_resource_definitions`` writes the condition
+StorageMigrating of a definition; ``migration_runner`` finds the objects and has them
+stored again; ``reconciler`` takes one step after the other.
 """
 
 from controller_manager.api.apiextensions.v1 import CUSTOM_RESOURCE_DEFINITIONS

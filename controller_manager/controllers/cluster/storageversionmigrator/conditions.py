@@ -1,4 +1,4 @@
-"""How far a migration is (storageversionmigrator/util.go, migrationrunner.go)."""
+"""Conditions of migrations (storageversionmigrator/util.go, migrationrunner.go)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,7 +19,7 @@ def resource_of(migration: StorageVersionMigration) -> str:
 
 
 def is_running(migration: StorageVersionMigration) -> bool:
-    """Tell whether a migration has begun, and its end was not noted yet."""
+    """Tell whether a migration has begun, and its end is not in the status yet."""
     return _is_true(migration, RUNNING)
 
 
@@ -36,9 +36,9 @@ def has_ended(migration: StorageVersionMigration) -> bool:
 def next_of(
     migrations: Iterable[StorageVersionMigration],
 ) -> StorageVersionMigration | None:
-    """Return which of the migrations of one resource begins now.
+    """Return the migration of one resource that begins now.
 
-    It is the oldest that has not ended, `None` while one is running.
+    It is the oldest one that has not ended. The result is `None` while one is running.
     """
     listed = list(migrations)
     if any(map(is_running, listed)):

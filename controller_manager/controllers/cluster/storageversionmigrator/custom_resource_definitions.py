@@ -1,4 +1,4 @@
-"""What a definition of a custom resource says of its migration (migrationrunner.go)."""
+"""The condition of definitions during a migration (migrationrunner.go)."""
 
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ async def read(
 async def note_start(
     client: Client, migration: StorageVersionMigration, now: str
 ) -> None:
-    """Say on the definition that its objects are migrated from now on."""
+    """Set the condition StorageMigrating of the definition to True."""
     definition = await read(client, migration)
     if definition is None:
         return
@@ -56,13 +56,13 @@ async def note_start(
 async def note_end(
     client: Client, migration: StorageVersionMigration, now: str
 ) -> None:
-    """Say on the definition that its objects were migrated, or could not be."""
+    """Set the condition StorageMigrating to False, with the result of the migration."""
     definition = await read(client, migration)
     if definition is None:
         return
     old = find_condition(definition.status.conditions, _MIGRATING)
     if old is not None and old.status != "True":
-        return  # the end was noted already
+        return  # the condition has the end already
     succeeded = conditions.has_succeeded(migration)
     generation = definition.metadata.generation
     is_same = old is not None and old.observed_generation == generation
@@ -87,13 +87,13 @@ def _end(*, succeeded: bool, is_same: bool) -> tuple[str, str]:
     """Return the reason and the message of the end of a migration."""
     if not succeeded:
         return "MigrationFailed", "The migration has failed"
-    what = (
+    result = (
         "and the stored versions have been updated"
         if is_same
         else "but the stored versions have not been updated due to a generation "
         "mismatch"
     )
-    return "MigrationSucceeded", f"The migration has succeeded {what}"
+    return "MigrationSucceeded", f"The migration has succeeded {result}"
 
 
 async def _apply(
@@ -102,8 +102,8 @@ async def _apply(
     condition: Condition,
     stored: tuple[str, ...] | None,
 ) -> None:
-    # Without its stored versions they would be taken away, once this manager owns
-    # them.
+    # Once this manager owns the stored versions, it would remove them by leaving them
+    # out.
     status: dict[str, Any] = {"conditions": [msgspec.to_builtins(condition)]}
     if stored:
         status["storedVersions"] = stored

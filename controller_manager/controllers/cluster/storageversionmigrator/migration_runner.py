@@ -1,4 +1,4 @@
-"""The objects of a resource, and how each is stored again (runMigration)."""
+"""Finds the objects of a resource, and has each stored again (runMigration)."""
 
 from http import HTTPStatus
 from typing import Final
@@ -24,7 +24,7 @@ class MigrationError(Exception):
 
 
 class Stored(Struct, frozen=True):
-    """An object that is to be stored again, if it still has this version."""
+    """An object that is stored again if it still has this version."""
 
     namespace: str
     name: str
@@ -92,7 +92,7 @@ async def stored_until(
 ) -> list[Stored]:
     """Return the objects that were stored at `version` or before it.
 
-    Raises MigrationError if the version of one cannot be compared.
+    Raises MigrationError if the version of an object cannot be compared.
     """
     found: list[Stored] = []
     async for page in client.list_all(resource):
@@ -114,10 +114,10 @@ def _is_newer(version: str, other: str) -> bool:
 async def store_again(
     client: Client, resource: Resource[PartialObject], obj: Stored, manager: str
 ) -> bool:
-    """Have an object stored again; one that is gone needs nothing.
+    """Have an object stored again; does nothing for a deleted object.
 
-    Return False for one that has changed, as the API server says: then somebody else
-    had it stored. Raises MigrationError if the API server refuses it for good.
+    Return False if the API server answers that the object has changed: then another
+    client has had it stored. Raises MigrationError for an error that is not temporary.
     """
     metadata = PartialMetadata(
         namespace=obj.namespace,

@@ -5,4 +5,4 @@ from typing import Final
 from controller_manager.options.gates import Gate
 
 STORAGE_VERSION_MIGRATOR: Final = Gate("StorageVersionMigrator", default=False)
-"""An API server has requests for migrations."""
+"""API servers serve StorageVersionMigrations."""

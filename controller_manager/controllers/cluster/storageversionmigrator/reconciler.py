@@ -22,11 +22,11 @@ from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
-_PATIENCE: Final = 60.0
-"""Seconds for which a resource that is not served may still appear."""
+_WAIT_FOR_RESOURCE: Final = 60.0
+"""The seconds for which the controller waits for a resource that is not served."""
 
 _MAX_AGE: Final = 10.0
-"""Seconds that what the API server serves may be known for."""
+"""The largest age of a discovery, in seconds."""
 
 _NOT_SERVED: Final = "resource does not exist in discovery"
 _NOT_SERVED_ANY_MORE: Final = "unable to obtain GVR from discovery"
@@ -91,7 +91,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         if conditions.next_of(self._others(migration)) != migration:
             return
         async with self._starts:
-            # The cache may not show the one that has begun last.
+            # The cache may not show the migration that has begun last.
             listed = [
                 each
                 async for page in self.client.list_all(STORAGE_VERSION_MIGRATIONS)
@@ -106,7 +106,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
             await self._write(conditions.running(chosen, now))
 
     async def _run(self, migration: StorageVersionMigration) -> None:
-        """Find out which objects are to be stored again, or have them stored."""
+        """Find the version up to which objects are rewritten, or rewrite them."""
         try:
             resource = await self._served(migration)
             if not migration.status.resource_version:
@@ -131,7 +131,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         await self._write(conditions.failed(migration, why, self._now()))
 
     async def _served(self, migration: StorageVersionMigration) -> ServedResource:
-        """Return the resource of a migration, which may be about to be served."""
+        """Return the resource of a migration; raises SyncError to wait for it."""
         wanted = migration.spec.resource
         discovery = await self.context.resources.discovery(_MAX_AGE)
         found = migration_runner.served(discovery, wanted)
@@ -146,12 +146,12 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     def _is_young(self, migration: StorageVersionMigration) -> bool:
         created = parse_time(migration.metadata.creation_timestamp or "")
         age = self.context.server_clock.now() - created
-        return age.total_seconds() < _PATIENCE
+        return age.total_seconds() < _WAIT_FOR_RESOURCE
 
     async def _store_again(
         self, migration: StorageVersionMigration, served: ServedResource
     ) -> bool:
-        """Have all objects stored again; tell whether the migration is still there."""
+        """Have all objects stored again; return False if the migration is deleted."""
         resource = served.metadata_resource()
         version = migration.status.resource_version
         changed: set[migration_runner.Stored] = set()
@@ -166,7 +166,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         if changed:
             left = await migration_runner.stored_until(self.client, resource, version)
             if same := changed.intersection(left):
-                msg = f"{len(same)} objects are said to have changed, and have not"
+                msg = f"{len(same)} objects have a conflict, but have not changed"
                 raise SyncError(msg)
         return True
 
@@ -175,7 +175,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         return found is not None and found.metadata.uid == migration.metadata.uid
 
     async def _complete(self, migration: StorageVersionMigration) -> None:
-        """Note that a migration that has ended runs no more."""
+        """Set the condition Running of an ended migration to False."""
         now = self._now()
         await custom_resource_definitions.note_end(self.client, migration, now)
         await self._write(conditions.completed(migration, now))

@@ -1,8 +1,8 @@
 """validatingadmissionpolicy-status-controller: checks the expressions of policies.
 
-``targets`` finds the kinds that a policy matches, ``checking`` checks its expressions
-(pure functions); ``documents`` reads the schemas of the kinds from the API server;
-``reconciler`` applies the status.
+``options`` has the flag; ``kinds`` finds the kinds that a policy matches, and
+``type_checking`` checks its expressions (pure functions); ``schemas`` reads the schemas
+of the kinds from the API server; ``reconciler`` applies the status.
 """
 
 from controller_manager.api.admissionregistration.v1 import (

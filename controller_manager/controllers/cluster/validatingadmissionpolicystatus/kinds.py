@@ -1,4 +1,4 @@
-"""The kinds that a policy is about (typesToCheck of typechecking.go)."""
+"""The kinds that a policy matches (typesToCheck of typechecking.go)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -10,8 +10,8 @@ from controller_manager.api.admissionregistration.v1 import (
 )
 from controller_manager.client.discovery import ServedResource
 
-_MOST: Final = 10
-"""So many kinds of one rule are checked."""
+_MAX_KINDS: Final = 10
+"""The largest number of kinds of one rule that are checked."""
 
 
 class GroupVersionKind(NamedTuple):
@@ -22,7 +22,7 @@ class GroupVersionKind(NamedTuple):
     kind: str
 
     def __str__(self) -> str:
-        """Return the text that warnings begin with."""
+        """Return the text at the start of warnings."""
         return f"{self.group}/{self.version}, Kind={self.kind}"
 
 
@@ -39,8 +39,8 @@ def kinds_to_check(
     found: set[GroupVersionKind] = set()
     for rule in (match.resource_rules if match is not None else None) or ():
         of_rule = [kind for each in _named(rule) for kind in _kinds(each, served)]
-        found.update(of_rule[:_MOST])
-        if len(of_rule) >= _MOST:
+        found.update(of_rule[:_MAX_KINDS])
+        if len(of_rule) >= _MAX_KINDS:
             break
     return sorted(found)
 

@@ -5,7 +5,7 @@ from controller_manager.options.flag import concurrency
 
 
 class PolicyStatusOptions(ControllerOptions):
-    """How many policies are checked at a time."""
+    """The number of workers."""
 
     concurrent_syncs: int = option(
         concurrency(

@@ -21,7 +21,7 @@ FIELD_MANAGER: Final = "validatingadmissionpolicy-status-controller"
 """The manager of the status, in managedFields; upstream's."""
 
 _ATTEMPTS: Final = 10
-"""How often a policy is looked at before a kind that lacks a schema is left out.
+"""The number of attempts before a kind without a schema is left out.
 
 The schema of a new custom resource comes after the resource. By default these attempts
 take five seconds.
@@ -29,10 +29,10 @@ take five seconds.
 
 
 class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
-    """Says which generation of a policy was checked, and what is wrong with it.
+    """Writes the checked generation of a policy, and the warnings about it.
 
-    The status is applied (server-side apply), as upstream does: so each manager removes
-    the warnings of the other.
+    The status is written with server-side apply, as in upstream. So each of two
+    managers removes the warnings of the other.
     """
 
     watches = (For(VALIDATING_ADMISSION_POLICIES),)
@@ -59,7 +59,7 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
             "observedGeneration": metadata.generation,
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},
         }
-        # The uid is a precondition: a later namesake is another policy.
+        # The uid is a precondition: a later policy may have the same name.
         config = {"metadata": {"uid": metadata.uid}, "status": status}
         await self.client.apply(
             VALIDATING_ADMISSION_POLICIES,

@@ -1,4 +1,4 @@
-"""Reads from the API server which kinds there are, and what fields they have.
+"""Reads the served kinds and their schemas from the API server.
 
 Upstream has the schemas of Kubernetes' own kinds compiled in.
 """
@@ -22,9 +22,9 @@ from controller_manager.controllers.cluster.validatingadmissionpolicystatus impo
 
 
 class Found(NamedTuple):
-    """What the API server says of the kinds that a policy is about.
+    """The kinds that a policy matches, and their types.
 
-    `lacking` are kinds that it serves, and has no schema of.
+    `lacking` are kinds that the API server serves without a schema.
     """
 
     kinds: type_checking.Kinds
@@ -32,16 +32,15 @@ class Found(NamedTuple):
 
 
 _MAX_AGE: Final = 1.0
-"""Seconds for which a discovery is used; many policies may change at once."""
+"""The largest age of a discovery, in seconds; many policies may change at once."""
 
 
 async def read_kinds(
     client: Client, resources: ResourceMapper, policy: ValidatingAdmissionPolicy
 ) -> Found:
-    """Return the types of the kinds that a policy is about; those with a schema.
+    """Return the types of the kinds that a policy matches.
 
-    No document is kept for the next policy: a policy is checked when it changes, and
-    the documents may have changed since.
+    Documents are not cached for the next policy, since they may change before it does.
 
     Raises APIError, TransportError or ProtocolError if the server does not answer.
     """
@@ -66,7 +65,7 @@ class _Reader:
         self._schemas: dict[str, Schemas | None] = {}
 
     async def type_of(self, kind: kinds.GroupVersionKind) -> Type | None:
-        """Return the type of a kind, `None` if the server has no schema of it."""
+        """Return the type of a kind, `None` if the server has no schema for it."""
         prefix = f"apis/{kind.group}" if kind.group else "api"
         path = f"/openapi/v3/{prefix}/{kind.version}"
         if path not in self._schemas:

@@ -18,10 +18,10 @@ _PARAMS: Final = "params"
 
 
 class Kinds(NamedTuple):
-    """What is known of the objects that a policy is about.
+    """The types of the objects that a policy matches.
 
-    `objects` has the type of each kind that it matches, by the text that warnings begin
-    with. `params` is the type of its parameters, `None` if there is no such type.
+    `objects` has the type of each kind, with the text at the start of its warnings.
+    `params` is the type of the policy's parameters, `None` if it has none.
     """
 
     objects: Sequence[tuple[str, Type]]
@@ -31,9 +31,10 @@ class Kinds(NamedTuple):
 def warnings_of(
     spec: ValidatingAdmissionPolicySpec, kinds: Kinds
 ) -> Iterator[dict[str, Any]]:
-    """Yield what is wrong with the expressions of a policy, field by field.
+    """Yield the warnings about the expressions of a policy, field by field.
 
-    An expression that cannot be read has no warning: the API server has read it.
+    An expression that cannot be parsed has no warning, since the API server could parse
+    it.
     """
     scopes = [
         (text, _scope(found, kinds.params, spec.variables or ()))
@@ -64,7 +65,7 @@ def _scope(
 
 
 def _type_of(expression: str, names: Mapping[str, Type]) -> Type:
-    """Return the type of a variable; that of a wrong one is not known."""
+    """Return the type of a variable, `DYN` if its expression has an error."""
     node = _parsed(expression)
     if node is None:
         return DYN

@@ -1,7 +1,7 @@
 """bootstrap-signer-controller: signs cluster-info with the bootstrap tokens.
 
-``signatures`` computes what the config map is to hold (pure functions);
-``reconciler`` writes it.
+``signatures`` computes the signatures in the config map (pure functions);
+``reconciler`` writes them.
 """
 
 from typing import Final

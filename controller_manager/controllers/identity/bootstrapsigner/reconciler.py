@@ -31,7 +31,7 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
 _MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
-"""Only these config maps are watched, one a namespace at most."""
+"""The controller watches only these config maps, at most one in each namespace."""
 
 
 def _is_public(config_map: ConfigMap) -> bool:
@@ -57,7 +57,7 @@ class BootstrapSignerReconciler(Reconciler[ConfigMap]):
         """Write the signatures that are missing or wrong, and remove the others."""
         if is_deleting(config_map):
             return DONE
-        # There are a few tokens in a cluster; each is a part of the result.
+        # A cluster has a few tokens; each of them contributes a signature.
         secrets = self.lister(BOOTSTRAP_SECRETS).all()
         now = self._server_clock.now()
         data = config_map.data or {}
@@ -71,7 +71,7 @@ class BootstrapSignerReconciler(Reconciler[ConfigMap]):
                     CONFIG_MAPS, structs.replace(config_map, data=wanted)
                 )
             except (NotFound, Conflict):
-                return DONE  # It is gone, or its change is synced next.
+                return DONE  # It was deleted, or its change causes the next sync.
         return _until_one_expires(secrets, now)
 
 

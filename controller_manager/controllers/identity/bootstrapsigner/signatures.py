@@ -36,7 +36,7 @@ def detached_signature(content: str, token_id: str, token_secret: str) -> str:
 def signing_tokens(secrets: Iterable[Secret], now: datetime) -> dict[str, str]:
     """Return the secrets of the tokens that may sign, by their ids.
 
-    The name of a secret must agree with the id in it, and it must not have expired.
+    The name of a secret must agree with the id in it, and the token must be valid.
     """
     return {
         token_id: token_secret
@@ -61,8 +61,8 @@ def may_sign(secret: Secret, now: datetime) -> bool:
 def signed(data: Mapping[str, str], tokens: Mapping[str, str]) -> dict[str, str] | None:
     """Return the data of cluster-info with the right signatures and no others.
 
-    `None` if it has them already, or if it has nothing to sign: then old signatures
-    stay, as upstream lets them.
+    Returns `None` if the data have them already, or if they have no content to sign. In
+    the latter case old signatures stay, as in upstream.
     """
     content = data.get(CONTENT)
     if content is None:

@@ -1,7 +1,7 @@
-"""clusterrole-aggregation-controller: gathers the rules of cluster roles by label.
+"""clusterrole-aggregation-controller: aggregates the rules of cluster roles.
 
-``aggregation`` decides which rules a role gathers (pure functions); ``indexes`` finds
-roles by label and by selector; ``reconciler`` applies the rules.
+``aggregation`` computes the rules of an aggregated role (pure functions); ``indexes``
+finds roles by label and by selector; ``reconciler`` applies the rules.
 """
 
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES

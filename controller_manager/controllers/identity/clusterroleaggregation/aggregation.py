@@ -1,4 +1,4 @@
-"""The rules that a role gathers (clusterroleaggregation_controller.go)."""
+"""The rules of an aggregated role (clusterroleaggregation_controller.go)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,9 +9,9 @@ from controller_manager.api.selectors import Selector, compile_selector
 
 
 def selectors_of(role: ClusterRole) -> Sequence[Selector]:
-    """Return the selectors of the roles whose rules a role gathers.
+    """Return the selectors of the roles whose rules a role aggregates.
 
-    Raises SelectorError if one of them cannot be evaluated.
+    Raises SelectorError for an invalid selector.
     """
     rule = role.aggregation_rule
     selectors = rule.cluster_role_selectors if rule is not None else None
@@ -19,17 +19,17 @@ def selectors_of(role: ClusterRole) -> Sequence[Selector]:
 
 
 def is_aggregated(role: ClusterRole) -> bool:
-    """Tell whether the rules of a role are gathered from other roles."""
+    """Tell whether a role aggregates the rules of other roles."""
     return role.aggregation_rule is not None
 
 
-def gathered(
+def aggregated_rules(
     role: ClusterRole, selected: Iterable[Iterable[ClusterRole]]
 ) -> tuple[PolicyRule, ...]:
     """Return the rules of the roles that each selector of a role selects.
 
     They are in the order of the selectors, and of the names of the roles. Equal rules
-    are listed once. A role that selects itself does not count.
+    are listed once. The role itself is left out if it is selected.
     """
     sources = (
         each

@@ -1,6 +1,6 @@
-"""Indexes of cluster roles: by their labels, and by what they select.
+"""Indexes of cluster roles: by their labels, and by the labels that they select.
 
-Upstream looks at all roles for each aggregated role, after each change of any role.
+Upstream compares all roles with each aggregated role after each change of a role.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from controller_manager.controllers.identity.clusterroleaggregation.aggregation 
 from controller_manager.informers.indexes import Index
 
 ANY: Final = ""
-"""The entry of a selector that names no label which a role must have."""
+"""The entry of a selector that requires no certain label."""
 
 
 def label_entries(role: ClusterRole) -> list[str]:

@@ -1,4 +1,4 @@
-"""Gathers rules (clusterroleaggregation_controller.go)."""
+"""Applies aggregated rules (clusterroleaggregation_controller.go)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -7,7 +7,7 @@ from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES, ClusterRole
 from controller_manager.api.selectors import Selector, SelectorError
 from controller_manager.controllers.identity.clusterroleaggregation.aggregation import (
-    gathered,
+    aggregated_rules,
     has_rules,
     is_aggregated,
     selectors_of,
@@ -41,14 +41,14 @@ def _selects(role: ClusterRole, other: ClusterRole) -> bool:
 class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
     """Keeps the rules of aggregated roles equal to those of the roles they select.
 
-    The rules are applied (server-side apply), as upstream does. So each manager removes
-    what the other has gathered, and rules that somebody has written by hand into a role
-    that selects nothing stay.
+    The reconciler uses server-side apply, as upstream does. So each of two managers
+    removes outdated rules that the other has applied. If a role selects no role, rules
+    that a user has written into it stay.
     """
 
     queue_name = "ClusterRoleAggregator"
 
-    def _gathering(self, role: ClusterRole) -> Iterable[str]:
+    def _aggregated_by(self, role: ClusterRole) -> Iterable[str]:
         """Return the aggregated roles that select a role."""
         found = {
             key_of(each): each
@@ -57,7 +57,10 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
         }
         return [key for key, each in found.items() if _selects(each, role)]
 
-    watches = (For(CLUSTER_ROLES, when=is_aggregated), Maps(CLUSTER_ROLES, _gathering))
+    watches = (
+        For(CLUSTER_ROLES, when=is_aggregated),
+        Maps(CLUSTER_ROLES, _aggregated_by),
+    )
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context; index the roles."""
@@ -69,10 +72,10 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
         """Apply the rules of the roles that a role selects, unless it has them."""
         if not is_aggregated(role):
             return DONE
-        rules = gathered(role, map(self._selected, selectors_of(role)))
+        rules = aggregated_rules(role, map(self._selected, selectors_of(role)))
         if has_rules(role, rules):
             return DONE
-        # The uid is a precondition: a role that is gone is not created again.
+        # The uid is a precondition, so that a deleted role is not created again.
         config = {
             "metadata": {"uid": role.metadata.uid},
             **({"rules": rules} if rules else {}),

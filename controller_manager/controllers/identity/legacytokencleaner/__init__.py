@@ -1,7 +1,7 @@
-"""legacy-serviceaccount-token-cleaner-controller: deletes tokens that nobody uses.
+"""legacy-serviceaccount-token-cleaner-controller: deletes unused tokens.
 
-``verdict`` decides what becomes of a token (pure functions); ``cleaner`` looks at all
-tokens once a day.
+``options`` has the flag; ``decide`` keeps, invalidates or deletes a token (pure
+functions); ``controller`` checks all tokens once a day.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
 
 TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
-"""The config map in which API servers say since when they track the use of tokens."""
+"""The config map with the day since which API servers track the use of tokens."""
 
 CONTROLLER = Descriptor(
     name="legacy-serviceaccount-token-cleaner-controller",

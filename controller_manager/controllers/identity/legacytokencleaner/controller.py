@@ -1,4 +1,4 @@
-"""Looks at all legacy tokens once a day (legacy_serviceaccount_token_cleaner.go)."""
+"""Checks all legacy tokens once a day (legacy_serviceaccount_token_cleaner.go)."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -27,12 +27,12 @@ from controller_manager.controllers.identity.legacytokencleaner import TRACKING
 from controller_manager.controllers.identity.legacytokencleaner.decide import (
     INVALID_SINCE,
     LAST_USED,
+    Decision,
     Limits,
-    Verdict,
+    decide_unused,
     is_generated_for,
     is_unused,
     tracked_long_enough,
-    verdict_on_unused,
 )
 from controller_manager.controllers.identity.legacytokencleaner.options import (
     LegacyTokenCleanerOptions,
@@ -44,7 +44,7 @@ from controller_manager.runtime.outcome import Done, Outcome, SyncError
 _PERIOD: Final = 86_400.0
 _KEY: Final = "tokens"
 _TOKEN_SECRETS: Final = replace(SECRETS, field_selector=f"type={SERVICE_ACCOUNT_TOKEN}")
-"""Only these secrets are watched; upstream caches all secrets."""
+"""The controller watches only these secrets; upstream caches all secrets."""
 
 
 def init_legacy_token_cleaner(context: ControllerContext) -> Controller:
@@ -75,9 +75,9 @@ class LegacyTokenCleaner:
         yield
 
     async def clean(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
-        """Look at all tokens; requeue for the next day.
+        """Check all tokens; requeue for the next day.
 
-        Raises SyncError for tokens that could not be handled; they are tried again.
+        Raises SyncError if a write failed for some tokens, and tries again.
         """
         if not await self._is_tracked():
             return Done(_PERIOD)
@@ -93,7 +93,7 @@ class LegacyTokenCleaner:
             try:
                 await self._clean(secret, limits, used_names)
             except (NotFound, Conflict):
-                continue  # It is gone or has changed; the next round looks again.
+                continue  # It was deleted or has changed; the next round checks it.
             except (APIError, TransportError, ProtocolError) as error:
                 problems.append(f"{key_of(secret)}: {error}")
         if problems:
@@ -121,15 +121,15 @@ class LegacyTokenCleaner:
     async def _clean(
         self, secret: Secret, limits: Limits, used_names: dict[str, Collection[str]]
     ) -> None:
-        verdict = verdict_on_unused(secret, limits)
-        if verdict is Verdict.KEEP:
+        decision = decide_unused(secret, limits)
+        if decision is Decision.KEEP:
             return
         namespace = secret.metadata.namespace
         if namespace not in used_names:
             used_names[namespace] = await self._used_in(namespace)
         if secret.metadata.name in used_names[namespace]:
             return
-        if verdict is Verdict.INVALIDATE:
+        if decision is Decision.INVALIDATE:
             await self._invalidate(secret)
         else:
             await self._delete(secret)
@@ -137,8 +137,8 @@ class LegacyTokenCleaner:
     async def _used_in(self, namespace: str) -> Collection[str]:
         """Return the names of the secrets that pods use, as the API server has them.
 
-        No cache holds them: they are needed once a day at most, and 100,000 pods would
-        cost much memory.
+        No cache has these pods: the controller needs them at most once a day, and
+        100,000 pods would need much memory.
         """
         return {
             name

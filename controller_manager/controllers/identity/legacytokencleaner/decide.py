@@ -1,8 +1,9 @@
-"""What becomes of a legacy token (evaluateSATokens).
+"""Decides whether a legacy token stays (evaluateSATokens).
 
-A token that was not used for the clean-up period is marked as invalid: API servers
-refuse it from then on, and take the mark away if an administrator does. After another
-period it is deleted. Dates are days in UTC, as in the labels.
+A token that was not used for the clean-up period gets a label that marks it as invalid,
+and API servers refuse it. An administrator may remove the label, and the token is valid
+again. A token is deleted if the label stays for another period. Dates are days in UTC,
+as in the labels.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -20,8 +21,8 @@ LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
 
 
-class Verdict(Enum):
-    """What is done to a token."""
+class Decision(Enum):
+    """The decision about a token."""
 
     KEEP = auto()
     INVALIDATE = auto()
@@ -29,7 +30,7 @@ class Verdict(Enum):
 
 
 class Limits(Struct, frozen=True):
-    """The moment and the day from which on a token counts as new, or as used."""
+    """The time since which a token is new, and the day since which it is used."""
 
     created: datetime
     used: date
@@ -44,17 +45,17 @@ class Limits(Struct, frozen=True):
 def tracked_long_enough(since: date, now: datetime, period: float) -> bool:
     """Tell whether the use of tokens has been tracked for the whole period.
 
-    The first day does not count: it was tracked in part.
+    The first day does not count, since only a part of it was tracked.
     """
     midnight = datetime(since.year, since.month, since.day, tzinfo=UTC)
     return now - midnight >= timedelta(days=1, seconds=period)
 
 
 def is_unused(secret: Secret, limits: Limits) -> bool:
-    """Tell whether a token is old, and was not used lately.
+    """Tell whether a token is old, and was not used in the period.
 
-    A token without the label was not used since tracking began. A malformed label says
-    nothing, so the token stays.
+    A token without the label was not used since tracking began. A token with a
+    malformed label stays.
     """
     created = secret.metadata.creation_timestamp
     if is_deleting(secret) or not created or parse_time(created) >= limits.created:
@@ -67,7 +68,7 @@ def is_unused(secret: Secret, limits: Limits) -> bool:
 
 
 def is_generated_for(secret: Secret, account: ServiceAccount | None) -> bool:
-    """Tell whether a token is listed by its account: others were made by users."""
+    """Tell whether the account lists the token; users have created the others."""
     if account is None:
         return False
     annotations = annotations_of(secret.metadata)
@@ -79,9 +80,9 @@ def is_generated_for(secret: Secret, account: ServiceAccount | None) -> bool:
     )
 
 
-def verdict_on_unused(secret: Secret, limits: Limits) -> Verdict:
-    """Return what becomes of a generated token that nobody uses."""
+def decide_unused(secret: Secret, limits: Limits) -> Decision:
+    """Return the decision about an unused, generated token."""
     invalid_since = parse_day(labels_of(secret).get(INVALID_SINCE, ""))
     if invalid_since is None:
-        return Verdict.INVALIDATE
-    return Verdict.DELETE if invalid_since < limits.used else Verdict.KEEP
+        return Decision.INVALIDATE
+    return Decision.DELETE if invalid_since < limits.used else Decision.KEEP

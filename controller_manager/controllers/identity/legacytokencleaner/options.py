@@ -11,7 +11,7 @@ def _positive(value: str) -> str:
 
 
 class LegacyTokenCleanerOptions(ControllerOptions):
-    """How long a token must be unused."""
+    """The period in seconds for which a token must be unused."""
 
     clean_up_period: float = option(
         Flag(

@@ -34,7 +34,7 @@ _DESCRIPTION: Final = (
 )
 
 _MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={_NAME}")
-"""Only these config maps are watched; upstream caches all config maps."""
+"""The controller watches only these config maps; upstream caches all of them."""
 
 
 class RootCAReconciler(Reconciler[Namespace]):
@@ -59,7 +59,7 @@ class RootCAReconciler(Reconciler[Namespace]):
         return DONE
 
     def forget(self, key: str) -> None:  # noqa: ARG002 - any namespace
-        """Count the sync of a namespace that is gone, as upstream does."""
+        """Count the sync of a deleted namespace, as upstream does."""
         self._metrics.synced(int(HTTPStatus.OK), 0.0)
 
     async def _publish(self, namespace: Namespace) -> None:

@@ -1,4 +1,7 @@
-"""serviceaccount-controller: creates ``default`` in every namespace."""
+"""serviceaccount-controller: creates the account default in every namespace.
+
+``reconciler`` has the sync.
+"""
 
 from controller_manager.api.core.v1 import NAMESPACES, SERVICE_ACCOUNTS
 from controller_manager.runtime.descriptor import Descriptor

@@ -25,7 +25,7 @@ _NAME: Final = "default"
 _DEFAULT_ACCOUNTS: Final = replace(
     SERVICE_ACCOUNTS, field_selector=f"metadata.name={_NAME}"
 )
-"""Only these accounts are watched; upstream caches all service accounts."""
+"""The controller watches only these accounts; upstream caches all accounts."""
 
 
 class ServiceAccountReconciler(Reconciler[Namespace]):

@@ -1,4 +1,7 @@
-"""token-cleaner-controller: deletes bootstrap tokens that have expired."""
+"""token-cleaner-controller: deletes bootstrap tokens that have expired.
+
+``reconciler`` has the sync.
+"""
 
 from controller_manager.api.core.bootstrap_tokens import NAMESPACE
 from controller_manager.api.core.secrets import SECRETS

@@ -16,7 +16,7 @@ from controller_manager.runtime.watches import For
 
 
 class TokenCleanerReconciler(Reconciler[Secret]):
-    """Keeps a timer for each bootstrap token; the time is the API server's."""
+    """Deletes each bootstrap token at its time; the clock is the API server's."""
 
     watches = (For(BOOTSTRAP_SECRETS, when=is_bootstrap_token),)
     queue_name = "token_cleaner"
@@ -27,7 +27,7 @@ class TokenCleanerReconciler(Reconciler[Secret]):
         self._server_clock = context.server_clock
 
     async def reconcile(self, secret: Secret) -> Outcome:
-        """Delete a token that has expired; otherwise look again when it expires."""
+        """Delete a token that has expired, else requeue it for that time."""
         if is_deleting(secret):
             return DONE
         left = time_left(secret, self._server_clock.now())
@@ -45,6 +45,6 @@ class TokenCleanerReconciler(Reconciler[Secret]):
                 SECRETS, metadata.namespace, metadata.name, options
             )
         except (NotFound, Conflict):
-            # It is gone, or has changed: then the change is synced.
+            # It was deleted, or its change causes the next sync.
             return DONE
         return DONE

@@ -1,8 +1,8 @@
 """serviceaccount-token-controller: fills and deletes secrets with legacy tokens.
 
-``signing`` reads the private key and signs tokens; ``repair`` decides what a secret
-lacks (pure functions); ``reconciler`` writes secrets, and takes deleted ones off the
-list of their account.
+``options`` has the flags; ``jwt`` reads the private key and signs tokens; ``secrets``
+completes a secret (pure functions); ``reconciler`` writes secrets, and removes deleted
+secrets from the list of their account.
 """
 
 from controller_manager.api.core.secrets import SECRETS

@@ -1,7 +1,7 @@
 """Tokens that never expire, signed with a private key (pkg/serviceaccount/jwt.go).
 
-They differ in nothing from upstream's. The same key, account and secret give the same
-RSA token, byte by byte.
+They are equal to upstream's: the same key, account and secret give the same RSA token,
+byte by byte.
 """
 
 import base64
@@ -33,13 +33,13 @@ _ALGORITHMS: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "
 _PRIVATE_KEY: Final = re.compile(
     rb"-----BEGIN ((?:EC |RSA )?PRIVATE KEY)-----.*?-----END \1-----", re.DOTALL
 )
-"""A block with a key; the parameters of a curve may stand before it."""
+"""A PEM block with a key; a block with the parameters of a curve may precede it."""
 
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
 
 
 class KeyFileError(Exception):
-    """A private key that cannot be used; the message has nothing of its content."""
+    """A private key that cannot be used; the message never shows the key."""
 
 
 def read_key(path: str) -> PrivateKey:
@@ -65,7 +65,7 @@ def read_key(path: str) -> PrivateKey:
 
 
 def _parse(block: bytes) -> object:
-    """Return the key of a block, `None` if it cannot be read."""
+    """Return the key of a block, `None` if it cannot be parsed."""
     try:
         return load_pem_private_key(block, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -84,7 +84,7 @@ class TokenSigner:
         self._headers = {"kid": key_id(key), "typ": None}
 
     def sign(self, account: ServiceAccount, secret: str) -> str:
-        """Return the token of an account that the secret of that name is to hold.
+        """Return the token of an account for the secret of that name.
 
         It takes about a millisecond with an RSA key of 2,048 bits.
         """

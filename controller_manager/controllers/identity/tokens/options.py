@@ -12,7 +12,7 @@ _SECTION: Final = "Serviceaccount-controller"
 
 
 class TokensOptions(ControllerOptions):
-    """How many secrets are synced at a time, and the key that signs tokens."""
+    """The number of workers, and the key that signs tokens."""
 
     concurrent_syncs: int = option(
         replace(

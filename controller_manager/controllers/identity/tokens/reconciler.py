@@ -20,8 +20,8 @@ from controller_manager.controllers.identity.tokens.secrets import (
     BY_ACCOUNT,
     account_name,
     account_uid,
+    completed,
     is_for,
-    repaired,
     without_reference,
 )
 from controller_manager.runtime.context import ControllerContext
@@ -31,13 +31,13 @@ from controller_manager.runtime.watches import For, Maps
 from controller_manager.runtime.worker import Workers
 
 TOKEN_SECRETS: Final = replace(SECRETS, field_selector=f"type={SERVICE_ACCOUNT_TOKEN}")
-"""Only these secrets are watched, as upstream does."""
+"""The controller watches only these secrets, as upstream does."""
 
 
 class _DeletedSecret(msgspec.Struct, frozen=True, array_like=True):
-    """What is left to do for a deleted secret; as JSON it is a key of the queue.
+    """A deleted secret, and its account; as JSON it is a key of the queue.
 
-    The annotations of a secret may have any characters, so no separator would do.
+    The annotations of a secret may have any characters, so no separator is safe.
     """
 
     namespace: str
@@ -47,12 +47,12 @@ class _DeletedSecret(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TokensReconciler(Reconciler[Secret]):
-    """Gives each token secret of an account its token; deletes those of no account."""
+    """Fills the token secrets of accounts; deletes token secrets without an account."""
 
     queue_name = "serviceaccount_tokens_secret"
 
     def _secrets_of(self, account: KubeObject) -> Iterable[str]:
-        """Return the keys of the secrets for an account, and for its namesakes."""
+        """Return the keys of the secrets for the accounts of this name."""
         return map(key_of, self.objects.by_index(BY_ACCOUNT, key_of(account)))
 
     watches = (
@@ -61,7 +61,7 @@ class TokensReconciler(Reconciler[Secret]):
     )
 
     def __init__(self, context: ControllerContext, signer: TokenSigner) -> None:
-        """Take the context, and what signs the tokens."""
+        """Take the context, and the signer of tokens."""
         super().__init__(context)
         self.objects = context.lister(TOKEN_SECRETS, BY_ACCOUNT)
         self.workers = context.config.of(TokensOptions).concurrent_syncs
@@ -85,15 +85,15 @@ class TokensReconciler(Reconciler[Secret]):
             else:
                 await self._repair(secret, account)
         except (NotFound, Conflict):
-            # It is gone or has changed; a change is synced when the cache shows it.
+            # It was deleted or has changed; the cache will show the change.
             return DONE
         return DONE
 
     async def _account_of(self, secret: Secret) -> ServiceAccount | None:
         """Return the account of a secret, `None` if there is none.
 
-        An account that the cache lacks is read from the API server: the cache of
-        secrets may be ahead.
+        If the cache has no such account, the API server is asked: the cache of secrets
+        may be ahead of the cache of accounts.
         """
         namespace, name = secret.metadata.namespace, account_name(secret)
         cached = self._accounts.get(namespace, name)
@@ -109,14 +109,15 @@ class TokensReconciler(Reconciler[Secret]):
 
     async def _repair(self, secret: Secret, account: ServiceAccount) -> None:
         name = secret.metadata.name
-        changed = repaired(
+        changed = completed(
             secret,
             account,
             self.context.root_ca,
             lambda: self._signer.sign(account, name),
         )
         if changed is not None:
-            # With the version that was decided on: upstream reads the secret again.
+            # The write has the version of the decision; upstream reads the secret
+            # again.
             await self.client.update(SECRETS, changed)
 
     async def _delete(self, secret: Secret) -> None:
@@ -132,28 +133,28 @@ class TokensReconciler(Reconciler[Secret]):
         )
 
     def deleted(self, obj: Secret) -> None:
-        """Have a deleted secret taken off the list of its account."""
-        gone = _DeletedSecret(
+        """Enqueue the removal of a deleted secret from the list of its account."""
+        deleted = _DeletedSecret(
             obj.metadata.namespace,
             obj.metadata.name,
             account_name(obj),
             account_uid(obj),
         )
-        self.queue.add(msgspec.json.encode(gone).decode())
+        self.queue.add(msgspec.json.encode(deleted).decode())
 
     async def reconcile_absent(self, key: str) -> Outcome:
-        """Take a deleted secret off the list of its account, if that still exists."""
+        """Remove a deleted secret from the list of its account."""
         if not key.startswith("["):
             return DONE
-        gone = msgspec.json.decode(key, type=_DeletedSecret)
-        cached = self._accounts.get(gone.namespace, gone.account)
-        if cached is None or gone.account_uid not in ("", cached.metadata.uid):
+        deleted = msgspec.json.decode(key, type=_DeletedSecret)
+        cached = self._accounts.get(deleted.namespace, deleted.account)
+        if cached is None or deleted.account_uid not in ("", cached.metadata.uid):
             return DONE
         try:
             account = await self.client.get(
-                SERVICE_ACCOUNTS, gone.namespace, gone.account
+                SERVICE_ACCOUNTS, deleted.namespace, deleted.account
             )
-            left = without_reference(account, gone.name)
+            left = without_reference(account, deleted.name)
             if left is not None and account.metadata.uid == cached.metadata.uid:
                 await self.client.update(SERVICE_ACCOUNTS, left)
         except NotFound:

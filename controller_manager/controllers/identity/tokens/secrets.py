@@ -1,4 +1,4 @@
-"""Whose token a secret holds, and what it lacks (secretUpdateNeeded)."""
+"""The account of a token secret, and its missing data (secretUpdateNeeded)."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -28,8 +28,8 @@ def account_name(secret: Secret) -> str:
 def account_uid(secret: Secret) -> str:
     """Return the uid of the account that a secret is for, "" if any may have it.
 
-    Only the annotation counts. A secret's token may name a uid, too, but anybody who
-    may write the secret can write such a token: no secret is deleted because of it.
+    Only the annotation counts. A secret's token may name a uid as well, but each user
+    who may write the secret can write such a token. No secret is deleted because of it.
     """
     return annotations_of(secret.metadata).get(ACCOUNT_UID, "")
 
@@ -42,15 +42,15 @@ def is_for(secret: Secret, account: ServiceAccount) -> bool:
     )
 
 
-def repaired(
+def completed(
     secret: Secret, account: ServiceAccount, root_ca: str, sign: Callable[[], str]
 ) -> Secret | None:
-    """Return a secret with what it lacks, `None` if it lacks nothing.
+    """Return a secret with its missing data, `None` if it is complete.
 
-    An absent token or namespace is filled in, and a wrong authority replaced. A wrong
-    token or namespace stays, as upstream lets them. The annotations are set together
-    with a repair only. `root_ca` is empty if the manager has none; `sign` is called if
-    a token is needed.
+    A missing token or namespace is added, and a wrong authority replaced. A wrong token
+    or namespace stays, as in upstream. The annotations are written only together with
+    such data. `root_ca` is empty if the manager has no authority; `sign` is called if
+    the token is missing.
     """
     data = secret.data or {}
     lacking: dict[str, str] = {}
@@ -73,7 +73,7 @@ def repaired(
 
 
 def without_reference(account: ServiceAccount, secret: str) -> ServiceAccount | None:
-    """Return an account without a secret of its list, `None` if it is not there."""
+    """Return an account without a secret in its list, `None` if the list lacks it."""
     listed = account.secrets or ()
     left = tuple(each for each in listed if each.name != secret)
     if len(left) == len(listed):

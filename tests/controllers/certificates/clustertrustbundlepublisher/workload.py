@@ -39,8 +39,8 @@ def edit_bundle(world: "World", bundle: JSON) -> None:
 class BundleUsers(Workload):
     """An administrator who edits and deletes bundles, and leaves former ones.
 
-    Nobody deletes the current bundle while a former one goes: the publisher cannot know
-    of that in time.
+    The current bundle is not deleted while a former one is: the publisher cannot know
+    of such a deletion in time.
     """
 
     def __init__(self, world: "World") -> None:

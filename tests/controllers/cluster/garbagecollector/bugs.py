@@ -30,10 +30,10 @@ def _do_not_look_at_dependents(self: Graph, node: Node) -> None:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "collect by what is believed": Bug(
+    "collect without a quorum read": Bug(
         1, GarbageCollector, "_owner", _believe_the_graph
     ),
-    "untie only what is known": Bug(
+    "orphan only the dependents in the graph": Bug(
         0, Graph, "kinds_owned_by", lambda *_: [], "orphan-that-no-watch-shows"
     ),
     "leave dependents alone": Bug(1, Graph, "_remove", _do_not_look_at_dependents),

@@ -51,7 +51,7 @@ ROLES: Resource[Any] = Resource(
 
 @dataclass
 class User:
-    """What a user of the cluster does and sees."""
+    """The actions of a user of the cluster, and the objects that the user sees."""
 
     cluster: Cluster
 

@@ -1,4 +1,4 @@
-"""What the tests of the garbage collector share."""
+"""Fixtures of the tests of the garbage collector."""
 
 import pytest
 

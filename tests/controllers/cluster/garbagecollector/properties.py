@@ -1,4 +1,4 @@
-"""What the garbage collector promises."""
+"""Properties of the garbage collector."""
 
 from collections.abc import Iterator, Sequence
 

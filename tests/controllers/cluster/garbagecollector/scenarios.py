@@ -10,7 +10,7 @@ from tests.simulation.world import NAMESPACE
 
 
 async def references_to_unknown_kinds(environment: Environment) -> None:
-    """No issue: objects come and go that refer to kinds which nobody serves.
+    """No issue: objects come and go that refer to kinds that are not served.
 
     Nothing may be remembered of them, though they were looked at again and again.
     """

@@ -26,7 +26,7 @@ from tests.controllers.cluster.garbagecollector.collecting import (
 pytestmark = pytest.mark.looptime
 
 NEW_PROCESS = 300.0
-"""Seconds in which a new process collects what is to be collected."""
+"""Seconds in which a new process collects all garbage."""
 
 
 @dataclass

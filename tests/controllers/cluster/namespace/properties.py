@@ -1,4 +1,4 @@
-"""What the namespace controller promises."""
+"""Properties of the namespace controller."""
 
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties

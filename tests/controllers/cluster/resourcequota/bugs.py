@@ -25,7 +25,7 @@ def _nothing(*_: Any) -> None:
     pass
 
 
-def _whatever_its_type(service: Any) -> Amounts:
+def _for_any_type(service: Any) -> Amounts:
     number = amounts({"n": str(len(service.spec.ports or ()))})["n"]
     return {**_service_usage(service), NODE_PORTS: number}
 
@@ -56,7 +56,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         1, controller, "status_to_write", _always_write
     ),
     "charge all services for node ports": Bug(
-        1, services, "service_usage", _whatever_its_type
+        1, services, "service_usage", _for_any_type
     ),
     "count deleted objects": Bug(2, Tally, "gone", _nothing),
     "take back the charge of admitted objects": Bug(

@@ -1,4 +1,4 @@
-"""What the tests of the quota controller share."""
+"""Helpers of the tests of the quota controller."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

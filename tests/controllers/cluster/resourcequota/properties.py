@@ -1,4 +1,4 @@
-"""What the quota controller promises."""
+"""Properties of the quota controller."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

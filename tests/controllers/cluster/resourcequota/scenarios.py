@@ -59,9 +59,9 @@ def _limit(environment: Environment, **hard: str) -> None:
 
 
 async def counted_at_once(environment: Environment) -> None:
-    """No issue: limits change, and what was used is freed.
+    """No issue: limits change, and objects free their usage.
 
-    Nobody waits for the recount of all quotas.
+    The usage is right before the recount of all quotas.
     """
     await asyncio.sleep(10)
     for name, deadline in (("a", None), ("b", 3600)):

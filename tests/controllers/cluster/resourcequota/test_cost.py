@@ -1,4 +1,4 @@
-"""What a recount costs, and that other work goes on meanwhile."""
+"""The cost of a recount; other work goes on meanwhile."""
 
 import asyncio
 import itertools
@@ -76,7 +76,7 @@ def reported(subject: Pod, **allocated: str) -> Pod:
 
 
 async def test_pods_that_a_kubelet_has_reported_are_added_up_together() -> None:
-    """One that is being resized is charged for what is still allocated for it."""
+    """A pod that is being resized is charged for its allocated resources."""
     usual = [reported(pod(f"p{number}", "web"), cpu="100m") for number in range(3000)]
     resized = reported(pod("r", "web"), cpu="1100m")
     counted = Counted(*usual, resized)

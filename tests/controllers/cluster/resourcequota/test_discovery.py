@@ -72,7 +72,7 @@ async def test_custom_resources_are_counted_once_they_are_known(user: User) -> N
 async def test_a_resource_that_is_not_served_any_more_is_not_watched(
     user: User,
 ) -> None:
-    """Its usage stays as it was: nobody knows better."""
+    """Its usage does not change, since it cannot be counted."""
     user.add_quota({"count/widgets.example.com": "3"})
     await _define(user)
     await _create_widget(user, "a")
@@ -109,7 +109,7 @@ async def test_a_resource_that_cannot_be_listed_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize("fault", [{"broken": "/apis"}, {"empty": True}])
-async def test_a_failing_discovery_keeps_what_is_watched(
+async def test_a_failing_discovery_keeps_the_watches(
     user: User, fault: dict[str, Any]
 ) -> None:
     """An empty list is not taken for the end of all resources."""
@@ -143,7 +143,7 @@ async def test_a_start_without_discovery_counts_what_every_cluster_has(
 async def test_nothing_is_watched_twice_beside_the_garbage_collector(
     user: User,
 ) -> None:
-    """Both share the watches, whoever stops first."""
+    """Both share the watches, and either of them may stop first."""
     transport = Watching(user.cluster.transport)
     settings = make_config(controllers=("resourcequota", "garbagecollector"))
     await _define(user)
@@ -349,7 +349,7 @@ async def test_the_api_server_charges_a_pods_extended_resources_once(
 async def test_the_counts_of_a_namespace_that_is_empty_again_are_forgotten(
     user: User,
 ) -> None:
-    """Nothing is remembered of what is gone."""
+    """The monitors remember no data of removed resources."""
     user.cluster.add("Secret", "s")
     async with controller_of(user.cluster) as controller:
         await asyncio.sleep(1)

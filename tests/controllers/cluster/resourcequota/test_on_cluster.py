@@ -31,7 +31,7 @@ def user(cluster: Cluster) -> User:
     return User(cluster)
 
 
-async def test_a_new_quota_shows_its_limits_and_what_is_used(user: User) -> None:
+async def test_a_new_quota_shows_its_limits_and_its_usage(user: User) -> None:
     """One write, with all metadata; and no more as long as nothing changes."""
     user.add_pod("a")
     user.add_pod("b", cpu="0.5")
@@ -55,7 +55,7 @@ async def test_a_new_quota_shows_its_limits_and_what_is_used(user: User) -> None
 
 
 async def test_the_api_server_charges_and_the_controller_frees(user: User) -> None:
-    """The message names the quota, what was wanted, what is used and the limit."""
+    """The message names the quota, the request, the usage and the limit."""
     user.add_quota({"pods": "2", "requests.cpu": "250m"})
     async with counting(user.cluster) as recording:
         await asyncio.sleep(1)
@@ -77,7 +77,7 @@ async def test_the_api_server_charges_and_the_controller_frees(user: User) -> No
         user.add_pod("c")
 
 
-async def test_a_pod_that_does_not_state_what_is_limited_is_refused(
+async def test_a_pod_that_does_not_specify_limited_resources_is_refused(
     user: User,
 ) -> None:
     """For each resource the containers that lack it."""
@@ -156,7 +156,7 @@ def _of_class(name: str) -> JSON:
     return {"scopeSelector": {"matchExpressions": [requirement]}}
 
 
-async def test_what_is_allocated_to_a_claim_is_charged_with_its_status(
+async def test_the_allocated_size_of_a_claim_is_charged_with_its_status(
     user: User,
 ) -> None:
     """Another status of the claim costs nothing."""

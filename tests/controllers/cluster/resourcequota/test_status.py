@@ -1,4 +1,4 @@
-"""Which status is written, and which quotas come first."""
+"""The status of a quota, and the quotas that are counted first."""
 
 import asyncio
 
@@ -66,13 +66,13 @@ def quota(
             {"cpu": "1000m"},
             None,
         ),
-        # What could not be counted keeps its usage.
+        # A resource that could not be counted keeps its usage.
         (
             quota({"a": "4", "b": "4"}, {"a": "4", "b": "4"}, {"a": "1", "b": "2"}),
             {"b": "3"},
             ({"a": "4", "b": "4"}, {"a": "1", "b": "3"}),
         ),
-        # What nobody counts has none.
+        # A resource that no source counts has no usage.
         (quota({"a": "4"}, {"a": "4"}, None), {}, None),
         (quota({"a": "4"}), {}, ({"a": "4"}, {})),
         (quota({}), {}, None),
@@ -86,14 +86,14 @@ def test_a_status_is_written_if_it_differs(
     assert (None if status is None else (status.hard, status.used)) == expected
 
 
-def test_what_is_no_quantity_is_not_counted() -> None:
+def test_an_invalid_quantity_is_not_counted() -> None:
     """The API server lets none through."""
     with pytest.raises(QuantityError):
         status_to_write(quota({"cpu": "x"}), {})
 
 
 def test_limits_are_compared_as_amounts() -> None:
-    """Nobody waits for a recount because of another text."""
+    """Another text for the same amount causes no recount."""
     assert not limits_differ(quota({"cpu": "1"}), quota({"cpu": "1000m"}))
     assert limits_differ(quota({"cpu": "1"}), quota({"cpu": "2"}))
     assert is_settled(quota({"cpu": "1"}, {"cpu": "1000m"}))

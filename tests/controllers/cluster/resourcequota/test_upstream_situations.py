@@ -157,7 +157,7 @@ async def test_a_quota_captures_the_life_of_an_object(
         ),
     ],
 )
-async def test_a_pod_that_exceeds_what_is_left_is_refused(
+async def test_a_pod_that_exceeds_the_remaining_quota_is_refused(
     user: User, spec: JSON
 ) -> None:
     """Also by an extended resource."""

@@ -1,4 +1,4 @@
-"""What sources add up is what the objects are charged for one by one."""
+"""Sources add up the usage of single objects."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ _REQUIREMENTS = st.fixed_dictionaries({"requests": _RESOURCES, "limits": _RESOUR
 
 @st.composite
 def pods(draw: st.DrawFn) -> JSON:
-    """Draw a pod: few differ in what they are charged for, as in a cluster."""
+    """Draw a pod; few pods differ in their usage, as in a cluster."""
     names = draw(st.sampled_from([["a"], ["a", "b"]]))
     resources = draw(_REQUIREMENTS)
     containers = [{"name": name, "resources": resources} for name in names]
@@ -97,8 +97,8 @@ def test_pods_are_added_up_in_groups(
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5))))
-def test_a_tally_counts_what_is_there(steps: list[tuple[str, int]]) -> None:
-    """Whatever comes and goes; and it forgets empty namespaces."""
+def test_a_tally_counts_existing_objects(steps: list[tuple[str, int]]) -> None:
+    """Objects come and go, and the tally forgets empty namespaces."""
     tally = Tally(count_evaluator("", "secrets"), ("secrets",))
     present: set[tuple[str, int]] = set()
     for namespace, number in steps:

@@ -1,4 +1,4 @@
-"""What users do with quotas: they use them up, change them, and free what they used."""
+"""A workload: users use up quotas, change them, and delete objects."""
 
 import asyncio
 import random

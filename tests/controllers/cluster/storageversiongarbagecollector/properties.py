@@ -1,4 +1,4 @@
-"""What the collector of storage versions promises."""
+"""Properties of the collector of storage versions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ class StorageVersionProperties(Properties):
                 yield f"{write}: the entry of {server} has changed"
 
     def wrong_at_the_end(self, managers: "Sequence[Manager]") -> Iterator[str]:
-        """Check that only API servers with a lease are left, and what they agree on."""
+        """Check that only API servers with a lease are left, and the version."""
         del managers
         living = self._living()
         for version in self.state.stored(PLURAL):

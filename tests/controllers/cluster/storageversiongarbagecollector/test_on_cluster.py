@@ -160,7 +160,7 @@ async def test_only_versions_that_name_the_api_server_are_looked_at() -> None:
 
 
 async def test_an_api_server_that_cannot_be_asked_about_stays() -> None:
-    """Upstream drops it, whatever the error is."""
+    """Upstream drops it after any error."""
     cluster = Cluster()
     add_lease(cluster, "a")
     add_lease(cluster, "b")

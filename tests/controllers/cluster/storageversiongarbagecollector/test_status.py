@@ -1,4 +1,4 @@
-"""What is left of a storage version without some API servers, as a table."""
+"""The status of a storage version without some API servers, as a table."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What the migrator promises."""
+"""Properties of the migrator."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

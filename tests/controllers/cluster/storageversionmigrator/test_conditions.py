@@ -1,4 +1,4 @@
-"""Which migration is next, and what is compared, as tables."""
+"""The order of migrations, and the comparison of versions, as tables."""
 
 from typing import Final
 

@@ -212,7 +212,7 @@ async def test_a_migration_that_is_deleted_lets_the_next_one_run() -> None:
 
 
 async def test_an_object_that_changes_or_goes_meanwhile_needs_nothing() -> None:
-    """Whoever changed it had it stored in the current version."""
+    """The client that changed it had it stored in the current version."""
     cluster = Cluster()
     for name in ("changed", "gone", "same"):
         cluster.add("Secret", name, type="Opaque")

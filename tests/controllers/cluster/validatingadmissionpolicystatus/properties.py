@@ -1,4 +1,4 @@
-"""What the status of policies promises."""
+"""Properties of the status of policies."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""Which kinds a policy is about, and what is wrong with it, as tables."""
+"""The kinds that a policy matches, and the warnings about it, as tables."""
 
 import msgspec
 import pytest
@@ -54,7 +54,7 @@ KINDS: dict[str, tuple[list[JSON], list[str]]] = {
     "any group": ([rule("*", "v1", "deployments")], []),
     "subresources": ([rule("", "v1", "pods/*", "pods/status")], []),
     "beside a wildcard": ([rule("", "v1", "pods/*", "pods")], ["/v1, Kind=Pod"]),
-    "what is not served": ([rule("apps", "v2", "deployments")], []),
+    "a version that is not served": ([rule("apps", "v2", "deployments")], []),
     "the core group stands for any": (
         [rule("", "v1", "events")],
         ["/v1, Kind=Event", "events.k8s.io/v1, Kind=Event"],

@@ -1,4 +1,4 @@
-"""What administrators do with policies: they change, replace and edit them."""
+"""A workload: administrators change, replace and edit policies."""
 
 import asyncio
 import random

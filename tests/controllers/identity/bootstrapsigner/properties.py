@@ -1,4 +1,4 @@
-"""What the signer of cluster-info promises."""
+"""Properties of the signer of cluster-info."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -84,7 +84,7 @@ async def test_signatures_follow_the_tokens_and_the_text(cluster: Cluster) -> No
 
 
 async def test_a_signature_goes_when_its_token_expires(cluster: Cluster) -> None:
-    """Also if nobody deletes the token, and nothing else changes."""
+    """Also if the token is not deleted, and no other object changes."""
     add_cluster_info(cluster)
     soon = format_time(cluster.clock.now() + timedelta(seconds=30))
     add_token(cluster, bootstrap_token("soon01", soon))

@@ -13,37 +13,39 @@ from controller_manager.controllers.identity.clusterroleaggregation.reconciler i
 )
 from tests.simulation.planted import Bug
 
-_gathered = aggregation.gathered
+_aggregated_rules = aggregation.aggregated_rules
 _has_rules = aggregation.has_rules
 _SCENARIO: Final = "roles-come-and-go"
 
 
-def _take_roles_as_they_come(
+def _reverse_the_order(
     role: ClusterRole, selected: Iterable[Iterable[ClusterRole]]
 ) -> tuple[PolicyRule, ...]:
     """Take the roles in the opposite order of their names."""
-    rules = _gathered(role, selected)
+    rules = _aggregated_rules(role, selected)
     return rules[::-1]
 
 
-def _gather_its_own(
+def _aggregate_its_own_rules(
     role: ClusterRole, selected: Iterable[Iterable[ClusterRole]]
 ) -> tuple[PolicyRule, ...]:
-    """Gather also from the role itself."""
-    return tuple(dict.fromkeys((*_gathered(role, selected), *(role.rules or ()))))
+    """Aggregate also the rules of the role itself."""
+    return tuple(
+        dict.fromkeys((*_aggregated_rules(role, selected), *(role.rules or ())))
+    )
 
 
 def _keep_the_last(role: ClusterRole, rules: tuple[PolicyRule, ...]) -> bool:
-    """Take nothing from a role whose last source is gone."""
+    """Keep the rules of a role whose last source is gone."""
     return not rules or _has_rules(role, rules)
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "gather roles in any order": Bug(
-        0, reconciler, "gathered", _take_roles_as_they_come, _SCENARIO
+    "aggregate rules in any order": Bug(
+        0, reconciler, "aggregated_rules", _reverse_the_order, _SCENARIO
     ),
-    "gather a role's own rules": Bug(
-        0, reconciler, "gathered", _gather_its_own, _SCENARIO
+    "aggregate a role's own rules": Bug(
+        0, reconciler, "aggregated_rules", _aggregate_its_own_rules, _SCENARIO
     ),
     "keep the rules of the last source": Bug(
         0, reconciler, "has_rules", _keep_the_last, _SCENARIO

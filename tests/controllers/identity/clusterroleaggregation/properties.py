@@ -1,4 +1,4 @@
-"""What the aggregation of cluster roles promises."""
+"""Properties of the aggregation of cluster roles."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -44,7 +44,7 @@ class AggregationProperties(Properties):
             name = role["metadata"]["name"]
             if name not in AGGREGATED or name == IDLE:
                 continue
-            wanted = _gathered(role, roles)
+            wanted = _aggregated_rules(role, roles)
             if wanted and role.get("rules", []) != wanted:
                 yield f"the role {name} has {role.get('rules')}, not {wanted}"
 
@@ -57,11 +57,11 @@ class AggregationProperties(Properties):
         return {
             role["metadata"]["name"]: role.get("rules")
             for role in roles
-            if role["metadata"]["name"] in AGGREGATED and _gathered(role, roles)
+            if role["metadata"]["name"] in AGGREGATED and _aggregated_rules(role, roles)
         }
 
 
-def _gathered(role: JSON, roles: list[JSON]) -> list[JSON]:
+def _aggregated_rules(role: JSON, roles: list[JSON]) -> list[JSON]:
     """Return the rules that a role must have, each once, by the names of the roles."""
     label = AGGREGATED[role["metadata"]["name"]]
     found: list[JSON] = []

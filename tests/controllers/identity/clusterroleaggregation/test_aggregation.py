@@ -1,4 +1,4 @@
-"""Which rules a role gathers, as tables."""
+"""The rules that a role aggregates, as tables."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from controller_manager.api.selectors import (
     compile_selector,
 )
 from controller_manager.controllers.identity.clusterroleaggregation.aggregation import (
-    gathered,
+    aggregated_rules,
     has_rules,
 )
 from controller_manager.controllers.identity.clusterroleaggregation.indexes import (
@@ -82,10 +82,10 @@ GATHERED: dict[str, tuple[list[list[ClusterRole]], tuple[PolicyRule, ...]]] = {
 
 
 @pytest.mark.parametrize("name", GATHERED)
-def test_rules_are_gathered(name: str) -> None:
+def test_rules_are_aggregated(name: str) -> None:
     """By selector, by name, each once."""
     selected, expected = GATHERED[name]
-    assert gathered(ALL, selected) == expected
+    assert aggregated_rules(ALL, selected) == expected
 
 
 def test_rules_are_compared_in_their_order() -> None:

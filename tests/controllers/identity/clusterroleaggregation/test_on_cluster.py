@@ -97,7 +97,7 @@ async def test_the_write_is_upstreams(cluster: Cluster) -> None:
 
 
 async def test_rules_by_hand_are_overwritten_or_stay(cluster: Cluster) -> None:
-    """They stay in a role that selects nothing; what was gathered goes."""
+    """They stay in a role that selects no role; aggregated rules are removed."""
     add(cluster, "all", aggregationRule=selecting("a"))
     add(cluster, "idle", aggregationRule=selecting("none"), rules=[rule("by-hand")])
     add(cluster, "one", "a", rules=[rule("pods")])
@@ -129,7 +129,7 @@ async def test_a_selector_may_have_expressions(cluster: Cluster) -> None:
 
 
 async def test_other_roles_cost_nothing(cluster: Cluster) -> None:
-    """A change of a role that nobody selects causes no reconcile, and no write."""
+    """A change of a role that is not selected causes no reconcile and no write."""
     add(cluster, "all", aggregationRule=selecting("a"))
     for number in range(20):
         add(cluster, f"other-{number}", "b", rules=[rule("pods")])

@@ -1,4 +1,4 @@
-"""What administrators do with roles: they change, label, replace and edit them."""
+"""A workload: administrators change, label, replace and edit roles."""
 
 import asyncio
 import random

@@ -7,10 +7,10 @@ from controller_manager.controllers.identity.legacytokencleaner import controlle
 from controller_manager.controllers.identity.legacytokencleaner.controller import (
     LegacyTokenCleaner,
 )
-from controller_manager.controllers.identity.legacytokencleaner.decide import Verdict
+from controller_manager.controllers.identity.legacytokencleaner.decide import Decision
 from tests.simulation.planted import Bug
 
-_UNUSED: Final = "legacy-tokens-that-nobody-uses"
+_UNUSED: Final = "legacy-tokens-without-use"
 _TRACKED: Final = "use-of-legacy-tokens-is-tracked-since-today"
 
 
@@ -33,10 +33,10 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, LegacyTokenCleaner, "_used_in", _used_nowhere, _UNUSED
     ),
     "delete legacy tokens without a warning": Bug(
-        0, controller, "verdict_on_unused", lambda *_: Verdict.DELETE, _UNUSED
+        0, controller, "decide_unused", lambda *_: Decision.DELETE, _UNUSED
     ),
     "delete no legacy token": Bug(
-        0, controller, "verdict_on_unused", lambda *_: Verdict.INVALIDATE, _UNUSED
+        0, controller, "decide_unused", lambda *_: Decision.INVALIDATE, _UNUSED
     ),
     "clean up before use was tracked": Bug(
         0, LegacyTokenCleaner, "_is_tracked", _always_tracked, _TRACKED

@@ -1,4 +1,4 @@
-"""What the cleaner of legacy tokens promises."""
+"""Properties of the cleaner of legacy tokens."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -21,7 +21,7 @@ _OLD: Final = "2025-12-01"
 _NAMES: Final = ("idle", "marked", "used", "mounted", "mine")
 
 
-async def legacy_tokens_that_nobody_uses(environment: Environment) -> None:
+async def legacy_tokens_without_use(environment: Environment) -> None:
     """No issue: of five tokens one is marked, and one was marked long ago and goes.
 
     Each round looks at all of them. A manager that starts begins with a round.
@@ -40,7 +40,7 @@ async def legacy_tokens_that_nobody_uses(environment: Environment) -> None:
 
 
 async def use_of_legacy_tokens_is_tracked_since_today(environment: Environment) -> None:
-    """No issue: nobody knows who used a token before that day."""
+    """No issue: the use of tokens before that day is unknown."""
     track(environment.world, today(environment.world))
     _create_tokens(environment)
     await asyncio.sleep(PERIOD * 2)
@@ -71,6 +71,6 @@ def _marks(environment: Environment) -> dict[str, str]:
 
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
-    legacy_tokens_that_nobody_uses,
+    legacy_tokens_without_use,
     use_of_legacy_tokens_is_tracked_since_today,
 )

@@ -1,4 +1,4 @@
-"""What becomes of a token, as a table of days."""
+"""The decision about a token, as a table of days."""
 
 from datetime import UTC, date, datetime
 
@@ -10,12 +10,12 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.controllers.identity.legacytokencleaner.decide import (
     INVALID_SINCE,
     LAST_USED,
+    Decision,
     Limits,
-    Verdict,
+    decide_unused,
     is_generated_for,
     is_unused,
     tracked_long_enough,
-    verdict_on_unused,
 )
 
 DAY = 86_400.0
@@ -58,24 +58,24 @@ def test_a_token_is_unused_if_it_is_old_and_was_not_used_in_the_period(
 
 
 @pytest.mark.parametrize(
-    ("invalid", "verdict"),
+    ("invalid", "decision"),
     [
-        ("", Verdict.INVALIDATE),
-        ("soon", Verdict.INVALIDATE),
-        ("2026-03-20", Verdict.KEEP),
-        ("2026-03-10", Verdict.KEEP),
-        ("2026-03-09", Verdict.DELETE),
+        ("", Decision.INVALIDATE),
+        ("soon", Decision.INVALIDATE),
+        ("2026-03-20", Decision.KEEP),
+        ("2026-03-10", Decision.KEEP),
+        ("2026-03-09", Decision.DELETE),
     ],
 )
 def test_an_unused_token_is_marked_and_deleted_a_period_later(
-    invalid: str, verdict: Verdict
+    invalid: str, decision: Decision
 ) -> None:
     """A mark that cannot be read is written again."""
-    assert verdict_on_unused(_secret(invalid=invalid), LIMITS) is verdict
+    assert decide_unused(_secret(invalid=invalid), LIMITS) is decision
 
 
 def test_a_token_without_labels_is_marked() -> None:
-    assert verdict_on_unused(Secret(), LIMITS) is Verdict.INVALIDATE
+    assert decide_unused(Secret(), LIMITS) is Decision.INVALIDATE
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What users do with legacy tokens: use them, mount them, take marks away."""
+"""A workload: users use and mount legacy tokens, and remove labels."""
 
 import asyncio
 import random

@@ -21,7 +21,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "leave an edited root authority": Bug(
         0, RootCAReconciler, "_is_right", lambda *_: True, _SCENARIO
     ),
-    "leave what was added to the root authority": Bug(
+    "leave additions to the root authority": Bug(
         0, RootCAReconciler, "_is_right", _has_the_authority, _SCENARIO
     ),
     "miss that the root authority is gone": Bug(

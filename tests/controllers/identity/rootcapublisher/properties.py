@@ -1,4 +1,4 @@
-"""What the publisher of the root authority promises."""
+"""Properties of the publisher of the root authority."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ def _repairs(path: Path, old: Any, new: Any) -> bool:
 
 
 class RootCAPublisherProperties(Properties):
-    """It creates config maps, and repairs what it has published in them."""
+    """It creates config maps, and repairs their data."""
 
     controller = "root-ca-certificate-publisher-controller"
     may_write = (

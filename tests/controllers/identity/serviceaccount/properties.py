@@ -1,4 +1,4 @@
-"""What the service account controller promises."""
+"""Properties of the service account controller."""
 
 from tests.simulation.properties import AllowedWrite, Properties
 

@@ -1,4 +1,4 @@
-"""What the cleaner of bootstrap tokens promises."""
+"""Properties of the cleaner of bootstrap tokens."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -31,7 +31,7 @@ def _in(cluster: Cluster, seconds: float) -> str:
 
 
 async def test_a_token_goes_when_it_expires(cluster: Cluster) -> None:
-    """At once if it has expired; also if nobody can read when it does."""
+    """At once if it has expired, or if its expiration cannot be parsed."""
     add_token(cluster, bootstrap_token("never1"))
     add_token(cluster, bootstrap_token("later1", _in(cluster, 3600)))
     add_token(cluster, bootstrap_token("soon01", _in(cluster, 5)))

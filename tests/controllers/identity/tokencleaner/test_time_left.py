@@ -1,4 +1,4 @@
-"""How long a bootstrap token is valid, as a table of texts."""
+"""The time for which a bootstrap token is valid, as a table of texts."""
 
 from datetime import UTC, datetime, timedelta
 

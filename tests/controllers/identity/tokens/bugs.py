@@ -13,7 +13,7 @@ from controller_manager.controllers.identity.tokens.reconciler import (
 )
 from tests.simulation.planted import Bug
 
-_repaired = secrets.repaired
+_completed = secrets.completed
 
 
 def _is_for_the_name(secret: Secret, account: ServiceAccount) -> bool:
@@ -36,7 +36,7 @@ def _sign_again(
     secret: Secret, account: ServiceAccount, root_ca: str, sign: Callable[[], str]
 ) -> Secret | None:
     """Replace the token with each repair, so that programs lose theirs."""
-    found = _repaired(secret, account, root_ca, sign)
+    found = _completed(secret, account, root_ca, sign)
     if found is None:
         return None
     return replace(found, data={**(found.data or {}), "token": encoded(sign())})
@@ -46,7 +46,7 @@ _ACCOUNTS_ADDED = replace(TokensReconciler.watches[1], on=("add",))
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "give a token to whoever has the name": Bug(
+    "give a token to any account of the name": Bug(
         0, reconciler, "is_for", _is_for_the_name, "token-of-a-replaced-account"
     ),
     "miss that an account is gone": Bug(
@@ -70,6 +70,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, TokensReconciler, "deleted", _forget_the_list, "token-that-is-deleted"
     ),
     "sign anew with each repair": Bug(
-        0, reconciler, "repaired", _sign_again, "token-that-is-spoiled"
+        0, reconciler, "completed", _sign_again, "token-that-is-spoiled"
     ),
 }

@@ -1,4 +1,4 @@
-"""What the controller of token secrets promises."""
+"""Properties of the controller of token secrets."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -89,7 +89,7 @@ class TokensProperties(Properties):
                 yield f"the secret {name} has the token of another account"
 
     def end_state(self) -> JSON:
-        """Return the users' token secrets with what they hold."""
+        """Return the users' token secrets with their data."""
         return {
             each["metadata"]["name"]: sorted(each.get("data", {}))
             for each in self.state.stored("secrets", ROBOTS)

@@ -66,7 +66,7 @@ async def token_that_names_no_account(environment: Environment) -> None:
 
 
 async def token_of_a_gone_account(environment: Environment) -> None:
-    """No issue: an account is deleted; its token goes though nobody touches it."""
+    """No issue: an account is deleted, and then its untouched token secret."""
     await _begin(environment)
     environment.world.delete("serviceaccounts", _account(environment))
     await environment.until(lambda: _secret(environment) is None, within=60)

@@ -40,7 +40,7 @@ CLAIMS = {
 PARAMETERS = (
     b"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
 )
-"""What openssl writes before a key of that curve."""
+"""The block that openssl writes before a key of that curve."""
 
 
 def _on(curve: ec.EllipticCurve) -> ec.EllipticCurvePrivateKey:

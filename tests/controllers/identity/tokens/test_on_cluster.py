@@ -1,4 +1,4 @@
-"""Token secrets are filled, repaired and deleted; the recordings say how."""
+"""Token secrets are filled, completed and deleted; the recordings say how."""
 
 import asyncio
 import io
@@ -62,7 +62,7 @@ def _claims(secret: Secret) -> object:
 
 
 async def test_a_token_secret_is_filled(cluster: Cluster) -> None:
-    """With a token that the API server can verify; what was there stays."""
+    """The API server can verify the token; other data stay."""
     _add_account(cluster)
     add_secret(cluster, "tok", "robot", data={"extra": "bWluZQ=="})
     cluster.add("Secret", "keep", metadata={"name": "keep"}, data={"k": "dg=="})

@@ -1,4 +1,4 @@
-"""What a token secret lacks is filled in; all else stays."""
+"""Missing data of a token secret are added; other data stay."""
 
 import pytest
 from msgspec.structs import replace
@@ -15,8 +15,8 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.controllers.identity.tokens.jwt import TokenSigner
 from controller_manager.controllers.identity.tokens.secrets import (
     account_uid,
+    completed,
     is_for,
-    repaired,
     without_reference,
 )
 from tests.controllers.identity.tokens.keys import elliptic_key
@@ -69,11 +69,11 @@ def _without(*keys: str, **others: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "annotations", [BOTH, {ACCOUNT_NAME: "robot"}, {**BOTH, "mine": "1"}]
 )
-def test_what_is_lacking_is_filled_in(
+def test_missing_data_are_added(
     before: dict[str, str], after: dict[str, str], annotations: dict[str, str]
 ) -> None:
     """With both annotations; other data and annotations stay."""
-    found = repaired(_secret(before, annotations), ROBOT, "CA", lambda: "TOKEN")
+    found = completed(_secret(before, annotations), ROBOT, "CA", lambda: "TOKEN")
     assert found == _secret(after, {**annotations, **BOTH})
 
 
@@ -90,14 +90,14 @@ def test_a_secret_that_lacks_nothing_is_left_alone(data: dict[str, str]) -> None
     never = pytest.fail
     for annotations in (BOTH, {ACCOUNT_NAME: "robot"}):
         secret = _secret(data, annotations)
-        assert repaired(secret, ROBOT, "CA", lambda: never("signed")) is None
+        assert completed(secret, ROBOT, "CA", lambda: never("signed")) is None
 
 
 def test_without_an_authority_of_the_managers_that_of_a_secret_stays() -> None:
     """Upstream compares only if it has one."""
-    assert repaired(_secret(_without("ca.crt")), ROBOT, "", lambda: "") is None
+    assert completed(_secret(_without("ca.crt")), ROBOT, "", lambda: "") is None
     kept = _without(**{"ca.crt": "eA=="})
-    assert repaired(_secret(kept), ROBOT, "", lambda: "") is None
+    assert completed(_secret(kept), ROBOT, "", lambda: "") is None
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_an_account_without_the_reference_is_not_written() -> None:
     assert without_reference(account, "tok") is None
 
 
-def test_a_secret_does_not_show_what_it_holds() -> None:
+def test_the_repr_of_a_secret_does_not_show_its_data() -> None:
     """An error that names it must not give its token away."""
     secret = _secret(WHOLE)
     assert repr(secret) == str(secret) == "Secret('web/tok')"

@@ -1,4 +1,4 @@
-"""What users do with token secrets: spoil, delete, and replace their accounts."""
+"""A workload: users change and delete token secrets, and replace accounts."""
 
 import asyncio
 import random

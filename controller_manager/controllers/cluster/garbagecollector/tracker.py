@@ -1,4 +1,4 @@
-"""A set of the most recent items, so that memory is bounded."""
+"""A set of the most recent items, which bounds the memory."""
 
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
@@ -9,7 +9,7 @@ _MOST: Final = 500
 """The most items; upstream's cache of absent owners has the same size."""
 
 
-class Recent(Generic[ItemT]):
+class RecentSet(Generic[ItemT]):
     """A set that drops its oldest item above five hundred items."""
 
     def __init__(self) -> None:
