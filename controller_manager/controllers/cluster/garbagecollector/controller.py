@@ -21,6 +21,11 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.events import WARNING
+from controller_manager.control.definitions import (
+    ESTABLISHING,
+    INITIAL_SYNC,
+    REDISCOVER,
+)
 from controller_manager.controllers.cluster.garbagecollector.apply import (
     Objects,
     UnknownKind,
@@ -54,16 +59,6 @@ from controller_manager.controllers.cluster.garbagecollector.tracker import Rece
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
-
-_REDISCOVER: Final = 30.0
-"""Seconds between two discoveries."""
-
-_ESTABLISHING: Final = 1.0
-"""Seconds from a custom resource definition until its resource is served."""
-
-_INITIAL_SYNC: Final = 30.0
-"""Seconds to wait for all resources; one that cannot be listed must not stop the
-collection of the others."""
 
 _UNSEEN_BASE: Final = 0.05
 _UNSEEN_CAP: Final = 30.0
@@ -183,7 +178,7 @@ class GarbageCollector:
 
     def _served_changes(self) -> None:
         """Discover resources soon; upstream takes up to 30 s to notice a change."""
-        self.discoveries.add_after(_DISCOVERY_KEY, _ESTABLISHING)
+        self.discoveries.add_after(_DISCOVERY_KEY, ESTABLISHING)
 
     def draw_graph(self, query: Mapping[str, Sequence[str]]) -> Drawing:
         """Return a drawing of the graph, or of the nodes connected with some uids."""
@@ -195,7 +190,7 @@ class GarbageCollector:
         if not discovery.preferred("delete", "list", "watch"):
             self._metrics.sync_failed()
             self._logger.warning("No resources are discovered, keeping the watches")
-            return Done(_REDISCOVER)
+            return Done(REDISCOVER)
         if problem := discovery.problem():
             self._metrics.sync_failed()
             self._logger.warning("Not all resources are known", err=problem)
@@ -204,7 +199,7 @@ class GarbageCollector:
         if await self._monitors.adjust(discovery, self._clock.monotonic()):
             await self._check_unknown()
         self._discovered.set()
-        return Done(_REDISCOVER)
+        return Done(REDISCOVER)
 
     async def _check_unknown(self) -> None:
         """Check objects again whose kinds were not served: they may be served now."""
@@ -249,7 +244,7 @@ class GarbageCollector:
 
     async def _wait_for_first_sync(self) -> None:
         try:
-            async with asyncio.timeout(_INITIAL_SYNC):
+            async with asyncio.timeout(INITIAL_SYNC):
                 await self._monitors.wait_for_sync()
         except TimeoutError:
             self._metrics.sync_failed()
@@ -467,7 +462,7 @@ class GarbageCollector:
                 raise
             now = self._clock.monotonic()
             failing = self._list_failing_since.setdefault(owner.uid, {})
-            if now - failing.setdefault(kind, now) < _INITIAL_SYNC:
+            if now - failing.setdefault(kind, now) < INITIAL_SYNC:
                 raise
             self._logger.warning(
                 "Dependents not listed, orphaning the known ones",

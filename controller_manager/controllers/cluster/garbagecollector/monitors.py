@@ -7,6 +7,10 @@ from typing import Any, Final
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
+from controller_manager.control.definitions import (
+    DEFINITIONS,
+    definitions_handler,
+)
 from controller_manager.control.superseded_versions import SupersededVersions
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
 from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
@@ -20,7 +24,6 @@ from controller_manager.informers.informer import (
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 
-_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 _MISSING: Final = 60.0
 """The seconds after which a resource that discovery does not list counts as removed."""
 
@@ -182,14 +185,8 @@ class Monitors:
         )
         registration = informer.add_handler(handler)
         self._monitors[name] = _Monitor(resource, informer, registration)
-        if name == _DEFINITIONS:
-            informer.add_handler(
-                Handler(
-                    on_add=lambda _: self._served_changes(),
-                    on_update=lambda _, __: self._served_changes(),
-                    on_delete=lambda _: self._served_changes(),
-                )
-            )
+        if name == DEFINITIONS:
+            informer.add_handler(definitions_handler(self._served_changes))
         self._logger.v(2).info("Watching", resource=resource.group_resource)
 
     async def _stop(

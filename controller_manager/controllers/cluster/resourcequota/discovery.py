@@ -6,6 +6,11 @@ from typing import Final
 
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
+from controller_manager.control.definitions import (
+    ESTABLISHING,
+    INITIAL_SYNC,
+    REDISCOVER,
+)
 from controller_manager.controllers.cluster.resourcequota.monitors import (
     VERBS,
     Monitors,
@@ -13,16 +18,6 @@ from controller_manager.controllers.cluster.resourcequota.monitors import (
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.workqueue.queue import WorkQueue
-
-_REDISCOVER: Final = 30.0
-"""Seconds between two discoveries."""
-
-_ESTABLISHING: Final = 1.0
-"""Seconds from a custom resource definition until its resource is served."""
-
-_INITIAL_SYNC: Final = 30.0
-"""Seconds to wait for all resources; one that cannot be listed must not stop the
-counting of the others."""
 
 _UNSYNCED_RECHECK: Final = 1.0
 """The seconds between two checks for newly synced resources."""
@@ -64,19 +59,19 @@ class Resources:
 
     def served_changes(self) -> None:
         """Discover resources soon; upstream takes up to 30 s to notice a change."""
-        self._queue.add_after(_DISCOVERY, _ESTABLISHING)
+        self._queue.add_after(_DISCOVERY, ESTABLISHING)
 
     async def sync(self, key: str) -> Outcome:
         """Discover resources, or check which of them are synced."""
         if key == _DISCOVERY:
             await self._discover()
-            return Done(_REDISCOVER)
+            return Done(REDISCOVER)
         if self._monitors.newly_synced():
             self._synced()
         return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
 
     async def _discover(self) -> None:
-        discovery = await self._mapper.discovery(_ESTABLISHING)
+        discovery = await self._mapper.discovery(ESTABLISHING)
         if not discovery.preferred(*VERBS):
             self._logger.warning("No resources are discovered, keeping the watches")
             return
@@ -99,7 +94,7 @@ class Resources:
 
     async def _wait_for_first_sync(self) -> None:
         try:
-            async with asyncio.timeout(_INITIAL_SYNC):
+            async with asyncio.timeout(INITIAL_SYNC):
                 await self._discovered.wait()
                 await self._monitors.wait_for_sync()
         except TimeoutError:

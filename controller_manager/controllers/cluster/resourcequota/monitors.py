@@ -9,6 +9,10 @@ from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.discovery import Discovery, ServedResource
+from controller_manager.control.definitions import (
+    DEFINITIONS,
+    definitions_handler,
+)
 from controller_manager.control.quota.counts import is_counted, names_of_count
 from controller_manager.control.quota.evaluators import (
     count_evaluator,
@@ -30,8 +34,6 @@ from controller_manager.informers.informer import (
 )
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
-
-_DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 _CLAIMS: Final = (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural)
 _CLASSES: Final = (DEVICE_CLASSES.group, DEVICE_CLASSES.plural)
@@ -187,7 +189,7 @@ class Monitors:
 
     def _is_wanted(self, served: ServedResource) -> bool:
         name = (served.group, served.plural)
-        if name == _DEFINITIONS:
+        if name == DEFINITIONS:
             return True
         if name == _CLASSES:
             return self._devices is not None
@@ -205,8 +207,10 @@ class Monitors:
     ) -> tuple[Source | None, Registration[Any]]:
         """Add the handler of a resource; return its source, if it is counted."""
         resource = informer.resource
-        if (resource.group, resource.plural) == _DEFINITIONS:
-            return None, informer.add_handler(_definitions(self._changes))
+        if (resource.group, resource.plural) == DEFINITIONS:
+            return None, informer.add_handler(
+                definitions_handler(self._changes.served_changes)
+            )
         if resource == DEVICE_CLASSES:
             assert self._devices is not None  # noqa: S101 - it is not wanted otherwise
             return None, informer.add_handler(_classes(self._devices))
@@ -258,14 +262,6 @@ def _classes(devices: Devices) -> Handler[Any]:
         on_add=devices.class_seen,
         on_update=lambda _, new: devices.class_seen(new),
         on_delete=devices.class_gone,
-    )
-
-
-def _definitions(changes: Changes) -> Handler[Any]:
-    return Handler(
-        on_add=lambda _: changes.served_changes(),
-        on_update=lambda _, __: changes.served_changes(),
-        on_delete=lambda _: changes.served_changes(),
     )
 
 
