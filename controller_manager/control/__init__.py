@@ -5,11 +5,13 @@
 - ``claims``: adopts and releases the dependents of an owner
 - ``csi_migration``: in-tree volumes, translated for CSI drivers
 - ``decision``: decide, then apply: the form of a decision
+- ``definitions``: the wait of discovery after a changed custom resource definition
 - ``endpoints``: the pods that back a service
 - ``expectations``: counts writes that the cache does not show yet
 - ``gates``: feature gates that several controllers read
 - ``hashes``: the hashes of generated names
 - ``history``: controller revisions
+- ``live_protection``: protects objects by live lists of their users
 - ``live_use``: live lists of the users of an object
 - ``namespaces``: for controllers that create an object in every namespace
 - ``node_controller``: the service account of the controllers of nodes

@@ -1,8 +1,12 @@
 """The controllers; they never import each other.
 
 Each has a package, ``controllers/<area>/<name>/``; an area corresponds to a SIG of
-upstream. The ``__init__`` of the package exports a `Descriptor` as ``CONTROLLER`` and
-imports nothing heavy; flags, metrics and code are in modules beside it. A reconcile
-reads caches only. Pure functions, which tests can call, make its decision, a plain
-value; only the code that applies this value awaits the network.
+upstream: ``apps``, ``autoscaling``, ``batch``, ``certificates``, ``cluster``,
+``identity``, ``network``, ``nodes``, ``resource``, ``scheduling``, ``storage``.
+docs/floor-plan.md has the names of their files.
+
+The ``__init__`` of the package exports a `Descriptor` as ``CONTROLLER`` and imports
+nothing heavy; flags, metrics and code are in modules beside it. A reconcile reads
+caches only. Pure functions, which tests can call, make its decision, a plain value;
+only the code that applies this value awaits the network.
 """

@@ -1,4 +1,4 @@
-"""What a user of a cluster in memory does and sees."""
+"""A user of a cluster in memory."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ REVISION = "deployment.kubernetes.io/revision"
 
 
 class User:
-    """What a user of the cluster does and sees."""
+    """A user of the cluster: creates, changes and reads objects."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

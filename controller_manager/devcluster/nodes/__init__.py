@@ -11,8 +11,8 @@ They change objects in the API server of the same process, and run no containers
 - Pods: ``pod_runs``, ``pod_steps``, ``pod_status``, ``pod_states`` (tests of a status),
   ``restored_pods`` (runs from statuses).
 - Containers: ``container_runs``, ``container_status``, ``machine`` (before a start),
-  ``images``, ``probes``, ``programs`` with ``annotations`` and ``commands`` (duration
-  and exit code).
+  ``images``, ``probes``, ``programs`` with ``annotations``, ``container_commands``,
+  ``commands`` and ``scripts`` (duration and exit code).
 - Requests: ``logs``, ``log_lines``, ``log_options``, ``pod_connections`` (exec and
   others).
 """

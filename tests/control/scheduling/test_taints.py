@@ -1,4 +1,4 @@
-"""Which tolerations tolerate which taints."""
+"""Tolerations and the taints that they tolerate."""
 
 from typing import Any
 

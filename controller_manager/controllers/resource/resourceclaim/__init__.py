@@ -30,7 +30,7 @@ CONTROLLER = Descriptor(
     aliases=("resource-claim-controller",),
     load=".controller:init_resource_claim_controller",
     requires=(PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES),
-    gated_requires=((gates.WORKLOAD_CLAIMS, (POD_GROUPS,)),),
+    gated_requires=((options.WORKLOAD_CLAIMS, (POD_GROUPS,)),),
     reads=(
         Reads(
             PODS,
