@@ -7,8 +7,8 @@ CustomResourceDefinition adds while the server runs.
 
 - Requests: ``genericapiserver`` (from request to answer), ``routing`` (targets),
   ``request_info`` (attributes), ``query`` (parameters), ``deadlines``, ``dry_run``,
-  ``negotiation`` and ``yaml_bodies`` (bodies), ``document`` (paths without resources), ``aggregation``
-  (APIs without storage), ``probes``, ``request_metrics``.
+  ``negotiation`` and ``yaml_bodies`` (bodies), ``document`` (paths without resources),
+  ``aggregation`` (APIs without storage), ``probes``, ``request_metrics``.
 - Kinds: ``kind``, ``strategy``, ``catalogue`` (all kinds), ``call`` (POST that a
   strategy answers), ``conversion`` (versions), ``custom_schemas``.
 - Reads: ``reading``, ``selection`` (selectors), ``continue_token`` (pages),
