@@ -1,6 +1,10 @@
-"""Conditions of the form that newer kinds share (metav1.Condition)."""
+"""Conditions of objects: the form that newer kinds share, and searches in all forms.
+
+Pods, nodes, jobs, claims and deployments have conditions with fields of their own.
+"""
 
 from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,11 +22,34 @@ class Condition(APIStruct, frozen=True):
     message: str = ""
 
 
+class TypedCondition(Protocol):
+    """A condition of any form."""
+
+    @property
+    def type(self) -> str:
+        """The type, which only one condition of an object has."""
+
+    @property
+    def status(self) -> str:
+        """True, False or Unknown."""
+
+
+ConditionT = TypeVar("ConditionT", bound=TypedCondition)
+
+
 def find_condition(
-    conditions: Iterable[Condition] | None, name: str
-) -> Condition | None:
+    conditions: Iterable[ConditionT] | None, name: str
+) -> ConditionT | None:
     """Return the condition of a type, `None` if there is none (FindStatusCondition)."""
     return next((each for each in conditions or () if each.type == name), None)
+
+
+def true_condition(
+    conditions: Iterable[ConditionT] | None, name: str
+) -> ConditionT | None:
+    """Return the condition of a type if its status is True, else `None`."""
+    found = find_condition(conditions, name)
+    return found if found is not None and found.status == "True" else None
 
 
 def with_condition(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from controller_manager.api.conditions import find_condition, true_condition
 from controller_manager.api.core.v1 import Pod, PodCondition
 from controller_manager.api.times import parse_time
 
@@ -30,17 +31,13 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def ready_condition(pod: Pod) -> PodCondition | None:
-    """Return the condition of type Ready."""
-    for condition in pod.status.conditions or ():
-        if condition.type == "Ready":
-            return condition
-    return None
+    """Return the condition of type Ready, `None` if the pod has none."""
+    return find_condition(pod.status.conditions, "Ready")
 
 
 def is_ready(pod: Pod) -> bool:
     """Tell whether the pod's Ready condition is true."""
-    condition = ready_condition(pod)
-    return condition is not None and condition.status == "True"
+    return true_condition(pod.status.conditions, "Ready") is not None
 
 
 def available_at(pod: Pod, min_ready_seconds: int) -> datetime | None:

@@ -5,8 +5,10 @@ from msgspec.structs import replace
 from controller_manager.api.conditions import (
     Condition,
     find_condition,
+    true_condition,
     with_condition,
 )
+from controller_manager.api.core.v1 import PodCondition
 
 OLD = Condition(
     type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z"
@@ -40,3 +42,13 @@ def test_a_condition_without_a_time_gets_one() -> None:
     """An API server refuses it otherwise."""
     timeless = replace(OLD, last_transition_time=None)
     assert with_condition((timeless,), NEW) == (NEW,)
+
+
+def test_conditions_of_all_forms_are_found_by_their_type() -> None:
+    """Pods have conditions with fields of their own."""
+    ready = PodCondition(type="Ready", status="True")
+    other = PodCondition(type="Initialized", status="False")
+    assert find_condition((other, ready), "Ready") is ready
+    assert true_condition((other, ready), "Ready") is ready
+    assert true_condition((other, ready), "Initialized") is None
+    assert true_condition(None, "Ready") is None

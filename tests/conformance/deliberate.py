@@ -22,9 +22,9 @@ class Amendment(NamedTuple):
 
 AMENDMENTS: Final[Mapping[str, Amendment]] = {
     "job-backoff-delay": Amendment(
-        "During a back-off the status says that no pod is active",
+        "During a backoff the status says that no pod is active",
         (
-            # The back-off may be over when a sieve lets the manager see the failure.
+            # The backoff may be over when a sieve lets the manager see the failure.
             {"op": "remove", "path": "/steps/3/wait/until/status.active"},
             {
                 "op": "add",

@@ -6,6 +6,7 @@ from controller_manager.api.certificates.v1 import (
     FAILED,
     CertificateSigningRequest,
 )
+from controller_manager.api.conditions import find_condition
 
 
 def is_approved(request: CertificateSigningRequest) -> bool:
@@ -27,4 +28,4 @@ def has_failed(request: CertificateSigningRequest) -> bool:
 
 
 def _has(request: CertificateSigningRequest, kind: str) -> bool:
-    return any(each.type == kind for each in request.status.conditions or ())
+    return find_condition(request.status.conditions, kind) is not None

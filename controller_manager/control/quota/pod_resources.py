@@ -8,6 +8,7 @@ count: a kubelet adds the overhead to them, so quotas would charge for it twice.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.compute import (
     CPU,
     HUGE_PAGES_PREFIX,
@@ -91,10 +92,8 @@ def _pod_level(stated: _Texts) -> dict[str, Quantity]:
 
 def is_resize_infeasible(pod: Pod) -> bool:
     """Tell whether the node has refused to resize the pod (IsPodResizeInfeasible)."""
-    for condition in pod.status.conditions or ():
-        if condition.type == RESIZE_PENDING:
-            return condition.reason == _INFEASIBLE
-    return False
+    condition = find_condition(pod.status.conditions, RESIZE_PENDING)
+    return condition is not None and condition.reason == _INFEASIBLE
 
 
 def resized_statuses(pod: Pod) -> Iterator[ContainerStatus]:

@@ -5,13 +5,13 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Histogram
 
 from controller_manager.api.apps.v1 import DeploymentStatus
+from controller_manager.api.conditions import find_condition
 from controller_manager.clock import Clock
 from controller_manager.controllers.apps.deployment.progress import (
     NEW_REPLICA_SET_AVAILABLE,
 )
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
-    find_condition,
 )
 
 _ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
@@ -50,7 +50,7 @@ class RolloutTimes:
 
     def reported(self, key: str, status: DeploymentStatus) -> None:
         """Record the status that a sync of `key` has calculated."""
-        progressing = find_condition(status.conditions or (), PROGRESSING)
+        progressing = find_condition(status.conditions, PROGRESSING)
         if progressing is None:
             self._started.pop(key, None)
         elif progressing.reason != NEW_REPLICA_SET_AVAILABLE:

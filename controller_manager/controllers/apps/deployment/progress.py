@@ -11,6 +11,7 @@ from controller_manager.api.apps.v1 import (
     DeploymentStatus,
     ReplicaSet,
 )
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.times import parse_time
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.status import (
@@ -19,7 +20,6 @@ from controller_manager.controllers.apps.deployment.status import (
     Conditions,
     Draft,
     condition,
-    find_condition,
     replica_failure,
     with_condition,
     without_condition,
@@ -198,7 +198,7 @@ def next_progress_check(
     One second is added, because the condition has its time in whole seconds
     (kubernetes#39785).
     """
-    current = find_condition(status.conditions or (), PROGRESSING)
+    current = find_condition(status.conditions, PROGRESSING)
     if not has_deadline(deployment) or current is None or deployment.spec.paused:
         return None
     if is_complete(deployment, status) or current.reason == PROGRESS_DEADLINE_EXCEEDED:

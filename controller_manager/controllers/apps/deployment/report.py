@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from controller_manager.api.apps.v1 import (
     DeploymentStatus,
 )
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.decision import Decision, Reason
@@ -39,7 +40,6 @@ from controller_manager.controllers.apps.deployment.status import (
     Draft,
     calculate_status,
     condition,
-    find_condition,
     replica_failure,
 )
 from controller_manager.controllers.apps.deployment.view import Created, Rollout, View
@@ -114,7 +114,7 @@ def rollout_reasons(rollout: Rollout, status: DeploymentStatus) -> tuple[Reason,
         return (about_deployment(deployment, "the deployment to be gone", deleted_at),)
     if is_complete(deployment, status):
         return ()
-    progressing = find_condition(status.conditions or (), PROGRESSING)
+    progressing = find_condition(status.conditions, PROGRESSING)
     since = progressing.last_update_time if progressing is not None else None
     if deployment.spec.paused:
         return (about_deployment(deployment, "the end of the pause", since),)

@@ -12,6 +12,7 @@ from controller_manager.api.apps.v1 import (
     DeploymentStatus,
     ReplicaSet,
 )
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.times import format_time
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.fenceposts import max_unavailable
@@ -80,11 +81,6 @@ def condition(
         reason=reason,
         message=message,
     )
-
-
-def find_condition(conditions: Conditions, type_: str) -> DeploymentCondition | None:
-    """Return the condition of that type."""
-    return next((each for each in conditions if each.type == type_), None)
 
 
 def without_condition(conditions: Conditions, type_: str) -> Conditions:

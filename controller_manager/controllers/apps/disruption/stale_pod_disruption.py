@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import PODS, Pod, PodCondition
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_terminal
@@ -44,8 +45,7 @@ def stale_since(pod: Pod) -> datetime | None:
 
 
 def _condition(pod: Pod) -> PodCondition | None:
-    conditions = pod.status.conditions or ()
-    return next((each for each in conditions if each.type == DISRUPTION_TARGET), None)
+    return find_condition(pod.status.conditions, DISRUPTION_TARGET)
 
 
 class StalePodDisruptions:

@@ -1,31 +1,15 @@
 """The conditions of a job, with upstream's types, reasons and messages."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
 from controller_manager.api.batch.v1 import Job, JobCondition, end_condition
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.times import format_time
 
 FAILURE_TARGET: Final = "FailureTarget"
 SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
 SUSPENDED: Final = "Suspended"
-
-
-def find_condition(
-    conditions: Iterable[JobCondition] | None, condition_type: str
-) -> JobCondition | None:
-    """Return the condition of a type, `None` if there is none."""
-    for condition in conditions or ():
-        if condition.type == condition_type:
-            return condition
-    return None
-
-
-def true_condition(job: Job, condition_type: str) -> JobCondition | None:
-    """Return the condition of a type if it is true."""
-    condition = find_condition(job.status.conditions, condition_type)
-    return condition if condition is not None and condition.status == "True" else None
 
 
 def is_finished(job: Job) -> bool:

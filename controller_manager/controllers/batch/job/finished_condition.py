@@ -10,13 +10,13 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.batch.v1 import Job, JobCondition
+from controller_manager.api.conditions import true_condition
 from controller_manager.api.times import parse_time, seconds_after
 from controller_manager.controllers.batch.job.backoff import exceeds_backoff_limit
 from controller_manager.controllers.batch.job.conditions import (
     FAILURE_TARGET,
     SUCCESS_CRITERIA_MET,
     SUSPENDED,
-    true_condition,
 )
 from controller_manager.controllers.batch.job.pod_failure_policy import FAIL_JOB, match
 from controller_manager.controllers.batch.job.spec import index_count, is_suspended
@@ -98,14 +98,14 @@ def seconds_to_deadline(job: Job, now: datetime) -> float | None:
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     if limit is None or start is None or is_suspended(job):
         return None
-    if true_condition(job, SUSPENDED) is not None:
+    if true_condition(job.status.conditions, SUSPENDED) is not None:
         return float(limit)
     return (seconds_after(parse_time(start), limit) - now).total_seconds()
 
 
 def _standing(job: Job) -> FinishedCondition | None:
     for condition_type in (SUCCESS_CRITERIA_MET, FAILURE_TARGET):
-        standing = true_condition(job, condition_type)
+        standing = true_condition(job.status.conditions, condition_type)
         if standing is not None:
             return _from_condition(standing)
     return None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import Node, NodeCondition
 
 UNKNOWN: Final = "Unknown"
@@ -48,10 +49,7 @@ class GracePeriods(Struct, frozen=True):
 
 def ready_condition(node: Node) -> NodeCondition | None:
     """Return the condition Ready, `None` for a node that never posted one."""
-    for each in node.status.conditions or ():
-        if each.type == "Ready":
-            return each
-    return None
+    return find_condition(node.status.conditions, "Ready")
 
 
 def ready_status(node: Node) -> str:

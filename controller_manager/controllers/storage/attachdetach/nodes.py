@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import Node
 
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -22,8 +23,7 @@ def keeps_volumes_of_ended_pods(node: Node | None) -> bool:
 
 def is_ready(node: Node) -> bool:
     """Tell whether the condition Ready of a node is true."""
-    conditions = node.status.conditions or ()
-    return any(each.type == "Ready" and each.status == "True" for each in conditions)
+    return true_condition(node.status.conditions, "Ready") is not None
 
 
 def is_out_of_service(node: Node) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from controller_manager.api.apps.v1 import (
     DeploymentStatus,
 )
+from controller_manager.api.conditions import find_condition
 from controller_manager.controllers.apps.deployment.progress import (
     has_timed_out,
     next_progress_check,
@@ -16,7 +17,6 @@ from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
     Draft,
     condition,
-    find_condition,
     with_condition,
 )
 from tests.controllers.builders import deployment
