@@ -3,7 +3,8 @@
 It names no kind. Its caller passes the kinds: a `Kind` has the facts, its `Strategy`
 the behaviour. The parts of upstream's API server that are the same for all resources
 (k8s.io/apiserver) work here for all kinds, also for kinds that a
-CustomResourceDefinition adds while the server runs.
+CustomResourceDefinition adds while the server runs. docs/tour.md follows one POST
+through these modules.
 
 - Requests: ``genericapiserver`` (from request to answer), ``routing`` (targets),
   ``request_info`` (attributes), ``query`` (parameters), ``deadlines``, ``dry_run``,
