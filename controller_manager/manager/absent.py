@@ -105,8 +105,8 @@ def warn_of_absent_controllers(
     if not former or is_of_this_program(former) or not absent:
         return
     logger.warning(
-        "Took the lease over from kube-controller-manager; no manager runs these "
-        "controllers of it now",
+        "Took the lease over from another manager; no manager runs these controllers "
+        "of kube-controller-manager now",
         former=former,
         controllers=", ".join(map(str, absent)),
     )

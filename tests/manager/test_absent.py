@@ -151,8 +151,8 @@ async def test_a_takeover_names_the_controllers_that_start_nothing(
     (line,) = await warnings_after(cluster, FORMER, EVERYTHING)
     assert line.startswith("W")
     assert line.endswith(
-        '"Took the lease over from kube-controller-manager; no manager runs these '
-        'controllers of it now" '
+        '"Took the lease over from another manager; no manager runs these controllers '
+        'of kube-controller-manager now" '
         f'former="{FORMER}" controllers="{SIGNER} (give --cluster-signing-cert-file '
         "and --cluster-signing-key-file), node-ipam-controller (give "
         f"--allocate-node-cidrs), {TOKENS} (give "

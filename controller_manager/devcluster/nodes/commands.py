@@ -15,6 +15,8 @@ from msgspec import Struct
 from controller_manager.devcluster.nodes.annotations import FOREVER
 
 _SUCCEED: Final = frozenset((":", "date", "echo", "hostname", "printf", "true"))
+_FOR_EVER: Final = 100 * 365 * 86400.0
+"""Seconds from which on a duration counts as endless: times end with the year 9999."""
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(\d+\.?\d*|\.\d+)([smhd]?)")
 _CODE: Final = re.compile("[0-9]{1,9}")
@@ -74,4 +76,4 @@ def _sleep(durations: Sequence[str]) -> Run | None:
         if match is None:
             return None
         total += float(match[1]) * _UNITS[match[2]]
-    return Run(total)
+    return Run(total if total < _FOR_EVER else FOREVER)

@@ -25,6 +25,8 @@ _OPTIONS: Final = re.compile("-[celux]*o?")
 """Options of a shell that change nothing here, besides ``-c`` and ``-e``."""
 _LONGEST: Final = 10_000
 """A script of more characters is unknown: reading it would take the server's time."""
+_MOST_LOOPS: Final = 50
+"""A script with more loops is unknown: nested loops would take the server's stack."""
 _DEEPEST: Final = 8
 """A script in a script in a script is unknown beyond this depth."""
 
@@ -169,7 +171,7 @@ class _Script:
         The lines that an endless loop prints are left out.
         """
         keyword, *words = loop.words
-        condition = self._command(words, 0)
+        condition = None if words[0] == "exit" else self._command(words, 0)
         if condition is None:
             return None
         if bool(condition.code) is (keyword == "while"):
@@ -184,8 +186,9 @@ def _statements(text: str) -> list[_Statement] | None:
     """Return the statements of a script, `None` if one cannot be read."""
     if len(text) > _LONGEST:
         return None
-    line = text.strip().replace("\\\n", " ").replace("\n", " ; ")
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=_PUNCTUATION)
+    script = text.strip().replace("\\\n", " ")
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=f"{_PUNCTUATION}\n")
+    lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
     lexer.commenters = ""
     found: list[tuple[str, list[str]]] = [("", [])]
@@ -194,11 +197,11 @@ def _statements(text: str) -> list[_Statement] | None:
     except ValueError:  # a quotation has no end
         return None
     for part in parts:
-        separator = ";" if set(part) == {";"} else part
+        separator = _separator(part)
         if separator in _SEPARATORS:
             if separator != ";" or found[-1][1]:  # a line may end with && or ||
                 found.append((separator, []))
-        elif set(part) <= set(_PUNCTUATION):
+        elif set(part) <= set(_PUNCTUATION) or part.startswith("#"):
             return None
         elif part == "do" and not found[-1][1]:
             found[-1][1].append(part)
@@ -208,9 +211,18 @@ def _statements(text: str) -> list[_Statement] | None:
     return _with_loops([_Statement(*each) for each in found if each[1]])
 
 
+def _separator(part: str) -> str:
+    """Return the separator that a part of a script stands for, else the part itself.
+
+    The end of a line separates as ``;`` does. Two of these signs are a mistake.
+    """
+    signs = part.strip("\n") if set(part) <= set(f"{_PUNCTUATION}\n") else part
+    return signs or ";"
+
+
 def _with_loops(statements: list[_Statement]) -> list[_Statement] | None:
     """Return statements in which each loop is one statement, innermost loops first."""
-    while True:
+    for _ in range(_MOST_LOOPS):
         starts = [
             number
             for number, each in enumerate(statements)
@@ -228,3 +240,4 @@ def _with_loops(statements: list[_Statement]) -> list[_Statement] | None:
             return None
         loop = replace(statements[start], body=body)
         statements[start : end + 1] = [loop]
+    return None

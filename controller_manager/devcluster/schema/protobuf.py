@@ -21,6 +21,7 @@ MAGIC: Final = b"k8s\x00"
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MAX_VARINT: Final = (1 << 64) - 1
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _DEEPEST: Final = 100
 """The nesting of messages that is still decoded; the types of the API are less deep."""
@@ -72,12 +73,12 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         result |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return result, position
+            return result & _MAX_VARINT, position
 
 
 def write_varint(value: int) -> bytes:
     """Return a number as a varint; a negative one takes ten bytes."""
-    value &= 0xFFFFFFFFFFFFFFFF
+    value &= _MAX_VARINT
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -104,10 +105,12 @@ def write_text(number: int, value: str) -> bytes:
 # Objects
 
 
-def decode(body: bytes, models: Models) -> JSON:
+def decode(body: bytes, models: Models, wanted: str = "") -> JSON:
     """Return the object in a body, in the form of its JSON.
 
-    Raises ProtobufError for a broken message, and for a kind without a model.
+    The content of an object that is not of the kind `wanted` is left out, as it is
+    refused anyway. Raises ProtobufError for a broken message, and for a kind without a
+    model.
     """
     if not body.startswith(MAGIC):
         msg = "the body does not begin with the magic number of Kubernetes' protobuf"
@@ -119,6 +122,8 @@ def decode(body: bytes, models: Models) -> JSON:
     if name is None:
         msg = f"{kind} of {version} can be sent as JSON only"
         raise ProtobufError(msg)
+    if wanted and kind != wanted:
+        return {"apiVersion": version, "kind": kind}
     message = _as_bytes(envelope.get(2, b""))
     obj = _Decoder(models).message(name, message, 0)
     return {"apiVersion": version, "kind": kind, **obj}
@@ -137,6 +142,9 @@ def encode(obj: JSON, models: Models) -> bytes | None:
         message = _Encoder(models).message(name, obj)
     except (AttributeError, TypeError, ValueError) as error:
         msg = f"{kind} of {version} has a value of a wrong type: {error}"
+        raise ProtobufError(msg) from None
+    except RecursionError:
+        msg = f"{kind} of {version} is nested too deeply for protobuf"
         raise ProtobufError(msg) from None
     meta = write_text(1, version) + write_text(2, kind)
     return b"".join(
@@ -261,6 +269,9 @@ class _Decoder:
     def _MicroTime(self, data: bytes, depth: int) -> str | None:  # noqa: N802
         text = self._Time(data, depth)
         nanos = _signed(dict(read_fields(data)).get(2, 0))
+        if not 0 <= nanos < 1_000_000_000:
+            msg = f"a time has {nanos} nanoseconds"
+            raise ProtobufError(msg)
         return f"{text.removesuffix('Z')}.{nanos // 1000:06}Z" if text else None
 
     def _Quantity(self, data: bytes, _: int) -> str:  # noqa: N802

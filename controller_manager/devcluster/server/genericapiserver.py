@@ -171,7 +171,10 @@ class GenericAPIServer:
             answer = refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
             return answer
-        answer = await presented(answer, request)
+        try:
+            answer = await presented(answer, request)
+        except Refusal as refusal:
+            answer = refused(refusal)
         return replace(answer, headers={**answer.headers, "date": self._date()})
 
     def _date(self) -> str:

@@ -1,7 +1,7 @@
 """Decodes the bodies of requests by their media types, and reads headers."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -72,7 +72,7 @@ def decode_object(
     if media_type == "application/yaml":
         value = _decode_yaml(body)
     elif media_type == protobuf.MEDIA_TYPE:
-        value = _decode_protobuf(body)
+        value = _decode_protobuf(body, wanted)
     else:
         try:
             value = msgspec.json.decode(body)
@@ -122,9 +122,9 @@ def decode_connect_body(
     return value
 
 
-def _decode_protobuf(body: bytes) -> JSON:
+def _decode_protobuf(body: bytes, wanted: str = "") -> JSON:
     try:
-        return protobuf.decode(body, built_in())
+        return protobuf.decode(body, built_in(), wanted)
     except (protobuf.ProtobufError, UnicodeDecodeError) as error:
         raise unsupported_media_type(f"protobuf: {error}") from None
 
@@ -154,18 +154,33 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
         if not kind.model:
             return kind.strategy.decoded(obj)
         checked = checker.check(obj, kind.model)
-        _check_base64(checked, kind.strategy.base64_maps)
+        _check_base64(checked, kind)
     except TypeMismatch as error:
         raise bad_request(_cannot_handle(kind.kind, version, str(error))) from None
     return checked, checker.unknown
 
 
-def _check_base64(obj: JSON, names: Sequence[str]) -> None:
-    """Raise TypeMismatch for a value in one of these maps that is not base64."""
-    for name in names:
-        for text in obj.get(name, {}).values():
+def _check_base64(obj: JSON, kind: Kind) -> None:
+    """Raise TypeMismatch for a text in a field of bytes that is not base64."""
+    model = built_in().find(kind.api_version, kind.kind)
+    for path in built_in().byte_paths(model) if model else ():
+        for text in _values_at([obj], path):
             if problem := base64_problem(text):
                 raise TypeMismatch(problem)
+
+
+def _values_at(values: Iterable[Any], path: Sequence[str]) -> Iterable[Any]:
+    """Return the texts at a path, in which ``*`` stands for all items or values."""
+    for name in path:
+        if name != "*":
+            values = [each[name] for each in values if each.get(name) is not None]
+            continue
+        values = [
+            item
+            for each in values
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+    return values
 
 
 def check_connect_body(body: JSON, subresource: Subresource) -> JSON:

@@ -34,28 +34,31 @@ _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 async def presented(answer: Response, request: Request) -> Response:
-    """Return an answer as its client wants to see it."""
+    """Return an answer as its client wants to see it; raises Refusal."""
     if answer.headers.get("content-type") != JSON_TYPE:
         return answer
-    encode = _ENCODERS.get(media_type_of(request))
-    if encode is not None:
+    for has_protobuf in (True, False):
+        media_type = media_type_of(request, has_protobuf=has_protobuf)
+        encode = _ENCODERS.get(media_type)
+        if encode is None:
+            break
         body = await _encoded(encode, answer.body)
         if body is not None:
-            headers = {**answer.headers, "content-type": media_type_of(request)}
+            headers = {**answer.headers, "content-type": media_type}
             return Response(answer.status, headers, body)
-    elif _is_for_people(request):
+    if _is_for_people(request):
         body = msgspec.json.format(answer.body, indent=2)
         return Response(answer.status, answer.headers, body)
     return answer
 
 
-def media_type_of(request: Request) -> str:
+def media_type_of(request: Request, *, has_protobuf: bool = True) -> str:
     """Return the media type that a client wants, JSON if it accepts none."""
     accept = header(request.headers, "accept")
     if not any(each in accept for each in _ENCODERS):
         return JSON_TYPE
     try:
-        return accepted(accept).media_type
+        return accepted(accept, has_protobuf=has_protobuf).media_type
     except Refusal:
         return JSON_TYPE
 
@@ -70,8 +73,15 @@ async def _encoded(
 
 
 def _as_protobuf(body: bytes) -> bytes | None:
-    """Return JSON as protobuf; `None` for a kind without messages."""
-    return protobuf.encode(msgspec.json.decode(body), built_in())
+    """Return JSON as protobuf; `None` for a kind without messages.
+
+    Raises Refusal 500 for an object that no message can hold.
+    """
+    try:
+        return protobuf.encode(msgspec.json.decode(body), built_in())
+    except protobuf.ProtobufError as error:
+        message = f"Internal error occurred: {error}"
+        raise Refusal(500, "InternalError", message) from None
 
 
 def _dumped(body: bytes) -> bytes:

@@ -89,9 +89,6 @@ class Strategy:
     columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
     """The columns of the table that kubectl prints."""
 
-    base64_maps: ClassVar[tuple[str, ...]] = ()
-    """Fields that are maps whose values are bytes, in base64."""
-
     empty: ClassVar[Mapping[str, Any]] = _NONE
     """The fields that Go shows for an object with metadata only, as in a bookmark."""
 

@@ -12,11 +12,15 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import encode, encode_event
+from controller_manager.devcluster.schema.protobuf import (
+    ProtobufError,
+    encode,
+    encode_event,
+)
 from controller_manager.devcluster.server.accepting import JSON_TYPE, PROTOBUF_TYPE
 from controller_manager.devcluster.server.kind import Kind
 from controller_manager.devcluster.server.selection import Selection
-from controller_manager.devcluster.server.statuses import expired
+from controller_manager.devcluster.server.statuses import Refusal, expired
 from controller_manager.devcluster.server.storage import (
     Change,
     Stored,
@@ -58,7 +62,11 @@ class ProtobufFrame(Frame):
 
     def event(self, event_type: str, obj: bytes) -> bytes:
         """Return an event with an object that is encoded as JSON."""
-        encoded = encode(msgspec.json.decode(obj), built_in())
+        try:
+            encoded = encode(msgspec.json.decode(obj), built_in())
+        except ProtobufError as error:
+            message = f"Internal error occurred: {error}"
+            return self.error(Refusal(500, "InternalError", message).status())
         return encode_event(event_type, encoded or b"")
 
 

@@ -26,7 +26,6 @@ from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column
 class ConfigMapStrategy(Strategy):
     """May be immutable; shows the number of entries."""
 
-    base64_maps: ClassVar = ("binaryData",)
     columns: ClassVar = (NAME, Column("Data"), AGE)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:

@@ -47,7 +47,6 @@ class SecretStrategy(Strategy):
     """Encodes ``stringData`` as base64 into ``data``; may be immutable."""
 
     selectable_fields: ClassVar = fields_by_path("type")
-    base64_maps: ClassVar = ("data",)
     columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
