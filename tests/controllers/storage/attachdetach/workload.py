@@ -270,7 +270,13 @@ class VolumeUsers(Workload):
         node = self.world.find("nodes", "", name)
         if node is None:
             return
-        pods = [each for each in self._home() if each["spec"].get("nodeName") == name]
+        # A kubelet unmounts the volumes of a pod that has ended.
+        pods = [
+            each
+            for each in self._home()
+            if each["spec"].get("nodeName") == name
+            and each["status"].get("phase") not in ("Failed", "Succeeded")
+        ]
         wanted = {csi_name(DRIVER, each) for pod in pods for each in volumes_of(pod)}
         used = set(node["status"].get("volumesInUse") or ())
         stays = {each for each in used - wanted if not self._is_unmounted(name, each)}
