@@ -157,3 +157,27 @@ def test_protobuf_that_is_not_understood_is_refused(body: bytes) -> None:
     """It is never stored in part."""
     with pytest.raises(ProtobufError):
         decode(body, MODELS)
+
+
+def test_a_number_of_more_than_64_bits_is_cut_off() -> None:
+    """As Go does."""
+    spec = write_varint(1 << 3) + b"\xff" * 9 + b"\x7f"
+    body = _enveloped("Deployment", write_bytes(2, spec), "apps/v1")
+    assert decode(body, MODELS)["spec"] == {"replicas": -1}
+
+
+def test_an_object_of_another_kind_than_the_wanted_one_is_not_decoded() -> None:
+    """It is refused anyway."""
+    body = _enveloped("ConfigMap", b"broken")
+    assert decode(body, MODELS, "Pod") == {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def test_a_schema_that_is_too_deep_is_refused_by_the_encoder() -> None:
+    """It names the object."""
+    schema: dict[str, object] = {"type": "string"}
+    for _ in range(3000):
+        schema = {"properties": {"a": schema}}
+    spec = {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}
+    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    with pytest.raises(ProtobufError, match="nested too deeply"):
+        encode({**kind, "spec": spec}, MODELS)

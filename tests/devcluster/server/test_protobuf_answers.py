@@ -137,3 +137,44 @@ async def test_a_watch_from_a_version_that_is_gone_ends_with_an_error_in_protobu
         "Status",
         "Expired",
     )
+
+
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+async def test_bytes_that_are_no_base64_are_refused_in_every_kind(
+    cluster: Cluster,
+) -> None:
+    """No protobuf could hold them later."""
+    webhook = {
+        "name": "a.example.com",
+        "clientConfig": {"url": "https://a.example.com", "caBundle": "a"},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    body = {"metadata": {"name": "a"}, "webhooks": [webhook]}
+    answer = await call(cluster, "POST", WEBHOOKS, msgspec.json.encode(body))
+    assert (answer.status, json_of(answer)["reason"]) == (400, "BadRequest")
+    assert "illegal base64 data" in json_of(answer)["message"]
+
+
+async def test_an_object_that_protobuf_cannot_hold_ends_neither_server_nor_watch(
+    cluster: Cluster,
+) -> None:
+    """The answer is an error 500, and so is the event; other events follow."""
+    await create_pod(cluster, "a")
+    pods = cluster.server.storage.collection("pods")
+    stored = pods.get(("default", "a"))
+    assert stored is not None
+    pods.put(("default", "a"), {**stored.obj, "spec": {"nodeName": 1}})
+    await create_pod(cluster, "b")
+    for path in (PODS, f"{PODS}/a"):
+        answer = await call(cluster, "GET", path, accept=MEDIA_TYPE)
+        assert (answer.status, json_of(answer)["reason"]) == (500, "InternalError")
+    query = "timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    async with watch(cluster, f"{query}&allowWatchBookmarks=1", MEDIA_TYPE) as (
+        _,
+        events,
+    ):
+        found = [(kind, obj["kind"]) async for kind, obj in events]
+    assert found[:2] == [("ERROR", "Status"), ("ADDED", "Pod")]
