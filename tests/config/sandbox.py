@@ -19,6 +19,9 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 
 _REPOSITORY: Final = Path(__file__).parents[2]
+_SHOWN: Final = (_REPOSITORY, Path(sys.prefix), Path(sys.base_prefix))
+"""The directories of the program."""
+
 _OF_THE_IMAGE: Final = ("hosts", "nsswitch.conf", "passwd", "group", "ssl", "localtime")
 """The files of ``/etc`` that an image has."""
 
@@ -96,17 +99,28 @@ def _mounted(pod: JSON, container: JSON, node: Path, root: Path) -> Iterator[str
         yield from _read_only(source, Path(target))
     yield f"mount -o remount,ro {root}/etc"
     yield from later
+    covered = [
+        Path(mount["mountPath"])
+        for mount in container["volumeMounts"]
+        if "emptyDir" in volumes[mount["name"]]
+    ]
+    for each in _SHOWN:  # a checkout below /tmp, for instance
+        if any(directory in each.parents for directory in covered):
+            yield from _show(each, root)
 
 
 def _interpreter(root: Path) -> Iterator[str]:
     """Yield the commands that show the program, also below a home that is private."""
-    shown = (_REPOSITORY, Path(sys.prefix), Path(sys.base_prefix))
-    for top in sorted({each.parents[-2] for each in shown}):
+    for top in sorted({each.parents[-2] for each in _SHOWN}):
         if not top.stat().st_mode & stat.S_IXOTH:
             yield f"mount -t tmpfs -o mode=755 tmpfs {root}{top}"
-    for each in shown:
-        yield f"mkdir -p {root}{each}"
-        yield from _read_only(each, Path(f"{root}{each}"))
+    for each in _SHOWN:
+        yield from _show(each, root)
+
+
+def _show(directory: Path, root: Path) -> Iterator[str]:
+    yield f"mkdir -p {root}{directory}"
+    yield from _read_only(directory, Path(f"{root}{directory}"))
 
 
 def _read_only(source: Path, target: Path) -> Iterator[str]:
