@@ -97,13 +97,14 @@ def play(
     `more_properties` are modules with properties of controllers outside this tree.
     `users` are the controllers whose users act; `None` leaves the choice to the seed.
     An error that ends the run, of a user or of the simulation, is a violation.
+    So is a violation without any fault; the outcome then has no faults.
     """
     cluster = _Cluster(seed, more_properties, users)
     end, outcome = _attempt(cluster, only)
     if outcome.violations:
         return outcome
     undisturbed, without_faults = _attempt(cluster, frozenset())
-    if without_faults.error:
+    if without_faults.violations:
         return without_faults
     return _compared(outcome, end, undisturbed)
 
