@@ -101,9 +101,19 @@ class AutoscalerProperties(Properties):
         self._set[target] = after
         if not write.is_late:
             yield from self._wrong_number(target, before, after)
-        # Right after a user has set the number, an old recommendation may raise it.
-        if after > before and _now() > self._set_by_hand.get(target, -WINDOW) + WINDOW:
+        if after > before and self._is_recommended_now(target, after):
             self._raised[target] = Raised(_now(), after)
+
+    def _is_recommended_now(self, target: Target, after: int) -> bool:
+        """Tell whether a raise cannot come from an old recommendation.
+
+        An old one raises the number after a user has set it, or after a user has
+        raised a maximum that held it back (seed 7536).
+        """
+        set_by_hand = _now() <= self._set_by_hand.get(target, -WINDOW) + WINDOW
+        return not set_by_hand and all(
+            after <= each.maximum for each in self._recent(target)
+        )
 
     def _wrong_number(self, target: Target, before: int, after: int) -> Iterator[str]:
         known = self._recent(target)
