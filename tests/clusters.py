@@ -18,10 +18,10 @@ from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
-from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
+from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.nodes.nodes import Nodes
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.storage import HISTORY, Storage
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.storage.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics import InformerCollectors, InformerMetrics

@@ -29,16 +29,18 @@ from controller_manager.devcluster.kinds.authentication.impersonation import (
 from controller_manager.devcluster.kinds.authentication.impersonation_modes import (
     account_of,
 )
-from controller_manager.devcluster.kinds.core.account_tokens import (
-    AccountTokens,
-    track_account_tokens,
-)
 from controller_manager.devcluster.kinds.core.bootstrap_token import (
     user_of_bootstrap_token,
 )
-from controller_manager.devcluster.kinds.core.bound_tokens import BoundTokens
-from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
-from controller_manager.devcluster.kinds.core.token_discovery import (
+from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
+from controller_manager.devcluster.kinds.core.serviceaccount.account_tokens import (
+    AccountTokens,
+    track_account_tokens,
+)
+from controller_manager.devcluster.kinds.core.serviceaccount.bound_tokens import (
+    BoundTokens,
+)
+from controller_manager.devcluster.kinds.core.serviceaccount.token_discovery import (
     CONFIGURATION_PATH,
     KEYS_PATH,
     KEYS_TYPE,
@@ -58,16 +60,20 @@ from controller_manager.devcluster.kinds.scheduling.priorityclass import (
     add_system_classes,
 )
 from controller_manager.devcluster.metrics.apis import metrics_apis
-from controller_manager.devcluster.server.admission import Chain
-from controller_manager.devcluster.server.authentication import ANONYMOUS, Tokens, User
-from controller_manager.devcluster.server.authorization import KnownUsers
-from controller_manager.devcluster.server.document import Document
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.request_info import attributes_of_request
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.storage_state import StorageState, restore
+from controller_manager.devcluster.server.http.document import Document
+from controller_manager.devcluster.server.http.request_info import attributes_of_request
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.admission import Chain
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.security.authentication import (
+    ANONYMOUS,
+    Tokens,
+    User,
+)
+from controller_manager.devcluster.server.security.authorization import KnownUsers
+from controller_manager.devcluster.server.storage.state import StorageState, restore
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from controller_manager.devcluster.server.authentication import (
+from controller_manager.devcluster.server.security.authentication import (
     AUTHENTICATED,
     CREDENTIAL_ID,
     User,

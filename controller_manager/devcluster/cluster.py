@@ -25,12 +25,12 @@ from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.saving import Saving
 from controller_manager.devcluster.http_server import HTTPServer, Interceptor
 from controller_manager.devcluster.keys import ClusterKeys
-from controller_manager.devcluster.kinds.core.service_ranges import DEFAULT_RANGE
+from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
 from controller_manager.devcluster.nodes.nodes import Nodes
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.storage_state import load
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.storage.state import load
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.devcluster.system_namespaces import (
     add_system_namespaces,
     keep_system_namespaces,

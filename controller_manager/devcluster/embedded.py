@@ -13,7 +13,7 @@ from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.cluster import DevCluster
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config

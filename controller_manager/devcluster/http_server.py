@@ -13,14 +13,14 @@ from aiohttp import web
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.certificates import user_of
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.responses import refused
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     slow_request,
     too_large_body,
 )
+from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.http.responses import refused
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.connection import QuietLogger
 from controller_manager.serving.server import listen

@@ -7,12 +7,12 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
-from controller_manager.devcluster.kinds.core.service import KIND as SERVICES
-from controller_manager.devcluster.kinds.core.service_ranges import ranges_of
+from controller_manager.devcluster.kinds.core.service.ranges import ranges_of
+from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICES
 from controller_manager.devcluster.kinds.discovery.endpointslice import KIND as SLICES
 from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.kind import Kind
 
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 

@@ -23,7 +23,7 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from tests.benchmarks.attached import Attached
 from tests.benchmarks.renewals import Renewals
 from tests.robustness.settled_cluster import fill as fill_with_settled

@@ -17,7 +17,7 @@ from controller_manager.client.service_accounts import (
 )
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
 from tests.clusters import Cluster
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.kind import Kind as ServedKind
+from controller_manager.devcluster.server.rest.kind import Kind as ServedKind
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clients.client import (
     APPLY,

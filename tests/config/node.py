@@ -29,8 +29,10 @@ from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.cluster import DevCluster
-from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
+    uid_of_account,
+)
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config, ServingConfig

@@ -23,7 +23,7 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.bootstrap import MANAGER
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.options.config import Config, RateLimit, ServingConfig
 from controller_manager.registry import registry
 from tests.clusters import ROOT_CA, Cluster, run_manager

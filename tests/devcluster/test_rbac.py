@@ -10,8 +10,8 @@ import pytest
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor

@@ -15,7 +15,7 @@ import pytest
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 
 DATA = Path(__file__).parent.parent / "data" / "api-transcript.json"
 TOKEN = "kcm-token"

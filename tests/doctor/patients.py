@@ -14,7 +14,7 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Transport
 from controller_manager.devcluster.bootstrap import MANAGER
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.doctor.checks import examine, local_checks
 from controller_manager.doctor.examination import Examination, OwnPod
 from controller_manager.doctor.finding import Level

@@ -48,7 +48,7 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.demo.demo import sample_manifests
 from controller_manager.devcluster.http_server import HTTPServer
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.system_namespaces import NAMESPACES
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger

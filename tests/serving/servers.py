@@ -18,7 +18,7 @@ from controller_manager.client.client import Client
 from controller_manager.client.transport import Request
 from controller_manager.client.trust import set_verify_flags
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     AuthenticationConfig,

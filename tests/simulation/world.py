@@ -12,10 +12,10 @@ from controller_manager.api.times import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.nodes.nodes import Nodes
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.schema import Checker
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.options.config import (
     ClientConfig,
     Config,

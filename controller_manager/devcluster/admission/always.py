@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from controller_manager.devcluster.admission.writes import PODS, refused, spec_of
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 _LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _ALWAYS: Final = "Always"

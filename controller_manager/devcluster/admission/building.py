@@ -64,9 +64,9 @@ from controller_manager.devcluster.admission.service_account import ServiceAccou
 from controller_manager.devcluster.admission.taint_nodes_by_condition import (
     TaintNodesByCondition,
 )
-from controller_manager.devcluster.server.admission import Chain, Plugin
-from controller_manager.devcluster.server.authorization import Authorizer
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.admission import Chain, Plugin
+from controller_manager.devcluster.server.security.authorization import Authorizer
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 

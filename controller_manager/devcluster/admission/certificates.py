@@ -7,8 +7,11 @@ from controller_manager.control.certificates.request import (
     parse_request,
 )
 from controller_manager.devcluster.admission.writes import object_of, refused
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.authorization import Attributes, Authorizer
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.security.authorization import (
+    Attributes,
+    Authorizer,
+)
 
 _GROUP: Final = "certificates.k8s.io"
 _REQUESTS: Final = "certificatesigningrequests"

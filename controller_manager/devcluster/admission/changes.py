@@ -1,10 +1,10 @@
 """Replaces the new object of a write by a changed object."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.admission import Write
-from controller_manager.devcluster.server.conversion import to_stored
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.negotiation import check_object
+from controller_manager.devcluster.server.http.negotiation import check_object
+from controller_manager.devcluster.server.rest.admission import Write
+from controller_manager.devcluster.server.rest.conversion import to_stored
+from controller_manager.devcluster.server.rest.kind import Kind
 
 
 def take_changed(write: Write, changed: JSON, kind: Kind) -> None:

@@ -8,8 +8,8 @@ from controller_manager.devcluster.admission.writes import (
     refused,
     spec_of,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _GROUP: Final = "networking.k8s.io"
 _CLASSES: Final = "ingressclasses.networking.k8s.io"

@@ -6,8 +6,8 @@ from controller_manager.devcluster.admission.writes import CLAIMS, object_of
 from controller_manager.devcluster.kinds.storage.default_class import (
     set_default_class,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 
 class DefaultStorageClass(Plugin):

@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import PODS, spec_of
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _NO_EXECUTE: Final = "NoExecute"

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import object_of, refused
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 
 class DenyServiceExternalIPs(Plugin):

@@ -18,9 +18,9 @@ from controller_manager.devcluster.admission.webhooks.mutating import (
 from controller_manager.devcluster.admission.webhooks.validating import (
     ValidatingAdmissionWebhook,
 )
-from controller_manager.devcluster.server.admission import Plugin
-from controller_manager.devcluster.server.authorization import Authorizer
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.admission import Plugin
+from controller_manager.devcluster.server.security.authorization import Authorizer
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _GROUP = "admissionregistration.k8s.io"
 

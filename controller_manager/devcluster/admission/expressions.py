@@ -22,10 +22,16 @@ from controller_manager.devcluster.admission.matching import (
 )
 from controller_manager.devcluster.admission.versions import in_requested, request_of
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
-from controller_manager.devcluster.server.admission import Write
-from controller_manager.devcluster.server.authentication import User, account_user
-from controller_manager.devcluster.server.authorization import Attributes, Authorizer
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.admission import Write
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.security.authentication import (
+    User,
+    account_user,
+)
+from controller_manager.devcluster.server.security.authorization import (
+    Attributes,
+    Authorizer,
+)
 
 MOST_STEPS: Final = 300_000
 """The most steps of all expressions of one policy together: about a second."""

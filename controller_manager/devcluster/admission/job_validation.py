@@ -5,13 +5,13 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.kinds.scheduling_group import GENERIC_WORKLOAD
-from controller_manager.devcluster.server.admission import (
+from controller_manager.devcluster.server.rest.admission import (
     Operation,
     Plugin,
     Target,
     Write,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 _JOBS: Final[frozenset[Target]] = frozenset((("batch", "jobs", ""),))

@@ -24,9 +24,12 @@ from controller_manager.devcluster.admission.writes import (
     refused,
     spec_of,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.statuses import invalid_object, too_long
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    invalid_object,
+    too_long,
+)
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _LONGEST: Final = 256 * 1024

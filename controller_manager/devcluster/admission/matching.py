@@ -10,10 +10,10 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.server.admission import Operation, Write
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import not_found
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.apimachinery.statuses import not_found
+from controller_manager.devcluster.server.rest.admission import Operation, Write
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Storage
 
 Kinds = Callable[[], Iterable[Kind]]
 """Returns all kinds that the server has."""

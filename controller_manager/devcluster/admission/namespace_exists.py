@@ -5,9 +5,9 @@ With NamespaceLifecycle, which is on by default, it has no effect.
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.statuses import not_found
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.apimachinery.statuses import not_found
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _NAMESPACES: Final = "namespaces"
 

@@ -3,9 +3,12 @@
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.statuses import forbidden, not_found
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    forbidden,
+    not_found,
+)
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _NAMESPACES: Final = "namespaces"
 _IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))

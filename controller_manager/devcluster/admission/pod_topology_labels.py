@@ -6,9 +6,9 @@ Other pods get their labels when they are bound (kinds/core/pod_binding).
 from typing import ClassVar
 
 from controller_manager.devcluster.admission.writes import PODS, object_of, spec_of
-from controller_manager.devcluster.kinds.core.pod_topology import labelled_by_node
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.kinds.core.pod.topology import labelled_by_node
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 
 class PodTopologyLabels(Plugin):

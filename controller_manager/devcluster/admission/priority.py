@@ -12,8 +12,8 @@ from controller_manager.devcluster.kinds.scheduling.priorityclass import (
     LOWER_PRIORITY,
     find_priority_class,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _GROUP: Final = "scheduling.k8s.io"
 _CLASSES: Final = "priorityclasses"

@@ -7,7 +7,7 @@ the object any more. Upstream: StorageObjectInUseProtection and PodGroupProtecti
 from typing import ClassVar, Final
 
 from controller_manager.devcluster.admission.writes import object_of
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 _STORAGE: Final = {
     ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",

@@ -37,9 +37,9 @@ from controller_manager.control.quota.evaluators import (
 )
 from controller_manager.control.quota.extended_claims import pod_of, stands_for
 from controller_manager.devcluster.admission.writes import refused
-from controller_manager.devcluster.server.admission import Plugin, Write
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.admission import Plugin, Write
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)

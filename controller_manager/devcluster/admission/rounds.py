@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.admission import Write
+from controller_manager.devcluster.server.rest.admission import Write
 
 
 class Rounds:

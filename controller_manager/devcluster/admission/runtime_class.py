@@ -6,8 +6,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.amounts import amounts
 from controller_manager.devcluster.admission.tolerations import merged
 from controller_manager.devcluster.admission.writes import PODS, refused, spec_of
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _CLASSES: Final = "runtimeclasses.node.k8s.io"
 _DIFFERENT: Final = (

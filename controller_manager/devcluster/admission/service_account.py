@@ -16,14 +16,14 @@ from controller_manager.devcluster.admission.writes import (
     refused,
     spec_of,
 )
-from controller_manager.devcluster.server.admission import (
+from controller_manager.devcluster.server.rest.admission import (
     Operation,
     Pending,
     Plugin,
     Submission,
     Write,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _ACCOUNTS: Final = "serviceaccounts"
 _DEFAULT: Final = "default"

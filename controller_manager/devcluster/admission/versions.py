@@ -4,10 +4,10 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.matching import namespace_of
-from controller_manager.devcluster.server.admission import Write
-from controller_manager.devcluster.server.conversion import in_version
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.storage import Stored
+from controller_manager.devcluster.server.rest.admission import Write
+from controller_manager.devcluster.server.rest.conversion import in_version
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Stored
 
 
 def in_requested(write: Write, kind: Kind, obj: JSON | None) -> JSON | None:

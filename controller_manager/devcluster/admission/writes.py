@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.admission import Target, Write
-from controller_manager.devcluster.server.statuses import Refusal, forbidden
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    forbidden,
+)
+from controller_manager.devcluster.server.rest.admission import Target, Write
 
 PODS: Final[frozenset[Target]] = frozenset((("", "pods", ""),))
 CLAIMS: Final[frozenset[Target]] = frozenset((("", "persistentvolumeclaims", ""),))

@@ -24,8 +24,8 @@ from controller_manager.devcluster.data.schema import (
     is_empty,
 )
 from controller_manager.devcluster.keys import ClusterKeys
-from controller_manager.devcluster.server.storage import Key, Stored
-from controller_manager.devcluster.server.storage_state import StorageState
+from controller_manager.devcluster.server.storage.state import StorageState
+from controller_manager.devcluster.server.storage.storage import Key, Stored
 from controller_manager.serving.certificates import Pair
 
 Place = tuple[str, str, str]

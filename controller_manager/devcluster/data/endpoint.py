@@ -12,16 +12,16 @@ from controller_manager.devcluster.data.snapshot import (
     decode_snapshot,
     encode_snapshot,
 )
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.responses import json_response
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
     method_not_allowed,
     success,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.storage_state import StorageState, state_of
+from controller_manager.devcluster.server.http.responses import json_response
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.storage.state import StorageState, state_of
+from controller_manager.devcluster.server.storage.storage import Storage
 
 PATH: Final = "/devcluster/snapshot"
 MEDIA_TYPE: Final = "application/x-ndjson"

@@ -12,7 +12,7 @@ from controller_manager.devcluster.data.data_file import (
     DataFile,
     Place,
 )
-from controller_manager.devcluster.server.storage import Change, Storage, Stored
+from controller_manager.devcluster.server.storage.storage import Change, Storage, Stored
 from controller_manager.observability.logs import Logger
 
 _DELAY: Final = 0.01

@@ -21,8 +21,8 @@ from msgspec import Struct
 from controller_manager.devcluster.data.collector import paused_collector
 from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.decoding import share_fields
-from controller_manager.devcluster.server.storage import Key, Stored
-from controller_manager.devcluster.server.storage_state import StorageState
+from controller_manager.devcluster.server.storage.state import StorageState
+from controller_manager.devcluster.server.storage.storage import Key, Stored
 from controller_manager.version import KUBERNETES_VERSION
 
 VERSION: Final = 1

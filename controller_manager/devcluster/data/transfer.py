@@ -23,13 +23,13 @@ from controller_manager.devcluster.data.snapshot import (
     decode_snapshot,
     encode_snapshot,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.storage_state import (
+from controller_manager.devcluster.server.storage.state import (
     StorageState,
     load,
     restore,
     state_of,
 )
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.version import USER_AGENT
 
 _PATIENCE: Final = 600.0

@@ -1,8 +1,9 @@
-"""The kinds of Kubernetes that the development cluster serves: one file each.
+"""The kinds of Kubernetes that the development cluster serves.
 
-``kinds/GROUP/KIND.py`` has a ``KIND``. `find_kinds` searches the modules for it, so a
-new kind takes one new file, whose strategy overrides the default behaviour. The package
-`server` does not import this package; its caller passes the kinds.
+``kinds/GROUP/KIND.py`` has a ``KIND``; a kind with many parts is a package, whose
+module ``strategy`` has it. `find_kinds` searches the modules for it, so a new kind
+takes one new file, whose strategy overrides the default behaviour. The package `server`
+does not import this package; its caller passes the kinds.
 
 There is one package for each group: ``admissionregistration``, ``apiextensions``,
 ``apiregistration``, ``apiserverinternal``, ``apps``, ``authentication``,
@@ -31,7 +32,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 
-from controller_manager.devcluster.server.kind import GatedKind, Kind
+from controller_manager.devcluster.server.rest.kind import GatedKind, Kind
 from controller_manager.options.gates import FeatureGates
 
 

@@ -9,8 +9,10 @@ from controller_manager.devcluster.kinds.label_selectors import (
     TOO_MANY_VALUES,
     validate_selector,
 )
-from controller_manager.devcluster.server.names import validate_qualified_name
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_qualified_name,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,

@@ -6,7 +6,13 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, format_selector
-from controller_manager.devcluster.server.tables import AGE, NAME, NONE, Cells, Column
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    NONE,
+    Cells,
+    Column,
+)
 
 CONTAINERS: Final = (
     Column("Containers", priority=1),

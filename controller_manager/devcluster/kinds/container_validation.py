@@ -14,8 +14,11 @@ from controller_manager.devcluster.kinds.ports import (
 )
 from controller_manager.devcluster.kinds.probe_validation import validate_lifecycle
 from controller_manager.devcluster.kinds.resource_validation import validate_resources
-from controller_manager.devcluster.server.names import is_label, not_a_label
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    is_label,
+    not_a_label,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     forbidden_field,

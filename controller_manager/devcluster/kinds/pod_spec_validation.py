@@ -14,12 +14,12 @@ from controller_manager.devcluster.kinds.container_validation import (
 from controller_manager.devcluster.kinds.ip_addresses import validate_address
 from controller_manager.devcluster.kinds.pod_volume_validation import validate_volumes
 from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_label,
     validate_labels,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     not_supported,

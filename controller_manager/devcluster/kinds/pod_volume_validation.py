@@ -7,8 +7,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.container_validation import (
     validate_descending_path,
 )
-from controller_manager.devcluster.server.names import validate_label
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import validate_label
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     forbidden_field,

@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.ports import validate_port
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.devcluster.server.kind import Subresource
+from controller_manager.devcluster.server.rest.kind import Subresource
 
 _VERBS: Final = ("create", "delete", "get", "patch", "update")
 

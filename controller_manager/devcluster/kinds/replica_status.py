@@ -5,7 +5,11 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import NOT_NEGATIVE
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
 
 REPLICA_SET_COUNTS: Final = (
     (

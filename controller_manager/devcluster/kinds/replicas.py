@@ -16,9 +16,9 @@ from controller_manager.devcluster.kinds.replica_status import (
     REPLICA_SET_COUNTS,
     validate_replica_status,
 )
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import Cells, age
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import Cells, age
 
 
 class ReplicasStrategy(Strategy):

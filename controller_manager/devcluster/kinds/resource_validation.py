@@ -6,8 +6,10 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.kinds.field_values import validate_quantity
-from controller_manager.devcluster.server.names import validate_qualified_name
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_qualified_name,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     required,

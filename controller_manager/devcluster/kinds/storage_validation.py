@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     required,
     too_long,

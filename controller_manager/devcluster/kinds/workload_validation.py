@@ -12,11 +12,11 @@ from controller_manager.devcluster.kinds.label_selectors import (
     validate_selector,
 )
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_annotations,
     validate_labels,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,

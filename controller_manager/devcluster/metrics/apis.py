@@ -8,7 +8,7 @@ from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
 from controller_manager.devcluster.kinds.core.node import KIND as NODES
-from controller_manager.devcluster.kinds.core.pod import KIND as PODS
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as PODS
 from controller_manager.devcluster.metrics.answers import (
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
@@ -32,8 +32,8 @@ from controller_manager.devcluster.metrics.settings import (
     parse_settings,
 )
 from controller_manager.devcluster.server.aggregation import AggregatedAPI
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Storage
 
 FindKind = Callable[[str, str], Kind | None]
 """Returns the kind with an apiVersion and a name."""

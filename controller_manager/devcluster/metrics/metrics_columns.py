@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.metrics.quantities import summed
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import NAME, Cells, Column
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
 
 class MetricsStrategy(Strategy):

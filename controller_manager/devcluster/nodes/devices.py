@@ -30,8 +30,8 @@ from controller_manager.devcluster.nodes.scheduling.predicates import (
     NodeFacts,
     matches_terms,
 )
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.storage.storage import Key
 
 _PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 _MAX_USERS: Final = 256

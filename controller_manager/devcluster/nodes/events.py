@@ -14,7 +14,7 @@ from controller_manager.client.correlator import Correlated, Correlator
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
 
 SCHEDULER: Final = "default-scheduler"
 KUBELET: Final = "kubelet"

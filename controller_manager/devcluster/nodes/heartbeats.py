@@ -21,8 +21,8 @@ from controller_manager.devcluster.nodes.volumes.driver import (
     csi_node,
     node_annotations,
 )
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.server.registry.objects import Objects
 
 NODE_LEASES: Final = "kube-node-lease"
 

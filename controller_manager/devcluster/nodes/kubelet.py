@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes import annotations
 from controller_manager.devcluster.nodes.configuration import Configuration
 from controller_manager.devcluster.nodes.container_runs import Moment
@@ -44,9 +44,9 @@ from controller_manager.devcluster.nodes.restored_pods import (
 )
 from controller_manager.devcluster.nodes.volumes.mounts import Mounts
 from controller_manager.devcluster.nodes.volumes.sources import Sources
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.storage.storage import Key
 
 
 class _Held(Struct, frozen=True):

@@ -15,17 +15,17 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time, parse_time
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.log_lines import Line, lines_of
 from controller_manager.devcluster.nodes.log_options import LogOptions
 from controller_manager.devcluster.nodes.pod_connections import (
     check_node,
     chosen_container,
 )
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.routing import Target
-from controller_manager.devcluster.server.statuses import bad_request
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.server.http.routing import Target
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.storage.storage import Key
 
 _HEADERS: Final = {"content-type": "text/plain"}
 _IMAGES: Final = {

@@ -14,7 +14,7 @@ from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VO
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.kinds.networking.servicecidr import (
     KIND as SERVICE_CIDR,
@@ -60,9 +60,9 @@ from controller_manager.devcluster.nodes.volumes.storage_objects import (
     StorageObjects,
 )
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import Change, Watcher
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Change, Watcher
 
 _EVENT_LIFETIME: Final = timedelta(hours=1)
 _HOUSEKEEPING: Final = 60.0

@@ -10,9 +10,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.routing import Target
-from controller_manager.devcluster.server.statuses import Refusal, bad_request
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    bad_request,
+)
+from controller_manager.devcluster.server.http.routing import Target
+from controller_manager.devcluster.server.registry.objects import Objects
 
 _KUBELET_PORT: Final = 10250
 _NOTHING_RUNS: Final = "the development cluster runs no containers"

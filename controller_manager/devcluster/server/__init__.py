@@ -6,26 +6,19 @@ the behaviour. The parts of upstream's API server that are the same for all reso
 CustomResourceDefinition adds while the server runs. docs/tour.md follows one POST
 through these modules.
 
-- Requests: ``genericapiserver`` (from request to answer), ``routing`` (targets),
-  ``request_info`` (attributes), ``query`` (parameters), ``deadlines``, ``dry_run``,
-  ``negotiation`` and ``yaml_bodies`` (bodies), ``document`` (paths without resources),
-  ``aggregation`` (APIs without storage), ``probes``, ``request_metrics``.
-- Kinds: ``kind``, ``strategy``, ``catalogue`` (all kinds), ``call`` (POST that a
-  strategy answers), ``conversion`` (versions), ``custom_schemas``.
-- Reads: ``reading``, ``selection`` (selectors), ``continue_token`` (pages),
-  ``watching``, ``event_form`` (events of a watch).
-- Writes: ``writing``, ``objects`` (on stored objects), ``updates``, ``object_meta``,
-  ``names``, ``preconditions``, ``deletion``, ``scale``, ``connections``,
-  ``base64_data``.
-- Patches: ``patch``, ``json_patch``, ``strategic_merge``, ``applying`` (server-side
-  apply), ``fields`` (managedFields), ``field_owners`` (the manager of a request).
-- Users: ``authentication``, ``authorization``, ``admission``, ``attempts`` (writes that
-  wait for admission).
-- Storage: ``storage``, ``ordered_objects`` (order of lists), ``storage_state``
-  (snapshots), ``stored_form``.
-- Answers: ``accepting`` (Accept header), ``responses``, ``rendering``, ``presenting``
-  (YAML and indented JSON), ``tables``, ``statuses`` (refusals), ``go_json`` (errors of
-  Go).
-- Types: ``models`` and ``schema`` (of kubernetes_asyncio), ``discovery``, ``openapi``,
-  ``openapi_schemas``, ``openapi_protobuf``.
+The packages, from the top down; each imports only packages below it:
+
+- ``genericapiserver``: from request to answer.
+- ``handlers``: the verbs of HTTP (GET, POST, PUT, PATCH, DELETE).
+- ``discovery``, ``openapi``, ``aggregation`` (APIs without storage), ``probes``.
+- ``watch``: answers that stay open.
+- ``registry``: create, update and delete of stored objects.
+- ``http``: paths, headers, bodies, and the forms of answers.
+- ``rest``: a kind, its strategy, and admission.
+- ``security``: users and permissions.
+- ``fields``: managedFields and server-side apply.
+- ``storage``: objects with versions and history.
+- ``apimachinery``: names, metadata, patches and Status bodies, which know no kind.
+
+``models`` and ``schema`` have the types of kubernetes_asyncio.
 """

@@ -9,12 +9,12 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.accepting import accepts_as
-from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.negotiation import header
+from controller_manager.devcluster.server.http.accepting import accepts_as
+from controller_manager.devcluster.server.http.negotiation import header
+from controller_manager.devcluster.server.http.responses import unless_known
 from controller_manager.devcluster.server.probes import PROBE_PATHS
-from controller_manager.devcluster.server.responses import unless_known
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.version import KUBERNETES_VERSION
 
 _MAJOR, _MINOR, _PATCH = KUBERNETES_VERSION.removeprefix("v").split(".")

@@ -14,49 +14,58 @@ from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
-from controller_manager.devcluster.server.accepting import accepted
-from controller_manager.devcluster.server.admission import Chain
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
     in_form,
 )
-from controller_manager.devcluster.server.authentication import (
-    ANONYMOUS,
-    Tokens,
-    User,
-    forbid_anonymous,
+from controller_manager.devcluster.server.apimachinery.query import (
+    check_write_options,
+    is_true,
 )
-from controller_manager.devcluster.server.authorization import Attributes, Authorizer
-from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.connections import connection_of
-from controller_manager.devcluster.server.deadlines import check_timeout
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.negotiation import header
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.openapi import OpenAPI
-from controller_manager.devcluster.server.presenting import presented
-from controller_manager.devcluster.server.probes import is_probe, probe_answer
-from controller_manager.devcluster.server.query import check_write_options, is_true
-from controller_manager.devcluster.server.reading import Reader
-from controller_manager.devcluster.server.rendering import Renderer
-from controller_manager.devcluster.server.request_info import attributes_of_request
-from controller_manager.devcluster.server.request_metrics import PATH, RequestMetrics
-from controller_manager.devcluster.server.responses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    method_not_allowed,
+    no_such_resource,
+    not_found,
+)
+from controller_manager.devcluster.server.handlers.reading import Reader
+from controller_manager.devcluster.server.handlers.writing import Writer
+from controller_manager.devcluster.server.http.accepting import accepted
+from controller_manager.devcluster.server.http.connections import connection_of
+from controller_manager.devcluster.server.http.deadlines import check_timeout
+from controller_manager.devcluster.server.http.negotiation import header
+from controller_manager.devcluster.server.http.presenting import presented
+from controller_manager.devcluster.server.http.rendering import Renderer
+from controller_manager.devcluster.server.http.request_info import attributes_of_request
+from controller_manager.devcluster.server.http.request_metrics import (
+    PATH,
+    RequestMetrics,
+)
+from controller_manager.devcluster.server.http.responses import (
     json_or_404,
     json_response,
     no_such_path,
     refused,
     with_warnings,
 )
-from controller_manager.devcluster.server.routing import Target, find_target
-from controller_manager.devcluster.server.statuses import (
-    Refusal,
-    method_not_allowed,
-    no_such_resource,
-    not_found,
+from controller_manager.devcluster.server.http.routing import Target, find_target
+from controller_manager.devcluster.server.openapi.documents import OpenAPI
+from controller_manager.devcluster.server.probes import is_probe, probe_answer
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.admission import Chain
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.security.authentication import (
+    ANONYMOUS,
+    Tokens,
+    User,
+    forbid_anonymous,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.writing import Writer
+from controller_manager.devcluster.server.security.authorization import (
+    Attributes,
+    Authorizer,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.observability.logs import Logger, silent_logger
 
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))

@@ -12,14 +12,18 @@ from controller_manager.devcluster.http_server import (
     ConnectionCutError,
     Interceptor,
 )
-from controller_manager.devcluster.server.presenting import media_type_of
-from controller_manager.devcluster.server.query import is_true
-from controller_manager.devcluster.server.responses import (
+from controller_manager.devcluster.server.apimachinery.query import is_true
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    conflict,
+    expired,
+)
+from controller_manager.devcluster.server.http.presenting import media_type_of
+from controller_manager.devcluster.server.http.responses import (
     TEXT_HEADERS,
     refused,
 )
-from controller_manager.devcluster.server.statuses import Refusal, conflict, expired
-from controller_manager.devcluster.server.watching import frame_of
+from controller_manager.devcluster.server.watch.watching import frame_of
 from controller_manager.devcluster.testing.fault import Fault
 from controller_manager.devcluster.testing.fault_control import FaultControl
 from controller_manager.devcluster.testing.open_watch import Ending, gone_event

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.serviceaccount import (
+from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
     KIND as SERVICE_ACCOUNT,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.devcluster.testing.cluster_thread import ClusterThread
 from controller_manager.devcluster.testing.running_cluster import RunningCluster

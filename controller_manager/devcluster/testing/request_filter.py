@@ -6,9 +6,9 @@ from typing import Final, TypedDict
 from msgspec import Struct
 
 from controller_manager.client.transport import Request
-from controller_manager.devcluster.server import request_info
-from controller_manager.devcluster.server.authorization import Attributes
-from controller_manager.devcluster.server.negotiation import header
+from controller_manager.devcluster.server.http import request_info
+from controller_manager.devcluster.server.http.negotiation import header
+from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 
 VERBS: Final = (

@@ -28,9 +28,11 @@ from controller_manager.devcluster.embedded import (
 )
 from controller_manager.devcluster.http_server import HTTPServer
 from controller_manager.devcluster.keys import ClusterKeys
-from controller_manager.devcluster.kinds.core.serviceaccount import uid_of_account
-from controller_manager.devcluster.server.authorization import Attributes
-from controller_manager.devcluster.server.storage_state import state_of
+from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
+    uid_of_account,
+)
+from controller_manager.devcluster.server.security.authorization import Attributes
+from controller_manager.devcluster.server.storage.state import state_of
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.devcluster.testing.fault_layer import FaultLayer
 from controller_manager.devcluster.testing.open_watch import Ending

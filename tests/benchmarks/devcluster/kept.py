@@ -11,8 +11,8 @@ from controller_manager.devcluster.data.transfer import (
     snapshot_of_data,
     write_snapshot,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.storage_state import restore, state_of
+from controller_manager.devcluster.server.storage.state import restore, state_of
+from controller_manager.devcluster.server.storage.storage import Storage
 from tests.benchmarks.devcluster.requests import Figures
 from tests.benchmarks.server import NAMESPACE, idle_pod
 

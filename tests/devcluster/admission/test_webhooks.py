@@ -3,14 +3,14 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.job import KIND as JOB
+from controller_manager.devcluster.kinds.batch.job.strategy import KIND as JOB
 from controller_manager.devcluster.kinds.certificates.certificatesigningrequest import (
     KIND as SIGNING_REQUEST,
 )
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
-from controller_manager.devcluster.kinds.core.service import KIND as SERVICE
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
+from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (
     EVERYTHING,

@@ -8,8 +8,8 @@ import pytest
 
 from controller_manager.devcluster.data.data_error import DataError, NotSavedError
 from controller_manager.devcluster.data.data_file import Batch, DataFile
-from controller_manager.devcluster.server.storage import Storage, Stored
-from controller_manager.devcluster.server.storage_state import StorageState, state_of
+from controller_manager.devcluster.server.storage.state import StorageState, state_of
+from controller_manager.devcluster.server.storage.storage import Storage, Stored
 
 PODS = "pods"
 

@@ -17,8 +17,8 @@ from controller_manager.devcluster.data.transfer import (
     snapshot_of_data,
     write_snapshot,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.storage_state import StorageState, state_of
+from controller_manager.devcluster.server.storage.state import StorageState, state_of
+from controller_manager.devcluster.server.storage.storage import Storage
 
 OF_FORMAT_1 = b"""\
 {"format":"controller-manager devcluster snapshot","version":1,"kubernetes":"v1.36.2",\

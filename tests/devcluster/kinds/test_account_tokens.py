@@ -11,8 +11,10 @@ from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.controllers.identity.tokens.jwt import TokenSigner, claims
-from controller_manager.devcluster.kinds.core.account_tokens import AccountTokens
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.kinds.core.serviceaccount.account_tokens import (
+    AccountTokens,
+)
+from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import DEFAULT, send
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind
 
 LIST: Final = Path(__file__).parents[2] / "data" / "built-in-kinds.txt"
 

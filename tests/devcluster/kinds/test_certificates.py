@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
 from tests.controllers.certificates.authorities import (
     condition,

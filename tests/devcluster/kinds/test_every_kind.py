@@ -12,7 +12,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster import kinds
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.schema import fields_of
 from tests.clusters import Cluster
 from tests.devcluster.kinds.minimal import minimal
@@ -79,7 +79,7 @@ def test_a_new_kind_takes_one_new_file(
     """Nothing lists it."""
     (tmp_path / "example").mkdir()
     (tmp_path / "example" / "widget.py").write_text(
-        "from controller_manager.devcluster.server.kind import Kind\n"
+        "from controller_manager.devcluster.server.rest.kind import Kind\n"
         'KIND = Kind("example.com", "v1", "Widget", "widgets")\n'
     )
     (tmp_path / "example" / "__init__.py").touch()

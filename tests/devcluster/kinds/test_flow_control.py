@@ -3,8 +3,8 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create, update
 

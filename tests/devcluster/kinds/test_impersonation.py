@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.requests import allow, ask, log_in, rule, user
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller_manager.devcluster.kinds.core.pod import KIND
-from controller_manager.devcluster.kinds.core.pod_binding import bind
+from controller_manager.devcluster.kinds.core.pod.binding import bind
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create
 

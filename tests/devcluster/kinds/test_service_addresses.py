@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.server.rest.deletion import Deletion
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create, update
 

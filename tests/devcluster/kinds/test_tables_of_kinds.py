@@ -11,7 +11,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind
 
 NOW: Final = datetime(2026, 1, 1, 0, 2, 5, tzinfo=UTC)
 CREATED: Final = "2026-01-01T00:00:00Z"

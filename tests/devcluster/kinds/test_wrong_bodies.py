@@ -9,7 +9,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.kinds.minimal import minimal
 from tests.devcluster.requests import call

@@ -14,7 +14,7 @@ from controller_manager.devcluster.admission.pod_security.checks import (
     security_of,
     setters,
 )
-from controller_manager.devcluster.server.statuses import shown
+from controller_manager.devcluster.server.apimachinery.statuses import shown
 
 _CAPABILITIES: Final = frozenset(
     (

@@ -20,9 +20,9 @@ from controller_manager.devcluster.admission.writes import (
     object_of,
     refused,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.statuses import invalid_object
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.apimachinery.statuses import invalid_object
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _MOST_PODS: Final = 3000
 """The most checked pods of a namespace when it enforces another level."""

@@ -8,11 +8,15 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.devcluster.admission.matching import Kinds, Matcher
-from controller_manager.devcluster.server.admission import Write
-from controller_manager.devcluster.server.conversion import in_version
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Refusal
-from controller_manager.devcluster.server.storage import Collection, Storage, Stored
+from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.server.rest.admission import Write
+from controller_manager.devcluster.server.rest.conversion import in_version
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import (
+    Collection,
+    Storage,
+    Stored,
+)
 
 _NO_PARAMS = "no params found for policy binding with `Deny` parameterNotFoundAction"
 _NEEDS_NAMESPACE = (

@@ -27,9 +27,12 @@ from controller_manager.devcluster.admission.policies.mutations import (
 from controller_manager.devcluster.admission.policies.variables import Variables
 from controller_manager.devcluster.admission.rounds import Rounds
 from controller_manager.devcluster.admission.versions import in_requested
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.authorization import Authorizer
-from controller_manager.devcluster.server.statuses import Refusal, forbidden
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    forbidden,
+)
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.security.authorization import Authorizer
 
 
 class _PolicyError(Exception):

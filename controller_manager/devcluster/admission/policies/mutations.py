@@ -9,16 +9,16 @@ from controller_manager.control.cel.evaluation import Budget
 from controller_manager.control.cel.values import EvaluationError, Message, Value
 from controller_manager.devcluster.admission.expressions import evaluated
 from controller_manager.devcluster.admission.policies.cel_json import as_json, misnamed
-from controller_manager.devcluster.server.field_owners import version_of
-from controller_manager.devcluster.server.fields.checking import faults_of
-from controller_manager.devcluster.server.fields.field_type import DEDUCED, FieldType
-from controller_manager.devcluster.server.fields.merging import merged
-from controller_manager.devcluster.server.json_patch import (
+from controller_manager.devcluster.server.apimachinery.json_patch import (
     PatchError,
     TestFailedError,
     json_patch,
 )
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.fields.checking import faults_of
+from controller_manager.devcluster.server.fields.field_type import DEDUCED, FieldType
+from controller_manager.devcluster.server.fields.merging import merged
+from controller_manager.devcluster.server.registry.field_owners import version_of
+from controller_manager.devcluster.server.rest.kind import Kind
 
 _OPERATION = ("op", "path", "from")
 

@@ -17,9 +17,12 @@ from controller_manager.devcluster.admission.policies.validations import (
     Denial,
     denials,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.authorization import Authorizer
-from controller_manager.devcluster.server.statuses import Refusal, forbidden
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    forbidden,
+)
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.security.authorization import Authorizer
 
 _CODES: Final = {"Forbidden": 403, "RequestEntityTooLarge": 413, "Unauthorized": 401}
 _INVALID: Final = ("Invalid", 422)

@@ -23,11 +23,15 @@ from controller_manager.devcluster.admission.webhooks.review import (
     answer_of,
     question_of,
 )
-from controller_manager.devcluster.server.admission import Pending, Submission, Write
-from controller_manager.devcluster.server.authorization import Authorizer
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import forbidden
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.apimachinery.statuses import forbidden
+from controller_manager.devcluster.server.rest.admission import (
+    Pending,
+    Submission,
+    Write,
+)
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.security.authorization import Authorizer
+from controller_manager.devcluster.server.storage.storage import Storage
 
 
 class Invocation(Struct, frozen=True):

@@ -30,7 +30,7 @@ from controller_manager.devcluster.admission.webhooks.services import (
     UnresolvedError,
     addresses_of,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _MOST_BYTES: Final = 10 << 20
 """The most bytes of an answer. Upstream has no limit; an object has 3 MiB at most."""

@@ -16,9 +16,12 @@ from controller_manager.devcluster.admission.webhooks.outcomes import (
     no_dry_run,
 )
 from controller_manager.devcluster.admission.webhooks.validating import check_outcome
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.json_patch import PatchError, json_patch
-from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.apimachinery.json_patch import (
+    PatchError,
+    json_patch,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 
 class MutatingAdmissionWebhook(Plugin):

@@ -5,7 +5,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.statuses import Refusal, bad_request
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    bad_request,
+)
 
 _LEAST_CODE, _MOST_CODE = 400, 599
 _SUCCESS: Final = "Success"

@@ -18,9 +18,9 @@ from controller_manager.devcluster.admission.webhooks.outcomes import (
     Failure,
     Outcome,
 )
-from controller_manager.devcluster.server.admission import Write
-from controller_manager.devcluster.server.go_json import go_json_error
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
+from controller_manager.devcluster.server.rest.admission import Write
+from controller_manager.devcluster.server.rest.kind import Kind
 
 _GROUP: Final = "admission.k8s.io"
 _KIND: Final = "AdmissionReview"

@@ -7,7 +7,7 @@ addresses come from the Endpoints and the EndpointSlices of the service, as with
 
 from collections.abc import Iterator
 
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage.storage import Storage
 
 Address = tuple[str, int]
 

@@ -11,7 +11,7 @@ from controller_manager.devcluster.admission.webhooks.outcomes import (
     denied,
     no_dry_run,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 
 class ValidatingAdmissionWebhook(Plugin):

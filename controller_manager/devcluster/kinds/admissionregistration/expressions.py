@@ -17,8 +17,10 @@ from controller_manager.devcluster.kinds.admissionregistration.compilation impor
 from controller_manager.devcluster.kinds.admissionregistration.match_conditions import (
     validate_conditions,
 )
-from controller_manager.devcluster.server.names import validate_qualified_name
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_qualified_name,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     invalid,

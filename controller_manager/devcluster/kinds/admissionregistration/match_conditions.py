@@ -7,8 +7,10 @@ from controller_manager.devcluster.kinds.admissionregistration.compilation impor
     declared,
     problem_of,
 )
-from controller_manager.devcluster.server.names import validate_qualified_name
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_qualified_name,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     invalid,

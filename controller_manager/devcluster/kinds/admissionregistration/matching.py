@@ -7,8 +7,10 @@ from controller_manager.devcluster.kinds.admissionregistration.rules import (
     validate_rule,
 )
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.names import validate_path_segment
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_path_segment,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     not_supported,

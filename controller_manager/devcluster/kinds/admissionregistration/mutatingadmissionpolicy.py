@@ -17,15 +17,21 @@ from controller_manager.devcluster.kinds.admissionregistration.policy_fields imp
     validate_policy_fields,
 )
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     not_supported,
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _REINVOCATIONS: Final = ("Never", "IfNeeded")
 

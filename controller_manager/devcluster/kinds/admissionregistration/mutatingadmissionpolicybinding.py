@@ -10,8 +10,8 @@ from controller_manager.devcluster.kinds.admissionregistration.matching import (
 from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
     PolicyBindingStrategy,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import Kind
 
 
 class MutatingAdmissionPolicyBindingStrategy(PolicyBindingStrategy):

@@ -10,10 +10,16 @@ from controller_manager.devcluster.kinds.admissionregistration.webhooks import (
     validate_webhooks,
 )
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 
 class MutatingWebhookConfigurationStrategy(Strategy):

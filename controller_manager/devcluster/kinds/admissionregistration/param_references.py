@@ -5,8 +5,10 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import selector_text
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.names import validate_path_segment
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_path_segment,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     not_supported,

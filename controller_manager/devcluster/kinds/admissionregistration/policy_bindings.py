@@ -14,10 +14,16 @@ from controller_manager.devcluster.kinds.admissionregistration.param_references 
     validate_reference,
 )
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.names import validate_subdomain
-from controller_manager.devcluster.server.statuses import Cause, required
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
+from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 
 class PolicyBindingStrategy(Strategy):

@@ -7,7 +7,7 @@ from controller_manager.devcluster.kinds.admissionregistration.matching import (
     apply_match_defaults,
     validate_match,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     not_supported,
     required,

@@ -7,8 +7,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
     PolicyBindingStrategy,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     invalid,
@@ -16,6 +15,7 @@ from controller_manager.devcluster.server.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.server.rest.kind import Kind
 
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _DENY_AND_WARN: Final = (

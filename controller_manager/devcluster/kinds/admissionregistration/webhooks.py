@@ -14,11 +14,11 @@ from controller_manager.devcluster.kinds.admissionregistration.rules import (
     validate_rule,
 )
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     service_name_problems,
     subdomain_problems,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     invalid,

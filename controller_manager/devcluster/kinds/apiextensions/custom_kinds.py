@@ -10,8 +10,9 @@ from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy 
     Origin,
     Served,
 )
-from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.kind import (
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import (
     ALL_VERBS,
     SCALE,
     Kind,
@@ -19,7 +20,6 @@ from controller_manager.devcluster.server.kind import (
     Subresource,
     status_of,
 )
-from controller_manager.devcluster.server.objects import Objects
 
 
 def origin_of(definition: JSON) -> Origin:

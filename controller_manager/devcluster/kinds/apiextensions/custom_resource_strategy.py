@@ -33,14 +33,18 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rule
 from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
     validate_value,
 )
-from controller_manager.devcluster.server.catalogue import Catalogue
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
 from controller_manager.devcluster.server.fields.field_set import FieldSet
 from controller_manager.devcluster.server.fields.field_type import FieldType
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.storage import Stored
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import Cells, Column
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import Cells, Column
+from controller_manager.devcluster.server.storage.storage import Stored
 
 _MOST_REPLICAS: Final = 2**31 - 1
 

@@ -26,10 +26,10 @@ from controller_manager.devcluster.kinds.apiextensions.definition_status import 
 from controller_manager.devcluster.kinds.apiregistration.local_services import (
     sync_custom_services,
 )
-from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import Kind
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

@@ -19,13 +19,17 @@ from controller_manager.devcluster.kinds.apiextensions.definition_validation imp
     validate_definition_update,
     validate_stored_versions,
 )
-from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import CREATED_AT, NAME
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import CREATED_AT, NAME
+from controller_manager.devcluster.server.storage.storage import Storage
 
 
 class CustomResourceDefinitionStrategy(Strategy):

@@ -15,11 +15,11 @@ from controller_manager.devcluster.kinds.apiextensions.version_validation import
     validate_subresources,
     validate_versioned_schema,
 )
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     service_name_problems,
     subdomain_problems,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,

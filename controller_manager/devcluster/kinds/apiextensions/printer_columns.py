@@ -15,7 +15,7 @@ from controller_manager.devcluster.kinds.apiextensions.json_paths import (
     JSONPath,
     PathProblem,
 )
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.rest.tables import (
     NAME,
     Cells,
     Column,

@@ -16,7 +16,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
 from controller_manager.devcluster.kinds.apiextensions.schemas.structure import (
     validate_structure,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     forbidden_field,

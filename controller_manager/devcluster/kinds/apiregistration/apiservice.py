@@ -7,24 +7,30 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.service import KIND as SERVICES
-from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICES
+from controller_manager.devcluster.server.apimachinery.names import (
     service_name_problems,
     validate_path_segment,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     not_supported,
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _PORT: Final = 443
 _MOST_OF_GROUP: Final = 20_000

@@ -15,8 +15,8 @@ from controller_manager.devcluster.kinds.apiregistration.apiservice import (
     local_service,
 )
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
-from controller_manager.devcluster.server.catalogue import Catalogue
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
 
 _GROUPS: Final[Mapping[str, int]] = {
     "": 18000,

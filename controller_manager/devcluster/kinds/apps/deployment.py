@@ -23,16 +23,22 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
     validate_workload,
 )
-from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _COUNTS: Final = (
     "replicas",

@@ -9,8 +9,8 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
     validate_workload,
 )
-from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
 
 
 class ReplicaSetStrategy(ReplicasStrategy):

@@ -23,12 +23,18 @@ from controller_manager.devcluster.kinds.replica_status import (
     validate_collision_count,
     validate_replica_status,
 )
-from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
-from controller_manager.devcluster.server.names import validate_label
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.apimachinery.names import validate_label
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import Gate
 
 _COUNTS: Final = (

@@ -13,12 +13,15 @@ from controller_manager.devcluster.kinds.authentication.impersonation_modes impo
     LEGACY,
     MODES,
 )
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attributes, Authorizer
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
     shown,
+)
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import (
+    Attributes,
+    Authorizer,
 )
 
 _PREFIX: Final = "impersonate-"

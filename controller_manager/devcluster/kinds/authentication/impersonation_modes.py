@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller_manager.devcluster.server.authentication import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    is_label,
+    subdomain_problems,
+)
+from controller_manager.devcluster.server.security.authentication import (
     ANONYMOUS,
     AUTHENTICATED,
     NODE_NAME,
@@ -16,13 +20,12 @@ from controller_manager.devcluster.server.authentication import (
     User,
     account_groups,
 )
-from controller_manager.devcluster.server.authorization import (
+from controller_manager.devcluster.server.security.authorization import (
     MASTERS,
     Attributes,
     Authorizer,
     refusal_of,
 )
-from controller_manager.devcluster.server.names import is_label, subdomain_problems
 
 _ACCOUNT: Final = "system:serviceaccount:"
 _NODE: Final = "system:node:"

@@ -4,9 +4,9 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class SelfSubjectReviewStrategy(Strategy):

@@ -6,11 +6,14 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.rules import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
-from controller_manager.devcluster.server.authentication import AUDIENCE, TokenError
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import bad_request
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.security.authentication import (
+    AUDIENCE,
+    TokenError,
+)
 
 _INVALID: Final = "invalid bearer token"
 

@@ -8,9 +8,12 @@ from controller_manager.devcluster.kinds.authorization.review_attributes import 
     review_attributes,
 )
 from controller_manager.devcluster.kinds.reviews import reviewed
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.statuses import Cause, invalid_object
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid_object,
+)
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.security.authentication import User
 
 
 def check_review(call: Call, causes: Iterable[Cause]) -> None:

@@ -13,10 +13,10 @@ from controller_manager.devcluster.kinds.authorization.review_attributes import 
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_local_review,
 )
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import bad_request
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class LocalSubjectAccessReviewStrategy(Strategy):

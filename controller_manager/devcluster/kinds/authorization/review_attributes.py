@@ -5,9 +5,9 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attributes
-from controller_manager.devcluster.server.selection import is_field_selector
+from controller_manager.devcluster.server.rest.selection import is_field_selector
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import Attributes
 
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _FIELD_OPERATORS: Final = ("In", "NotIn")

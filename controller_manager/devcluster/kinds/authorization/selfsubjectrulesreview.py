@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import bad_request
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 _PATH_FIELDS: Final = ("verbs", "nonResourceURLs")

@@ -13,9 +13,9 @@ from controller_manager.devcluster.kinds.authorization.review_attributes import 
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_review,
 )
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class SubjectAccessReviewStrategy(Strategy):

@@ -9,7 +9,7 @@ from controller_manager.api.times import parse_time
 from controller_manager.devcluster.kinds.batch.cronjob_validation import (
     validate_cron_job_spec,
 )
-from controller_manager.devcluster.kinds.batch.job_spec_defaults import (
+from controller_manager.devcluster.kinds.batch.job.spec_defaults import (
     default_failure_policy,
 )
 from controller_manager.devcluster.kinds.columns import (
@@ -20,10 +20,14 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,

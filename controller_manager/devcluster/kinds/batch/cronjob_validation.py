@@ -4,11 +4,11 @@ import re
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.job_spec_validation import (
+from controller_manager.devcluster.kinds.batch.job.spec_validation import (
     validate_job_spec,
 )
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     not_supported,

@@ -15,22 +15,25 @@ from controller_manager.devcluster.kinds.certificates.signing_validation import 
     validate_spec,
 )
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
-from controller_manager.devcluster.server.kind import (
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import (
     READ_AND_WRITE,
     Kind,
     Subresource,
     status_of,
 )
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     Cells,
     Column,
     age,
     human_duration,
+)
+from controller_manager.devcluster.server.security.authentication import (
+    AUTHENTICATED,
+    User,
 )
 
 GROUP: Final = "certificates.k8s.io"

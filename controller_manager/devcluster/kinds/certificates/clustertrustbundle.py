@@ -7,14 +7,14 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import NAME, Cells, Column
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
 
 class ClusterTrustBundleStrategy(Strategy):

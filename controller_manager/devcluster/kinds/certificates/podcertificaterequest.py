@@ -5,9 +5,15 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 
 class PodCertificateRequestStrategy(Strategy):

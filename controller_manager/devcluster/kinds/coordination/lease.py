@@ -10,16 +10,22 @@ from controller_manager.devcluster.kinds.coordination.strategies import (
     validate_strategy,
 )
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import COORDINATED_ELECTION
 
 _COORDINATION: Final = ("preferredHolder", "strategy")

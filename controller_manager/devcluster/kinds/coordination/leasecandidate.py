@@ -16,15 +16,21 @@ from controller_manager.devcluster.kinds.coordination.strategies import (
 )
 from controller_manager.devcluster.kinds.core.data_validation import key_problems
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.server.kind import GatedKind, Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import GatedKind, Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 from controller_manager.options.gates import COORDINATED_ELECTION
 
 _Version = tuple[int, ...]

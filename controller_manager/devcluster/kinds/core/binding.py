@@ -3,12 +3,12 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
-from controller_manager.devcluster.kinds.core.pod_binding import bind
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import success
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.kinds.core.pod.binding import bind
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.server.apimachinery.statuses import success
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class BindingStrategy(Strategy):

@@ -15,8 +15,11 @@ from controller_manager.api.core.bootstrap_tokens import (
 )
 from controller_manager.api.core.secrets import Secret, bytes_of, decoded
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
-from controller_manager.devcluster.server.authentication import AUTHENTICATED, User
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.security.authentication import (
+    AUTHENTICATED,
+    User,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _TOKEN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _GROUP: Final = "system:bootstrappers"

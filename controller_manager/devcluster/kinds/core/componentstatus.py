@@ -2,9 +2,9 @@
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import NAME, Column
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import NAME, Column
 
 
 class ComponentStatusStrategy(Strategy):

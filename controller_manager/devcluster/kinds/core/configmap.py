@@ -12,15 +12,21 @@ from controller_manager.devcluster.kinds.core.data_validation import (
     validate_immutable,
     validate_keys,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 
 class ConfigMapStrategy(Strategy):

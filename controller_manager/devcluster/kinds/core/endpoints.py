@@ -9,10 +9,10 @@ from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.endpoints_validation import (
     validate_subsets,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,

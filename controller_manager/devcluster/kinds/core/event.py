@@ -6,22 +6,24 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import validate_qualified_name
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_qualified_name,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     required,
     shown,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import (
     UNKNOWN,
     Cells,
     Column,
     human_duration,
 )
+from controller_manager.devcluster.server.storage.storage import Storage
 
 
 class EventStrategy(Strategy):

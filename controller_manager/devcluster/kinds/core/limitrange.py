@@ -9,9 +9,9 @@ from controller_manager.devcluster.kinds.core.limitrange_validation import (
     validate_limit_range,
 )
 from controller_manager.devcluster.kinds.quantities import make_canonical
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 _AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 

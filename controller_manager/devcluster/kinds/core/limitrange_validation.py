@@ -8,8 +8,10 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.quota.names import is_extended, is_native
 from controller_manager.devcluster.kinds.core.resourcequota_validation import STANDARD
-from controller_manager.devcluster.server.names import validate_qualified_name
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_qualified_name,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     forbidden_field,

@@ -6,21 +6,27 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import (
+from controller_manager.devcluster.server.apimachinery.names import validate_label
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    conflict,
+)
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import (
     ALL_VERBS,
     Kind,
     Subresource,
     status_of,
 )
-from controller_manager.devcluster.server.names import validate_label
-from controller_manager.devcluster.server.statuses import (
-    Cause,
-    conflict,
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.storage.storage import Storage
 
 
 class NamespaceStrategy(Strategy):

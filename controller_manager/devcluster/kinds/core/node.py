@@ -13,10 +13,10 @@ from controller_manager.devcluster.kinds.core.node_ranges import (
 )
 from controller_manager.devcluster.kinds.proxy import proxy_of
 from controller_manager.devcluster.kinds.taint_validation import validate_taints
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,

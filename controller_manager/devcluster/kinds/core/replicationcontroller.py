@@ -11,8 +11,8 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_pod_template,
     validate_template_labels,
 )
-from controller_manager.devcluster.server.kind import SCALE, Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause, required
+from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
+from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
 
 
 class ReplicationControllerStrategy(ReplicasStrategy):

@@ -13,10 +13,16 @@ from controller_manager.devcluster.kinds.core.resourcequota_validation import (
     validate_quota_update,
 )
 from controller_manager.devcluster.kinds.quantities import make_canonical
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 
 class ResourceQuotaStrategy(Strategy):

@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
     validate_quantity,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     required,

@@ -15,17 +15,23 @@ from controller_manager.devcluster.kinds.core.data_validation import (
     validate_keys,
 )
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
-from controller_manager.devcluster.server.go_json import go_json_error
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     required,
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type

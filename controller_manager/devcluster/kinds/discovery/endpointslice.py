@@ -10,10 +10,20 @@ from controller_manager.devcluster.kinds.discovery.endpointslice_validation impo
     validate_slice,
 )
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _SHOWN: Final = 3
 _UNSET: Final = "<unset>"

@@ -11,16 +11,16 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.event import KIND as STORED
 from controller_manager.devcluster.kinds.core.event import EventStrategy
-from controller_manager.devcluster.server.call import Call
-from controller_manager.devcluster.server.kind import Conversion, Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     invalid_object,
     required,
 )
-from controller_manager.devcluster.server.strategy import fields_by_path
-from controller_manager.devcluster.server.tables import Cells
+from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.rest.kind import Conversion, Kind
+from controller_manager.devcluster.server.rest.strategy import fields_by_path
+from controller_manager.devcluster.server.rest.tables import Cells
 
 _STORED_NAMES: Final = {
     "note": "message",

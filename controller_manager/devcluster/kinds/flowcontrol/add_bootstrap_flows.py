@@ -14,7 +14,7 @@ from controller_manager.devcluster.kinds.flowcontrol.prioritylevelconfiguration 
 from controller_manager.devcluster.kinds.flowcontrol.prioritylevelconfiguration import (
     add_priority_level,
 )
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
 
 
 def add_bootstrap_flows(objects: Objects) -> None:

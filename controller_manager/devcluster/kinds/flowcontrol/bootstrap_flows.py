@@ -9,7 +9,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
 
 MANDATORY: Final = ("exempt", "catch-all")
 """The names of mandatory schemas and levels, which always exist with these specs."""

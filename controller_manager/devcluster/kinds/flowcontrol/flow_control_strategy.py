@@ -7,8 +7,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
     validate_types_of_conditions,
 )
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class FlowControlStrategy(Strategy):

@@ -19,11 +19,10 @@ from controller_manager.devcluster.kinds.flowcontrol.flow_control_strategy impor
 from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
     validate_schema_spec,
 )
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.storage import Stored
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,
@@ -31,6 +30,7 @@ from controller_manager.devcluster.server.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.server.storage.storage import Stored
 
 LEVELS: Final = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
 _PRECEDENCE: Final = 1000

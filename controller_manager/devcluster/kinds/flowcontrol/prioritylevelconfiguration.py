@@ -23,10 +23,10 @@ from controller_manager.devcluster.kinds.flowcontrol.priority_level_validation i
     EXEMPT,
     validate_level_spec,
 )
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,

@@ -10,13 +10,12 @@ from controller_manager.devcluster.kinds.domain_paths import (
     validate_domain_prefixed_path,
 )
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_label,
     validate_path_segment,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     not_supported,
@@ -24,8 +23,9 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,

@@ -8,21 +8,21 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_path_segment,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     qualified,
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,

@@ -7,15 +7,21 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE, range_version
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _MOST: Final = 2
 

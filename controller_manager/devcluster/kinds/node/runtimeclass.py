@@ -11,11 +11,24 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_quantity,
 )
 from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import validate_label, validate_labels
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_label,
+    validate_labels,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 
 class RuntimeClassStrategy(Strategy):

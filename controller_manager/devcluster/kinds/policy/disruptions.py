@@ -8,9 +8,12 @@ from controller_manager.devcluster.kinds.label_selectors import selects
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
     KIND as BUDGETS,
 )
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Refusal, forbidden
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    forbidden,
+)
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _ALLOWED: Final = "DisruptionAllowed"
 _MOST_TAKEN: Final = 2000

@@ -14,8 +14,8 @@ from controller_manager.devcluster.kinds.rbac.binding_index import (
     applying_subject,
 )
 from controller_manager.devcluster.kinds.rbac.rules import permits
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import (
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import (
     MASTERS,
     Attributes,
     Authorizer,
@@ -23,7 +23,7 @@ from controller_manager.devcluster.server.authorization import (
     Rules,
     aggregate,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _PLURALS: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 

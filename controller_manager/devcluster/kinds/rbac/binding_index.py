@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.storage import (
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.storage.storage import (
     Change,
     Key,
     Storage,

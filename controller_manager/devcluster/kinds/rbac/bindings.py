@@ -11,10 +11,18 @@ from controller_manager.devcluster.kinds.rbac.validation import (
     validate_binding,
     validate_reference_kept,
 )
-from controller_manager.devcluster.server.names import validate_path_segment
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_path_segment,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _SUBJECTS: Final = ("User", "Group", "ServiceAccount")
 

@@ -6,8 +6,8 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import Cause, required
+from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
+from controller_manager.devcluster.server.rest.kind import Kind
 
 
 class ClusterRoleStrategy(RoleStrategy):

@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind
 
 
 class ClusterRoleBindingStrategy(BindingStrategy):

@@ -19,18 +19,18 @@ from controller_manager.devcluster.kinds.rbac.rules import (
     missing,
     quoted,
 )
-from controller_manager.devcluster.server.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    forbidden,
+    not_found,
+)
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import (
     EVERYTHING,
     MASTERS,
     Attributes,
     Authorizer,
-)
-from controller_manager.devcluster.server.statuses import (
-    Refusal,
-    forbidden,
-    not_found,
 )
 
 _ROLES: Final = frozenset(("roles", "clusterroles"))

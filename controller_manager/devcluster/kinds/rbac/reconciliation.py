@@ -9,9 +9,9 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.bootstrap.policy import AUTO_UPDATE
 from controller_manager.devcluster.kinds.rbac.rules import missing
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import Kind
 
 _AGGREGATION: Final = "aggregationRule"
 _SUBJECT_FIELDS: Final = ("kind", "apiGroup", "name", "namespace")

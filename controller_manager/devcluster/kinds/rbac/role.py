@@ -3,7 +3,7 @@
 from typing import Final
 
 from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind
 
 KIND: Final = Kind(
     "rbac.authorization.k8s.io",

@@ -5,9 +5,11 @@ from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.validation import validate_rules
-from controller_manager.devcluster.server.names import validate_path_segment
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_path_segment,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class RoleStrategy(Strategy):

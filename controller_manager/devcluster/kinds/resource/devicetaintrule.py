@@ -17,11 +17,11 @@ from controller_manager.devcluster.kinds.resource.device_validation import (
     validate_pool,
     validate_taint,
 )
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause, too_many
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
+from controller_manager.devcluster.server.apimachinery.statuses import Cause, too_many
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _MAX_CONDITIONS: Final = 8
 

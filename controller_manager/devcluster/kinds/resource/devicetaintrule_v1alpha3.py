@@ -6,7 +6,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.resource.devicetaintrule import (
     KIND as STORED,
 )
-from controller_manager.devcluster.server.kind import Conversion, Kind
+from controller_manager.devcluster.server.rest.kind import Conversion, Kind
 
 
 def _same_fields(obj: JSON) -> JSON:

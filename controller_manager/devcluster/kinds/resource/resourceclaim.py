@@ -9,8 +9,7 @@ from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.resource.claim_defaults import (
     default_devices,
 )
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     forbidden_field,
@@ -18,8 +17,15 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_many,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _MAX_USERS: Final = 256
 _NOT_ALLOCATED: Final = "may not be specified when `allocated` is not set"

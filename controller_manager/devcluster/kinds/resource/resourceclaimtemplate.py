@@ -9,14 +9,18 @@ from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.resource.claim_defaults import (
     default_devices,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_annotations,
     validate_labels,
 )
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
 
 class ResourceClaimTemplateStrategy(Strategy):

@@ -14,9 +14,8 @@ from controller_manager.devcluster.kinds.resource.device_validation import (
     validate_pool,
     validate_taints,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import validate_subdomain
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     invalid,
@@ -24,15 +23,16 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_many,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     Cells,
     Column,
     age,
 )
+from controller_manager.devcluster.server.storage.storage import Storage
 
 _MAX_DEVICES: Final = 128
 _MAX_TAINTED_DEVICES: Final = 64

@@ -13,10 +13,10 @@ from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.scheduling.policy import (
     validate_scheduling_policy,
 )
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import Cause
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
 
 class PodGroupStrategy(Strategy):

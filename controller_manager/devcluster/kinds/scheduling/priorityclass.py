@@ -8,10 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden,
     forbidden_field,
@@ -19,9 +16,18 @@ from controller_manager.devcluster.server.statuses import (
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.storage import Storage
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
 
 LOWER_PRIORITY: Final = "PreemptLowerPriority"
 _RESOURCE: Final = "priorityclasses.scheduling.k8s.io"

@@ -10,17 +10,17 @@ from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.scheduling.policy import (
     validate_scheduling_policy,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import validate_label
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import validate_label
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     required,
     shown,
     too_many,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, age
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
 _MOST_TEMPLATES: Final = 8
 _TEMPLATES: Final = "spec.podGroupTemplates"

@@ -8,16 +8,16 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     invalid,
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import (
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,

@@ -13,17 +13,25 @@ from controller_manager.devcluster.kinds.field_values import (
 from controller_manager.devcluster.kinds.storage_validation import (
     validate_driver_name,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import validate_qualified_name
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import (
+    validate_qualified_name,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     invalid,
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _MAX_NODE_ID: Final = 256
 

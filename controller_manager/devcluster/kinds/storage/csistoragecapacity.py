@@ -12,11 +12,15 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_quantity,
 )
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.names import validate_subdomain
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import NAME, Cells, Column
+from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
 _FIXED: Final = ("nodeTopology", "storageClassName")
 

@@ -12,16 +12,22 @@ from controller_manager.devcluster.kinds.storage_validation import (
     validate_parameters,
     validate_provisioner,
 )
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _POLICIES: Final = ("Delete", "Retain")
 _MODES: Final = ("Immediate", "WaitForFirstConsumer")

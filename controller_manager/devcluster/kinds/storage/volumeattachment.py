@@ -10,9 +10,8 @@ from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.storage_validation import (
     validate_driver_name,
 )
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.names import validate_subdomain
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,
@@ -20,8 +19,15 @@ from controller_manager.devcluster.server.statuses import (
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import AGE, NAME, Cells, Column, age
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
 
 _ONE_SOURCE: Final = (
     "must specify exactly one of inlineVolumeSpec and persistentVolumeName"

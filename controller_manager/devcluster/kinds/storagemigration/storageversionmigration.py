@@ -10,15 +10,15 @@ from controller_manager.devcluster.kinds.condition_validation import (
     validate_conditions,
 )
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.server.kind import Kind, status_of
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     required,
     shown,
 )
-from controller_manager.devcluster.server.strategy import Strategy
-from controller_manager.devcluster.server.tables import NAME, Cells, Column
+from controller_manager.devcluster.server.rest.kind import Kind, status_of
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
 _ENDS: Final = ("Succeeded", "Failed")
 

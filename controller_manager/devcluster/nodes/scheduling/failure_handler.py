@@ -2,9 +2,9 @@
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.server.objects import Objects
+from controller_manager.devcluster.server.registry.objects import Objects
 
 
 class FailureHandler:

@@ -20,7 +20,7 @@ from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
     terms_of,
 )
 from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.storage.storage import Key
 
 Amounts = Mapping[str, int]
 """Amounts of resources, in billionths of their units."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
     KIND as BUDGET,
 )
@@ -24,9 +24,9 @@ from controller_manager.devcluster.nodes.scheduling.node_infos import (
     NodeInfos,
     PodInfo,
 )
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.deletion import Deletion
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
-from controller_manager.devcluster.kinds.core.pod_binding import bind
+from controller_manager.devcluster.kinds.core.pod.binding import bind
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.devices import TOO_FEW, DeviceAllocation
 from controller_manager.devcluster.nodes.event_notes import normal
 from controller_manager.devcluster.nodes.events import SCHEDULER, Reporter
@@ -46,8 +46,8 @@ from controller_manager.devcluster.nodes.volumes.binding import (
     VolumeBinding,
 )
 from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import Change, Key
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.storage.storage import Change, Key
 
 _RETRY_DELAY: Final = 1.0
 """Seconds after which waiting pods are tried again when pods have left nodes."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from controller_manager.devcluster.nodes.scheduling.node_infos import PodInfo
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.storage.storage import Key
 
 
 class WaitingPods:

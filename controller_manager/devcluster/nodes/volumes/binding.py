@@ -13,7 +13,7 @@ from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VO
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
 from controller_manager.devcluster.nodes.volumes.driver import (
     ON_DEMAND,
@@ -36,7 +36,7 @@ from controller_manager.devcluster.nodes.volumes.volume_fit import (
     reference_to,
     satisfies,
 )
-from controller_manager.devcluster.server.storage import Change, Key
+from controller_manager.devcluster.server.storage.storage import Change, Key
 
 _UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 _OTHER_NODES: Final = "node(s) didn't match PersistentVolume's node affinity"

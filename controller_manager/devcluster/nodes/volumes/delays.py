@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.storage.storage import Key
 
 RESIZE_SECONDS: Final = 1.0
 """The seconds to resize a volume, and then its file system."""

@@ -13,7 +13,7 @@ from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.node_status import is_stopped
@@ -30,7 +30,7 @@ from controller_manager.devcluster.nodes.volumes.resizer import (
 from controller_manager.devcluster.nodes.volumes.storage_objects import (
     StorageObjects,
 )
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.storage.storage import Key
 
 _MOUNT_TIMEOUT: Final = 123.0
 """Seconds that a kubelet waits for volumes before it reports a failure and retries."""

@@ -1,7 +1,7 @@
 """The claims whose volumes a pod mounts."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.storage.storage import Key
 
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 

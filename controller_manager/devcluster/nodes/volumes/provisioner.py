@@ -24,8 +24,8 @@ from controller_manager.devcluster.nodes.volumes.volume_fit import (
     reference_to,
     request_of,
 )
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.storage import Change
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.storage.storage import Change
 
 FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer"
 

@@ -25,7 +25,7 @@ from controller_manager.devcluster.nodes.volumes.volume_fit import (
     capacity_of,
     request_of,
 )
-from controller_manager.devcluster.server.storage import Change, Key
+from controller_manager.devcluster.server.storage.storage import Change, Key
 
 RESIZING: Final = "Resizing"
 FILE_SYSTEM_PENDING: Final = "FileSystemResizePending"

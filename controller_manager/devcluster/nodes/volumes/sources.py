@@ -9,7 +9,7 @@ from controller_manager.devcluster.nodes.configuration import (
 )
 from controller_manager.devcluster.nodes.event_notes import warning
 from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.storage.storage import Key
 
 _Source = tuple[str, Key]
 

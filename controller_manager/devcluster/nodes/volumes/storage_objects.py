@@ -9,9 +9,9 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
 from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
-from controller_manager.devcluster.server.kind import Kind
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Key
 
 
 class StorageObjects:

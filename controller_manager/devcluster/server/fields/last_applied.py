@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.apimachinery.names import validate_annotations
 from controller_manager.devcluster.server.fields.checking import faults_of
 from controller_manager.devcluster.server.fields.comparison import compare, fields_of
 from controller_manager.devcluster.server.fields.field_set import (
@@ -17,7 +18,6 @@ from controller_manager.devcluster.server.fields.field_set import (
     difference,
 )
 from controller_manager.devcluster.server.fields.field_type import FieldType
-from controller_manager.devcluster.server.names import validate_annotations
 
 KUBECTL: Final = "kubectl"
 """The manager whose configurations are also in the annotation."""

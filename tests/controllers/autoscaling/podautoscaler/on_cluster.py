@@ -14,8 +14,8 @@ from controller_manager.controllers.autoscaling.podautoscaler.options import (
     AutoscalerOptions,
 )
 from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
-from controller_manager.devcluster.server.deletion import Deletion
-from controller_manager.devcluster.server.kind import Kind
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster, make_config

@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.pod import KIND as POD
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.resource.devicetaintrule import KIND as RULE
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE
-from controller_manager.devcluster.server.statuses import Refusal
+from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from controller_manager.controllers.storage.attachdetach.names import (
 from controller_manager.controllers.storage.attachdetach.options import (
     AttachDetachOptions,
 )
-from controller_manager.devcluster.server.deletion import Deletion
+from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
 

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from controller_manager.controllers.storage.attachdetach.view import NodeViews
-from controller_manager.devcluster.server.statuses import forbidden
+from controller_manager.devcluster.server.apimachinery.statuses import forbidden
 from tests.controllers.storage.attachdetach.cluster import (
     DRIVER,
     MANAGED,

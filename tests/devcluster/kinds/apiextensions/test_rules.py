@@ -10,7 +10,11 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.correlation impor
     ABSENT,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
-from controller_manager.devcluster.server.statuses import Cause, invalid, required
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    required,
+)
 from tests.clusters import Cluster
 from tests.devcluster.kinds.apiextensions.test_definitions import (
     SCHEMA,

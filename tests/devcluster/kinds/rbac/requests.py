@@ -5,7 +5,7 @@ from typing import Any
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.authentication import User
+from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1"

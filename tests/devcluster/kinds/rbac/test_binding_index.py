@@ -11,9 +11,12 @@ from controller_manager.devcluster.kinds.rbac.binding_index import (
     BindingIndex,
     applying_subject,
 )
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attributes, Decision
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import (
+    Attributes,
+    Decision,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
 
 GROUP = "rbac.authorization.k8s.io"
 SUBJECTS: list[JSON] = [

@@ -4,11 +4,11 @@ import pytest
 
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
-from controller_manager.devcluster.server.admission import Chain
-from controller_manager.devcluster.server.authentication import User
-from controller_manager.devcluster.server.authorization import Attributes
-from controller_manager.devcluster.server.objects import Objects
-from controller_manager.devcluster.server.storage_state import state_of
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.admission import Chain
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import Attributes
+from controller_manager.devcluster.server.storage.state import state_of
 from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.requests import ROLES, ask

@@ -9,7 +9,7 @@ from controller_manager.devcluster.kinds.rbac.rules import (
     missing,
     permits,
 )
-from controller_manager.devcluster.server.authorization import Attributes
+from controller_manager.devcluster.server.security.authorization import Attributes
 from tests.devcluster.kinds.rbac.requests import rule
 
 

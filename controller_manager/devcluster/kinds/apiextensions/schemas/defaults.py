@@ -18,7 +18,11 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pr
 from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
     validate_value,
 )
-from controller_manager.devcluster.server.statuses import Cause, invalid, shown
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+)
 
 
 def validate_defaults(

@@ -19,7 +19,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
 from controller_manager.devcluster.kinds.apiextensions.schemas.rule_definition import (
     validate_rules,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
     invalid,

@@ -12,12 +12,16 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     properties_of,
     schema_of_others,
 )
-from controller_manager.devcluster.server.names import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_annotations,
     validate_labels,
 )
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    required,
+)
 from controller_manager.devcluster.server.schema import Checker, TypeMismatch
-from controller_manager.devcluster.server.statuses import Cause, invalid, required
 
 
 def coerced_metadata(metadata: Any) -> tuple[JSON, list[str]]:

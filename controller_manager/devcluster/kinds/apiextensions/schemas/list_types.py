@@ -15,7 +15,11 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     properties_of,
     schema_of_others,
 )
-from controller_manager.devcluster.server.statuses import Cause, duplicate, shown
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    duplicate,
+    shown,
+)
 
 
 def validate_lists(value: Any, schema: JSON, path: str = "") -> list[Cause]:

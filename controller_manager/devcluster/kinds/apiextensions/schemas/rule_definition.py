@@ -20,7 +20,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values impor
     declared_type,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     not_supported,

@@ -27,7 +27,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
 from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
     rule_value,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
     forbidden_field,

@@ -33,7 +33,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
     wrong_type,
     wrong_value,
 )
-from controller_manager.devcluster.server.statuses import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     not_supported,
     required,

@@ -15,11 +15,11 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     paths,
     rule,
 )
-from controller_manager.devcluster.server.authentication import (
+from controller_manager.devcluster.server.security.authentication import (
     AUTHENTICATED,
     UNAUTHENTICATED,
 )
-from controller_manager.devcluster.server.authorization import MASTERS
+from controller_manager.devcluster.server.security.authorization import MASTERS
 
 _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _TO_ADMIN: Final = f"{_AGGREGATE}admin"

@@ -1,0 +1,43 @@
+"""HorizontalPodAutoscaler in version v1, which knows CPU only.
+
+Upstream keeps the rest in annotations (pkg/apis/autoscaling/v1/conversion.go).
+"""
+
+from datetime import datetime
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.autoscaling.autoscaler.strategy import (
+    KIND as STORED,
+)
+from controller_manager.devcluster.kinds.autoscaling.autoscaler.strategy import (
+    HorizontalPodAutoscalerStrategy,
+)
+from controller_manager.devcluster.kinds.autoscaling.autoscaler.v1_conversion import (
+    from_v1,
+    to_v1,
+)
+from controller_manager.devcluster.server.rest.kind import Conversion, Kind, status_of
+from controller_manager.devcluster.server.rest.tables import Cells
+
+
+class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):
+    """Shows the same row as the version that is stored."""
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return super().cells(from_v1(obj), now)
+
+
+KIND: Final = Kind(
+    "autoscaling",
+    "v1",
+    STORED.kind,
+    STORED.plural,
+    model="V1HorizontalPodAutoscaler",
+    short_names=STORED.short_names,
+    categories=STORED.categories,
+    subresources=(status_of(STORED.kind),),
+    strategy=OldAutoscalerStrategy(),
+    conversion=Conversion(STORED, to_stored=from_v1, from_stored=to_v1),
+)

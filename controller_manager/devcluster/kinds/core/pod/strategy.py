@@ -1,0 +1,188 @@
+"""Pod: containers that run together on a node."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ClassVar, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.core.pod.binding import binding
+from controller_manager.devcluster.kinds.core.pod.columns import (
+    POD_COLUMNS,
+    pod_cells,
+)
+from controller_manager.devcluster.kinds.core.pod.eviction import eviction
+from controller_manager.devcluster.kinds.core.pod.qos import qos_class
+from controller_manager.devcluster.kinds.core.pod.update_validation import (
+    validate_pod_status_update,
+    validate_pod_update,
+)
+from controller_manager.devcluster.kinds.pod_spec_defaults import (
+    default_host_ports,
+    default_pod_spec,
+)
+from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
+from controller_manager.devcluster.kinds.proxy import proxy_of
+from controller_manager.devcluster.kinds.scheduling_group import (
+    GENERIC_WORKLOAD,
+    OF_POD,
+    drop_scheduling_group,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.rest.kind import (
+    READ_AND_WRITE,
+    Kind,
+    Subresource,
+    status_of,
+)
+from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
+from controller_manager.devcluster.server.rest.tables import Cells
+from controller_manager.devcluster.server.storage.storage import Storage
+
+_LONGEST: Final = 100 * 365 * 86400
+"""A hundred years: longer than each wait, and the end is still a valid date."""
+
+
+class PodStrategy(Strategy):
+    """Most of a pod's spec is immutable, and a pod has a grace period."""
+
+    counts_generations: ClassVar = True
+    returns_deleted: ClassVar = True
+    records_deletion: ClassVar = True
+    kept_by_status: ClassVar = ("ownerReferences",)
+    null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
+    empty: ClassVar = {"spec": {"containers": None}, "status": {}}
+    selectable_fields: ClassVar = fields_by_path(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    )
+    absent_fields: ClassVar = {"spec.hostNetwork": "false"}
+    columns: ClassVar = POD_COLUMNS
+
+    def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
+        """Take the feature gate that decides whether ``schedulingGroup`` is stored."""
+        self._keeps_scheduling_group = keeps_scheduling_group
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in spec and requests."""
+        spec = obj.setdefault("spec", {})
+        default_pod_spec(spec)
+        default_host_ports(spec)
+        for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+            resources = container["resources"]
+            if limits := resources.get("limits"):
+                requests = {**limits, **resources.get("requests", {})}
+                resources["requests"] = requests
+        spec.setdefault("enableServiceLinks", True)
+        obj.setdefault("status", {})
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Fill in the status; admission may have changed the resources.
+
+        Drop the field of a feature that is off.
+        """
+        del storage
+        _make_grace_positive(obj)
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(obj, OF_POD)
+        status = obj["status"]
+        status.setdefault("phase", "Pending")
+        status.setdefault("qosClass", qos_class(obj["spec"]))
+        if obj["spec"].get("schedulingGates"):
+            status["conditions"] = [_GATED]
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Drop the field of a feature that is off, unless it was there before."""
+        _make_grace_positive(new)
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(new, OF_POD, old)
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check the spec."""
+        return validate_pod_spec(obj["spec"], "spec")
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that only the few mutable fields of the spec change."""
+        return validate_pod_update(old, new)
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check that no container that has ended for good starts again."""
+        return validate_pod_status_update(old, new)
+
+    def grace_period(self, obj: JSON, wanted: int | None) -> int:
+        """Return the grace period in seconds: 0 unless the pod runs on a node."""
+        spec, phase = obj["spec"], obj.get("status", {}).get("phase")
+        if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+            return 0
+        period = wanted
+        if period is None:
+            period = int(spec.get("terminationGracePeriodSeconds", 30))
+        current = obj["metadata"].get("deletionGracePeriodSeconds")
+        if current is not None:
+            period = min(period, current)
+        return min(period, _LONGEST) if period >= 0 else 1
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return pod_cells(obj, now)
+
+
+def _make_grace_positive(pod: JSON) -> None:
+    """Replace a negative grace period with one second.
+
+    The body of an update of the status may have no spec.
+    """
+    spec = pod.get("spec") or {}
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+
+
+_GATED: Final = {
+    "type": "PodScheduled",
+    "observedGeneration": 1,
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition of a new pod with scheduling gates."""
+
+_CONNECT: Final = ("create", "get")
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "Pod",
+    "pods",
+    model="V1Pod",
+    short_names=("po",),
+    categories=("all",),
+    subresources=(
+        Subresource("attach", "PodAttachOptions", _CONNECT),
+        Subresource(
+            "binding", "Binding", ("create",), connect=binding, model="V1Binding"
+        ),
+        Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
+        Subresource(
+            "eviction",
+            "Eviction",
+            ("create",),
+            "policy",
+            "v1",
+            connect=eviction,
+            model="V1Eviction",
+        ),
+        Subresource("exec", "PodExecOptions", _CONNECT),
+        Subresource("log", "Pod", ("get",)),
+        Subresource("portforward", "PodPortForwardOptions", _CONNECT),
+        proxy_of("PodProxyOptions"),
+        Subresource("resize", "Pod", READ_AND_WRITE),
+        status_of("Pod"),
+    ),
+    strategy=PodStrategy(),
+    gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
+)

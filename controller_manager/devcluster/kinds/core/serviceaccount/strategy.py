@@ -1,0 +1,59 @@
+"""ServiceAccount: the identity of programs in pods."""
+
+from datetime import datetime
+from typing import ClassVar, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.core.serviceaccount.token_request import (
+    token_request,
+)
+from controller_manager.devcluster.server.rest.kind import Kind, Subresource
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
+
+
+class ServiceAccountStrategy(Strategy):
+    """Shows the number of secrets."""
+
+    returns_deleted: ClassVar = True
+    columns: ClassVar = (NAME, Column("Secrets"), AGE)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), len(obj.get("secrets", [])), age(obj, now)]
+
+
+KIND: Final = Kind(
+    "",
+    "v1",
+    "ServiceAccount",
+    "serviceaccounts",
+    model="V1ServiceAccount",
+    short_names=("sa",),
+    subresources=(
+        Subresource(
+            "token",
+            "TokenRequest",
+            ("create",),
+            "authentication.k8s.io",
+            "v1",
+            connect=token_request,
+            model="AuthenticationV1TokenRequest",
+        ),
+    ),
+    strategy=ServiceAccountStrategy(),
+)
+
+
+def uid_of_account(storage: Storage, namespace: str, name: str) -> str | None:
+    """Return the uid of a service account, `None` if there is none."""
+    stored = storage.collection(KIND.resource).get((namespace, name))
+    return str(stored.obj["metadata"]["uid"]) if stored is not None else None

@@ -1,0 +1,60 @@
+"""Documents by which others verify the tokens of service accounts.
+
+Upstream: pkg/serviceaccount/openidmetadata.go.
+"""
+
+import base64
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.controllers.identity.tokens.jwt import key_id
+from controller_manager.devcluster.kinds.core.serviceaccount.bound_tokens import (
+    ALGORITHM,
+    ISSUER,
+)
+
+CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
+KEYS_PATH: Final = "/openid/v1/jwks"
+KEYS_TYPE: Final = "application/jwk-set+json"
+
+_COORDINATE: Final = 32
+"""The bytes of a coordinate on the curve P-256."""
+
+
+def openid_configuration(address: str) -> JSON:
+    """Return the document that names the issuer, and where its keys are.
+
+    `address` is the host and port of the API server.
+    """
+    return {
+        "issuer": ISSUER,
+        "jwks_uri": f"https://{address}{KEYS_PATH}",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
+
+
+def key_set(key: EllipticCurvePrivateKey) -> JSON:
+    """Return the set of keys that verify tokens: the public part of `key`."""
+    numbers = key.public_key().public_numbers()
+    return {
+        "keys": [
+            {
+                "use": "sig",
+                "kty": "EC",
+                "kid": key_id(key),
+                "crv": "P-256",
+                "alg": ALGORITHM,
+                "x": _encoded(numbers.x),
+                "y": _encoded(numbers.y),
+            }
+        ]
+    }
+
+
+def _encoded(number: int) -> str:
+    content = number.to_bytes(_COORDINATE, "big")
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()

@@ -1,0 +1,175 @@
+"""Validation of names, labels and annotations (apimachinery validation).
+
+Every function returns the causes that it finds, in upstream's order.
+"""
+
+import re
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    invalid,
+    shown,
+    too_long,
+)
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+_WILDCARD: Final = re.compile(rf"\*\.{_SUBDOMAIN.pattern}")
+_SERVICE: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+
+_SUBDOMAIN_TEXT: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+    "characters, '-' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_WILDCARD_TEXT: Final = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS "
+    "subdomain, which must consist of lower case alphanumeric characters, '-' or '.' "
+    "and end with an alphanumeric character (e.g. '*.example.com', regex used for "
+    f"validation is '{_WILDCARD.pattern}')"
+)
+_LABEL_TEXT: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters "
+    "or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  "
+    "or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_SERVICE_TEXT: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character "
+    "(e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+_LABEL_VALUE_TEXT: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, "
+    "'-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+    "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_NAME_PART_TEXT: Final = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
+    "'123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+
+_MAX_LABEL: Final = 63
+_MAX_SUBDOMAIN: Final = 253
+
+
+def validate_subdomain(name: str, field: str) -> list[Cause]:
+    """Check a name that must be a DNS subdomain, as for most kinds."""
+    return _checked(name, field, _SUBDOMAIN, _MAX_SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def validate_host(name: str, field: str) -> list[Cause]:
+    """Check the name of a host, which may begin with ``*.``."""
+    if "*" not in name:
+        return validate_subdomain(name, field)
+    return _checked(name, field, _WILDCARD, _MAX_SUBDOMAIN, _WILDCARD_TEXT)
+
+
+def validate_label(name: str, field: str) -> list[Cause]:
+    """Check a name that must be a DNS label."""
+    return _checked(name, field, _LABEL, _MAX_LABEL, _LABEL_TEXT)
+
+
+def is_label(name: str) -> bool:
+    """Tell whether a name is a DNS label."""
+    return len(name) <= _MAX_LABEL and _LABEL.fullmatch(name) is not None
+
+
+def not_a_label(name: str, field: str) -> Cause:
+    """Return the cause that a name is no DNS label."""
+    return invalid(field, shown(name), _LABEL_TEXT)
+
+
+def validate_service_name(name: str, field: str) -> list[Cause]:
+    """Check a name that must be a DNS label beginning with a letter."""
+    return _checked(name, field, _SERVICE, _MAX_LABEL, _SERVICE_TEXT)
+
+
+def validate_path_segment(name: str, field: str) -> list[Cause]:
+    """Check a name that may be any segment of a path."""
+    if name in (".", ".."):
+        return [invalid(field, shown(name), f"may not be '{name}'")]
+    return [
+        invalid(field, shown(name), f"may not contain '{each}'")
+        for each in "/%"
+        if each in name
+    ]
+
+
+def service_name_problems(name: str) -> list[str]:
+    """Return why a name is no DNS label that begins with a letter."""
+    return _problems(name, _SERVICE, _MAX_LABEL, _SERVICE_TEXT)
+
+
+def subdomain_problems(name: str) -> list[str]:
+    """Return why a name is no DNS subdomain."""
+    return _problems(name, _SUBDOMAIN, _MAX_SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def _checked(
+    name: str, field: str, pattern: re.Pattern[str], longest: int, text: str
+) -> list[Cause]:
+    return [
+        invalid(field, shown(name), detail)
+        for detail in _problems(name, pattern, longest, text)
+    ]
+
+
+def _problems(
+    name: str, pattern: re.Pattern[str], longest: int, text: str
+) -> list[str]:
+    problems = []
+    if len(name) > longest:
+        problems.append(f"must be no more than {longest} characters")
+    if not pattern.fullmatch(name):
+        problems.append(text)
+    return problems
+
+
+def validate_labels(labels: JSON, field: str) -> list[Cause]:
+    """Check the keys and values of labels."""
+    causes = []
+    for key, value in labels.items():
+        causes += validate_qualified_name(key, field)
+        if len(value) > _MAX_LABEL:
+            detail = f"must be no more than {_MAX_LABEL} bytes"
+            causes.append(invalid(field, shown(value), detail))
+        elif value and not _QUALIFIED.fullmatch(value):
+            causes.append(invalid(field, shown(value), _LABEL_VALUE_TEXT))
+    return causes
+
+
+def validate_annotations(annotations: JSON, field: str) -> list[Cause]:
+    """Check the keys of annotations, and their total size."""
+    causes = [
+        cause
+        for key in annotations
+        for cause in validate_qualified_name(key.lower(), field)
+    ]
+    size = sum(len(key) + len(value) for key, value in annotations.items())
+    if size > 256 * 1024:
+        causes.append(too_long(field, 256 * 1024))
+    return causes
+
+
+def validate_qualified_name(key: str, field: str) -> list[Cause]:
+    """Check a name that may have a DNS subdomain and a slash before it."""
+    prefix, slash, name = key.rpartition("/")
+    causes = []
+    if slash and not _SUBDOMAIN.fullmatch(prefix):
+        causes.append(invalid(field, shown(key), f"prefix part {_SUBDOMAIN_TEXT}"))
+    if not _QUALIFIED.fullmatch(name):
+        causes.append(invalid(field, shown(key), _NAME_PART_TEXT))
+    elif len(name) > _MAX_LABEL:
+        detail = f"name part must be no more than {_MAX_LABEL} bytes"
+        causes.append(invalid(field, shown(key), detail))
+    return causes

@@ -1,0 +1,70 @@
+"""PATCH: the media types of patches, and the refusals."""
+
+from typing import Any, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.apimachinery.json_patch import (
+    PatchError,
+    TooMuchError,
+    json_patch,
+    merge_patch,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    bad_request,
+    unsupported_media_type,
+)
+from controller_manager.devcluster.server.apimachinery.strategic_merge import (
+    strategic_merge_patch,
+)
+from controller_manager.devcluster.server.rest.kind import Kind
+
+APPLY: Final = "application/apply-patch+yaml"
+_PATCH_TYPES: Final = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+)
+
+
+def check_patch_type(content_type: str, kind: Kind) -> None:
+    """Raise Refusal 415 if a kind does not accept a patch of that type."""
+    known = _PATCH_TYPES if kind.strategy.merges_strategically else _PATCH_TYPES[:-1]
+    if content_type not in (*known, APPLY):
+        raise unsupported_media_type("415: Unsupported Media Type", {})
+
+
+def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
+    """Return an object changed by a patch; raises Refusal."""
+    try:
+        match content_type:
+            case "application/json-patch+json":
+                result = json_patch(obj, patch)
+            case "application/merge-patch+json":
+                result = merge_patch(obj, patch)
+            case _:
+                for path in kind.strategy.replaced_by_patch:
+                    patch = _replacing(patch, path)
+                result = strategic_merge_patch(obj, patch)
+    except TooMuchError as error:
+        message = f"Request entity too large: {error}"
+        raise Refusal(413, "RequestEntityTooLarge", message) from None
+    except PatchError:
+        message = "the server rejected our request due to an error in our request"
+        raise Refusal(422, "Invalid", message, {}) from None
+    if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):
+        message = f"a patch must leave a {kind.kind} behind"
+        raise bad_request(message)
+    return result
+
+
+def _replacing(patch: Any, path: tuple[str, ...]) -> Any:
+    """Return a patch that replaces the object at a path, unless it has a directive."""
+    if not isinstance(patch, dict):
+        return patch
+    if not path:
+        return {"$patch": "replace", **patch}
+    name, *rest = path
+    if name not in patch:
+        return patch
+    return {**patch, name: _replacing(patch[name], (*rest,))}

@@ -1,0 +1,227 @@
+"""Decodes the bodies of requests by their media types, and reads headers."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema import protobuf
+from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.server.apimachinery.base64_data import base64_problem
+from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    bad_request,
+    unsupported_media_type,
+)
+from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    YAMLBodyError,
+    decode_yaml,
+)
+from controller_manager.devcluster.server.rest.kind import Kind, Subresource
+from controller_manager.devcluster.server.schema import Checker, TypeMismatch
+
+_BODY_TYPES: Final = (
+    "application/json",
+    "application/yaml",
+    protobuf.MEDIA_TYPE,
+)
+
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def decode_json(body: bytes) -> Any:
+    """Decode a body that must be JSON; raises Refusal 400."""
+    try:
+        return msgspec.json.decode(body)
+    except _UNREADABLE:
+        raise bad_request(go_json_error(body)) from None
+
+
+def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
+    """Decode the DeleteOptions in the body of a DELETE; `None` if it has no body.
+
+    Go's typed clients send protobuf, other clients JSON; the content type says which.
+    Raises Refusal for any other type (handlers/delete.go).
+    """
+    if not body:
+        return None
+    return decode_object(body, content_type, "DeleteOptions")
+
+
+def decode_object(
+    body: bytes,
+    content_type: str,
+    wanted: str,
+) -> JSON:
+    """Decode a body by its content type, JSON if there is none; raises Refusal.
+
+    `wanted` is the required kind.
+    """
+    media_type = content_type.partition(";")[0].strip()
+    if media_type and media_type not in _BODY_TYPES:
+        message = (
+            "the body of the request was in an unknown format - accepted media types "
+            f"include: {', '.join(_BODY_TYPES)}"
+        )
+        raise unsupported_media_type(message)
+    value: Any
+    if media_type == "application/yaml":
+        value = _decode_yaml(body)
+    elif media_type == protobuf.MEDIA_TYPE:
+        value = _decode_protobuf(body, wanted)
+    else:
+        try:
+            value = msgspec.json.decode(body)
+        except _UNREADABLE:
+            raise bad_request(_unrecognized(body, wanted)) from None
+    if not isinstance(value, dict):
+        message = (
+            f"the object provided is unrecognized (must be of type {wanted}): "
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            "into Go value of type struct"
+        )
+        raise bad_request(message)
+    return value
+
+
+def _unrecognized(body: bytes, wanted: str) -> str:
+    shown = body[:100].decode("utf-8", "replace")
+    return (
+        f"the object provided is unrecognized (must be of type {wanted}): couldn't "
+        f"get version/kind; json parse error: {go_json_error(body)} ({shown})"
+    )
+
+
+def _decode_yaml(body: bytes) -> Any:
+    """Decode YAML; try JSON first, which is a subset and much faster to read."""
+    try:
+        return msgspec.json.decode(body)
+    except _UNREADABLE:
+        pass  # the body is YAML that is not JSON
+    try:
+        return decode_yaml(body)
+    except YAMLBodyError as error:
+        message = f"error converting YAML to JSON: yaml: {error}"
+        raise bad_request(message) from None
+
+
+def decode_connect_body(
+    body: bytes | None,
+    content_type: str,
+) -> JSON:
+    """Decode the body of a POST to a subresource; raises Refusal."""
+    if content_type == protobuf.MEDIA_TYPE:
+        return _decode_protobuf(body or b"")
+    value = decode_json(body or b"{}")
+    if not isinstance(value, dict):
+        raise bad_request("the body must be an object")
+    return value
+
+
+def _decode_protobuf(body: bytes, wanted: str = "") -> JSON:
+    try:
+        return protobuf.decode(body, built_in(), wanted)
+    except (protobuf.ProtobufError, UnicodeDecodeError) as error:
+        raise unsupported_media_type(f"protobuf: {error}") from None
+
+
+def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
+    """Check apiVersion, kind and types; return the object and unknown fields.
+
+    Raises Refusal 400 for an object of another kind or a value of a wrong type.
+    """
+    given_kind, given_version = obj.get("kind"), obj.get("apiVersion")
+    if given_kind and given_kind != kind.kind:
+        package = kind.group.partition(".")[0] or "core"
+        message = (
+            f'{given_kind} in version "{version}" cannot be handled as a {kind.kind}: '
+            f"converting ({version}.{given_kind}) to ({package}.{kind.kind}): "
+            "unknown conversion"
+        )
+        raise bad_request(message)
+    if given_version and given_version != kind.api_version:
+        message = (
+            f"the API version in the data ({given_version}) does not match the "
+            f"expected API version ({kind.api_version})"
+        )
+        raise bad_request(message)
+    checker = Checker()
+    try:
+        if not kind.model:
+            return kind.strategy.decoded(obj)
+        checked = checker.check(obj, kind.model)
+        _check_base64(checked, kind)
+    except TypeMismatch as error:
+        raise bad_request(_cannot_handle(kind.kind, version, str(error))) from None
+    return checked, checker.unknown
+
+
+def _check_base64(obj: JSON, kind: Kind) -> None:
+    """Raise TypeMismatch for a text in a field of bytes that is not base64."""
+    model = built_in().find(kind.api_version, kind.kind)
+    for path in built_in().byte_paths(model) if model else ():
+        for text in _values_at([obj], path):
+            if problem := base64_problem(text):
+                raise TypeMismatch(problem)
+
+
+def _values_at(values: Iterable[Any], path: Sequence[str]) -> Iterable[Any]:
+    """Return the texts at a path, in which ``*`` stands for all items or values."""
+    for name in path:
+        if name != "*":
+            values = [each[name] for each in values if each.get(name) is not None]
+            continue
+        values = [
+            item
+            for each in values
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+    return values
+
+
+def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
+    """Return the body of a POST to a subresource; raises Refusal for a wrong type."""
+    if not subresource.model:
+        return body
+    try:
+        return Checker().check(body, subresource.model)
+    except TypeMismatch as error:
+        name, version = subresource.kind, subresource.version or "v1"
+        raise bad_request(_cannot_handle(name, version, str(error))) from None
+
+
+def strict_error(kind: Kind, version: str, unknown: list[str]) -> Refusal:
+    """Return the refusal of fields that do not exist."""
+    fields = ", ".join(f'unknown field "{name}"' for name in unknown)
+    return bad_request(
+        _cannot_handle(kind.kind, version, f"strict decoding error: {fields}")
+    )
+
+
+def _cannot_handle(kind: str, version: str, why: str) -> str:
+    return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+
+
+def parse_version(text: str) -> int:
+    """Return a resourceVersion as a number; raises Refusal 400."""
+    if not re.fullmatch(r"\d+", text):
+        message = (
+            f'invalid resource version: resourceVersion: Invalid value: "{text}": '
+            f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
+        raise bad_request(message)
+    return int(text)
+
+
+def header(headers: Mapping[str, str], name: str) -> str:
+    """Return a header by its lower-case name; headers may be written in any case."""
+    if (found := headers.get(name)) is not None:
+        return found  # Try the lower-case name first: most headers have it
+    for key, value in headers.items():
+        if key.lower() == name:
+            return value
+    return ""

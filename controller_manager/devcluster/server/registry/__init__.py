@@ -1,0 +1,8 @@
+"""Create, update and delete of stored objects (registry/generic).
+
+- ``objects``: the verbs. ``updates`` prepares the new object, ``preconditions`` checks
+  the expected version, ``stored_form`` makes the form in which objects are stored.
+- ``scale``: the subresource of all kinds that have one.
+- ``field_owners``: the manager of fields that a request names.
+- ``call``: a POST that a strategy answers.
+"""

@@ -1,0 +1,391 @@
+"""Create, update and delete of stored objects (registry/generic).
+
+Every function either returns the new object, or raises a Refusal and has changed
+nothing. The strategy of a kind has its special behaviour.
+"""
+
+import random
+import uuid
+from collections.abc import Callable
+from copy import copy
+from datetime import datetime
+from typing import Any, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.times import format_time
+from controller_manager.clock import Clock
+from controller_manager.devcluster.server.apimachinery.object_meta import (
+    validate_metadata,
+    validate_metadata_update,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    already_exists,
+    bad_request,
+    invalid_object,
+    not_found,
+)
+from controller_manager.devcluster.server.fields.entries import (
+    with_entries,
+)
+from controller_manager.devcluster.server.registry.field_owners import part_of_cluster
+from controller_manager.devcluster.server.registry.preconditions import (
+    check_deletion,
+    check_uid,
+    check_version,
+)
+from controller_manager.devcluster.server.registry.stored_form import (
+    complete,
+    copied,
+    copied_object,
+    is_same,
+    with_null_times,
+)
+from controller_manager.devcluster.server.registry.updates import (
+    SERVER_OWNED,
+    check_identity,
+    place,
+    planned_update,
+    problems_of_update,
+)
+from controller_manager.devcluster.server.rest.admission import (
+    Chain,
+    Operation,
+    Submission,
+    Write,
+)
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.security.authentication import ANONYMOUS, User
+from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored
+
+Managed = Callable[[JSON, JSON, Any], list[JSON]]
+"""Returns the managers of the fields of an object that is replaced.
+
+The arguments are the old object, the new one, and the request's managedFields.
+"""
+
+
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_MAX_PREFIX: Final = 58
+
+
+class Objects:
+    """The verbs on stored objects."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        clock: Clock,
+        rng: random.Random,
+        admission: Chain,
+    ) -> None:
+        """Take the storage, the clock, and the source of uids and names."""
+        self.storage = storage
+        self.clock = clock
+        self.admission = admission
+        self._rng = rng
+        self._writer = ""
+
+    def in_name_of(self, writer: str) -> "Objects":
+        """Return the same objects for a part of the cluster that writes them.
+
+        The server records `writer` as the manager of the changed fields, unless a write
+        names another one.
+        """
+        other = copy(self)
+        other._writer = writer  # noqa: SLF001 - of this class
+        return other
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Stored:
+        """Return an object; raises Refusal 404."""
+        stored = self.storage.collection(kind.stored.resource).get((namespace, name))
+        if stored is None:
+            raise not_found(kind.group, kind.plural, name)
+        return stored
+
+    def has(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Tell whether there is such an object."""
+        return (
+            self.storage.collection(kind.stored.resource).get((namespace, name))
+            is not None
+        )
+
+    def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
+        """Store an object without checks, unless it is a dry run."""
+        whole = complete(kind, obj)
+        collection = self.storage.collection(kind.resource)
+        return (
+            Stored(whole, collection.version) if dry_run else collection.put(key, whole)
+        )
+
+    # Creating
+
+    def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
+        """Store a new, complete object of a part of the cluster without checks.
+
+        The server adds its namespace, its name, a uid, and the time of its creation.
+        """
+        namespace, name = key
+        metadata: JSON = {"name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        self._stamp_new(kind, metadata, None)
+        return self.put(kind, key, {**obj, "metadata": metadata})
+
+    def create(
+        self,
+        kind: Kind,
+        namespace: str,
+        obj: JSON,
+        *,
+        dry_run: bool = False,
+        managed: Callable[[JSON], list[JSON]] | None = None,
+        user: User = ANONYMOUS,
+        submission: Submission | None = None,
+    ) -> Stored:
+        """Store a new object of `user`.
+
+        `managed` returns the managers of its fields. Its arguments are the given object
+        and the object with defaults: fields that the server adds have no owner.
+        `submission` is the request of a client, `None` for a part of the cluster.
+        """
+        write = Write(Operation.CREATE, kind, namespace, "", None)
+        write.submission, write.is_dry_run = submission, dry_run
+        strategy = kind.strategy
+        if managed is None and self._writer:
+            managed = part_of_cluster(self._writer, kind, "", self.clock).created
+        obj = self._prepared(write, obj, managed)
+        strategy.record_user(obj, user)
+        metadata = obj["metadata"]
+        name = metadata.get("name", "")
+        causes = validate_metadata(metadata, strategy.validate_name)
+        causes += [*strategy.validate(obj), *strategy.validate_new(obj)]
+        if causes:
+            raise invalid_object(kind.group, kind.kind, name, causes)
+        write.name, write.obj = name, obj
+        self.admission.validate(write)
+        key = (metadata.get("namespace", ""), name)
+        if self.storage.collection(kind.resource).get(key) is not None:
+            raise already_exists(kind.group, kind.plural, name)
+        strategy.admit(obj, self.storage)
+        self.admission.charge(write)
+        stored = self.put(kind, key, obj, dry_run=dry_run)
+        if not dry_run:
+            strategy.after_change(namespace, self.storage)
+            strategy.after_write(self, None, stored.obj)
+        return stored
+
+    def _prepared(
+        self, write: Write, given: JSON, managed: Callable[[JSON], list[JSON]] | None
+    ) -> JSON:
+        """Return a new object with the fields that the server sets; raises Refusal."""
+        kind = write.kind
+        obj, _ = copied_object(given)
+        metadata = obj["metadata"]
+        place(kind, write.namespace, metadata)
+        if kind.has_status:
+            obj.pop("status", None)
+        kind.strategy.apply_defaults(obj)
+        if managed:
+            shown = with_null_times(kind.strategy.null_condition_times, obj)
+            obj = with_entries(obj, managed(shown))
+        obj = self._mutated(write, obj)
+        metadata = obj["metadata"]
+        place(kind, write.namespace, metadata)
+        if metadata.get("resourceVersion"):
+            message = "resourceVersion should not be set on objects to be created"
+            raise bad_request(message)
+        if self._named(metadata, write.submission):
+            kind.strategy.apply_defaults(obj)
+        self._stamp_new(kind, metadata, write.submission)
+        kind.strategy.prepare_for_create(obj, self.storage)
+        return obj
+
+    def _mutated(self, write: Write, obj: JSON) -> JSON:
+        """Return a new object as the plugins change it; they set no status."""
+        status = obj.get("status")
+        write.name, write.obj = obj["metadata"].get("name", ""), obj
+        self.admission.mutate(write)
+        changed = write.obj
+        if changed is obj or not write.kind.has_status:
+            return changed
+        changed.pop("status", None)
+        return changed if status is None else {**changed, "status": status}
+
+    def _named(self, metadata: JSON, submission: Submission | None) -> bool:
+        """Generate the name of a new object without one; tell whether it had none.
+
+        All attempts of a submission get the same name.
+        """
+        prefix = metadata.get("generateName", "")
+        if not prefix or metadata.get("name"):
+            return False
+        suffix = _once(submission, "suffix", self._new_suffix)
+        metadata["name"] = prefix[:_MAX_PREFIX] + suffix
+        return True
+
+    def _new_suffix(self) -> str:
+        return "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
+
+    def _new_uid(self) -> str:
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+    def _stamp_new(
+        self, kind: Kind, metadata: JSON, submission: Submission | None
+    ) -> None:
+        for name in (*SERVER_OWNED, "resourceVersion"):
+            metadata.pop(name, None)
+        metadata["uid"] = _once(submission, "uid", self._new_uid)
+        metadata["creationTimestamp"] = format_time(self._now(submission))
+        if kind.strategy.counts_generations:
+            metadata["generation"] = 1
+
+    def _now(self, submission: Submission | None) -> datetime:
+        """Return the time of a request, or of now for a part of the cluster."""
+        return submission.now if submission else self.clock.now()
+
+    # Updating
+
+    def update(  # noqa: PLR0913 - the parts of a write
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        obj: JSON,
+        subresource: str = "",
+        *,
+        dry_run: bool = False,
+        uid_is_precondition: bool = True,
+        managed: Managed | None = None,
+        submission: Submission | None = None,
+    ) -> Stored:
+        """Replace an object, or the part that a subresource writes.
+
+        `managed` returns the managers of its fields, and may raise Refusal.
+        `submission` is the request of a client.
+        """
+        stored = self.find(kind, namespace, name)
+        old = stored.obj
+        new, given = copied_object(obj)
+        metadata = new["metadata"]
+        check_identity(kind, namespace, name, metadata)
+        check_version(kind, old, metadata.get("resourceVersion", ""))
+        if uid_is_precondition:
+            check_uid(kind, old, metadata.get("uid", ""))
+        write = Write(Operation.UPDATE, kind, namespace, name, new, old, subresource)
+        write.submission, write.is_dry_run = submission, dry_run
+        asked = None
+        if submission and self.admission.mutates(write):
+            asked = copied(new)
+            new = self._admitted(write, new)
+            metadata = new["metadata"]
+        uid = metadata.get("uid") or old["metadata"]["uid"]
+        causes = validate_metadata_update(old["metadata"], {**metadata, "uid": uid})
+        # Upstream checks metadata twice, in the registry and in the strategy.
+        causes += causes
+        new = planned_update(kind, old, new, subresource)
+        managed = managed or self._managed_by_writer(kind, subresource)
+        if managed:
+            mine = planned_update(kind, old, asked, subresource) if asked else new
+            shown = with_null_times(kind.strategy.null_condition_times, mine)
+            new = with_entries(new, managed(old, shown, given))
+        kind.strategy.stamp(old, new, self._now(submission))
+        if not subresource:
+            kind.strategy.assign(old, new, self.storage)
+        causes += problems_of_update(kind, old, new, subresource)
+        if causes:
+            raise invalid_object(kind.group, kind.kind, name, causes)
+        write.obj = new
+        self.admission.validate(write)
+        return self._replace(stored, write)
+
+    def _managed_by_writer(self, kind: Kind, subresource: str) -> Managed | None:
+        """Return the function that records this part of the cluster as manager."""
+        if not self._writer:
+            return None
+        return part_of_cluster(self._writer, kind, subresource, self.clock).updated
+
+    def _admitted(self, write: Write, new: JSON) -> JSON:
+        """Return a changed object as the plugins change it; raises Refusal."""
+        assert write.old is not None  # noqa: S101 - there is one in an update
+        if write.subresource != "status":  # whose null the defaults would drop
+            write.kind.strategy.apply_defaults(new)
+        write.obj = new
+        self.admission.mutate(write)
+        changed = write.obj
+        check_identity(write.kind, write.namespace, write.name, changed["metadata"])
+        return changed
+
+    def _replace(self, stored: Stored, write: Write) -> Stored:
+        kind, subresource, new, old = (
+            write.kind,
+            write.subresource,
+            write.obj,
+            stored.obj,
+        )
+        assert new is not None  # noqa: S101 - there is one in an update
+        metadata, strategy = new["metadata"], kind.strategy
+        if is_same(complete(kind, new), old):
+            return stored  # no change: no new version, no event
+        if (
+            strategy.counts_generations
+            and not subresource
+            and strategy.changes_generation(old, new)
+        ):
+            metadata["generation"] = old["metadata"]["generation"] + 1
+        self.admission.charge(write)
+        key = (metadata.get("namespace", ""), metadata["name"])
+        result = self.put(kind, key, new, dry_run=write.is_dry_run)
+        if not write.is_dry_run:
+            gone = strategy.can_be_removed(new)
+            if gone:
+                self.storage.collection(kind.resource).remove(key)
+            strategy.after_change(key[0], self.storage)
+            strategy.after_write(self, old, None if gone else result.obj)
+        return result
+
+    # Deleting
+
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        options: Deletion,
+        *,
+        dry_run: bool = False,
+        submission: Submission | None = None,
+        in_collection: bool = False,
+    ) -> tuple[JSON, bool]:
+        """Delete or mark an object; return the object, and True if it is removed.
+
+        `submission` is the request of a client. As upstream, admission does not see the
+        name of an object that is deleted with its collection.
+        """
+        stored = self.find(kind, namespace, name)
+        check_deletion(kind, stored.obj, options)
+        if submission:
+            seen = "" if in_collection else name
+            write = Write(Operation.DELETE, kind, namespace, seen, None, stored.obj)
+            write.submission, write.is_dry_run = submission, dry_run
+            self.admission.mutate(write)
+            self.admission.validate(write)
+        strategy = kind.strategy
+        marked = strategy.mark_deleted(stored.obj, options, self.clock.now())
+        gone = strategy.can_be_removed(marked)
+        if dry_run:
+            return marked, gone
+        key = (namespace, name)
+        records = strategy.records_deletion or not gone
+        if records and marked != stored.obj:
+            stored = self.put(kind, key, marked)
+        if gone:
+            self.storage.collection(kind.resource).remove(key)
+            strategy.after_change(namespace, self.storage)
+            strategy.after_write(self, stored.obj, None)
+        return stored.obj, gone
+
+
+def _once(submission: Submission | None, key: str, make: Callable[[], str]) -> str:
+    """Return a text that is the same in all attempts of a submission."""
+    return submission.once(key, make) if submission else make()

@@ -1,0 +1,167 @@
+"""A resource: the facts that paths and discovery show."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.options.gates import FeatureGates, Gate
+
+if TYPE_CHECKING:  # a call names its kind
+    from controller_manager.devcluster.server.registry.call import Call
+
+
+ALL_VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+READ_AND_WRITE: Final = ("get", "patch", "update")
+"""The verbs of a subresource that is part of its object."""
+
+_GENERIC: Final = Strategy()
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """A subresource: its entry in discovery, and its handlers.
+
+    `connect` answers a POST. `replace` merges the old object and the new object of a
+    PUT. Without either, discovery shows it, but requests get 501; ``status`` and
+    ``scale`` work for every kind without them. `model` names the type of the body of a
+    POST in kubernetes_asyncio.
+    """
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+    connect: "Callable[[Call, JSON], JSON] | None" = None
+    replace: Callable[[JSON, JSON], JSON] | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """The paths of the fields that a scale shows, as names of fields.
+
+    Without `selector`, the strategy returns the selector of the pods.
+    """
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """Converts objects of a version to the storage version, and back.
+
+    Both functions return the fields besides ``kind`` and ``apiVersion``, and change
+    nothing.
+    """
+
+    stored: "Kind"
+    to_stored: Callable[[JSON], JSON]
+    from_stored: Callable[[JSON], JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A resource.
+
+    `model` names its type in kubernetes_asyncio, empty if it has none. An `is_custom`
+    resource comes from a CustomResourceDefinition, and is removed with it. A kind with
+    a `conversion` is one more version of a kind that is stored in another version.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    model: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    strategy: Strategy = field(default=_GENERIC)
+    is_custom: bool = False
+    singular_name: str = ""
+    list_name: str = ""
+    conversion: Conversion | None = None
+    deprecation: str = ""
+    """A warning in each answer about the kind."""
+
+    gated: tuple[tuple[Gate, Strategy], ...] = ()
+    """Strategies that replace `strategy` while a gate is enabled."""
+    scale_paths: ScalePaths = ScalePaths()
+
+    def with_features(self, features: FeatureGates) -> "Kind":
+        """Return the kind with the strategy for these feature gates."""
+        for gate, strategy in self.gated:
+            if features.is_enabled(gate):
+                return replace(self, strategy=strategy)
+        return self
+
+    @property
+    def stored(self) -> "Kind":
+        """The kind of the stored objects: this kind, unless it has a conversion."""
+        return self.conversion.stored if self.conversion else self
+
+    @property
+    def api_version(self) -> str:
+        """``apps/v1``, or ``v1`` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """``widgets.example.com``, or the plural name for the core group."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def singular(self) -> str:
+        """The singular name."""
+        return self.singular_name or self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of its lists."""
+        return self.list_name or f"{self.kind}List"
+
+    @property
+    def is_stored(self) -> bool:
+        """True if the server stores objects of the kind."""
+        return "list" in self.verbs and "watch" in self.verbs
+
+    def subresource(self, name: str) -> Subresource | None:
+        """Return the subresource of that name."""
+        return next((each for each in self.subresources if each.name == name), None)
+
+    @property
+    def has_status(self) -> bool:
+        """True if status is a subresource."""
+        return self.subresource("status") is not None
+
+
+SCALE: Final = Subresource("scale", "Scale", READ_AND_WRITE, "autoscaling", "v1")
+
+
+def status_of(kind: str) -> Subresource:
+    """Return the status subresource of a kind."""
+    return Subresource("status", kind, READ_AND_WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedKind:
+    """A resource that is served only while a feature gate is enabled."""
+
+    kind: Kind
+    required_gate: Gate

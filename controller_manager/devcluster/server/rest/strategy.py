@@ -1,0 +1,263 @@
+"""The behaviour of the objects of one kind (registry/rest strategies)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
+from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.fields.field_set import FieldSet
+from controller_manager.devcluster.server.fields.field_type import FieldType
+from controller_manager.devcluster.server.rest.deletion import Deletion, marked_deleted
+from controller_manager.devcluster.server.rest.tables import (
+    CREATED_AT,
+    NAME,
+    Cells,
+    Column,
+)
+from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.server.security.authorization import Authorizer
+from controller_manager.devcluster.server.storage.storage import Storage, Stored
+
+if TYPE_CHECKING:  # they know Kind, which knows its strategy
+    from controller_manager.devcluster.server.registry.call import Call
+    from controller_manager.devcluster.server.registry.objects import Objects
+    from controller_manager.devcluster.server.rest.catalogue import Catalogue
+
+
+_SPEC: Final[FieldSet] = {"f:spec": {}}
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def fields_by_path(*names: str) -> Mapping[str, tuple[str, ...]]:
+    """Return selectable fields whose names are their paths."""
+    return {name: tuple(name.split(".")) for name in names}
+
+
+class Strategy:
+    """Prepares, checks, shows and deletes the objects of one kind.
+
+    This class is the strategy of a kind without special behaviour: it stores every
+    object as given. Kinds override the methods that differ. Methods change their
+    argument, and raise Refusal, only where their docstrings say so.
+    """
+
+    counts_generations: ClassVar[bool] = False
+    """True if ``metadata.generation`` counts the changes of the spec."""
+
+    allows_unconditional_update: ClassVar[bool] = True
+    """True if a PUT needs no resourceVersion."""
+
+    returns_deleted: ClassVar[bool] = False
+    """True if DELETE answers with the object, and not with a Status."""
+
+    orphans_dependents: ClassVar[bool] = False
+    """True if DELETE orphans dependents by default."""
+
+    records_deletion: ClassVar[bool] = False
+    """True if an object that is removed at once is marked as deleted first."""
+
+    merges_strategically: ClassVar[bool] = True
+    """True if PATCH accepts a strategic merge patch."""
+
+    replaced_by_patch: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Paths of objects that a strategic merge patch replaces (patchStrategy)."""
+
+    kept_by_status: ClassVar[tuple[str, ...]] = ()
+    """Fields of the metadata that a write of the status does not change."""
+
+    not_in_status: ClassVar[FieldSet] = _SPEC
+    """Fields that a write of the status does not own (GetResetFields)."""
+
+    null_condition_times: ClassVar[tuple[str, ...]] = ()
+    """Condition times that Go writes as null when they are absent."""
+
+    selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
+    """The path of each field that a field selector may name, besides the metadata.
+
+    `fields_by_path` makes the mapping from dotted paths.
+    """
+
+    absent_fields: ClassVar[Mapping[str, str]] = _NONE
+    """The values of absent selectable fields, if they are not empty."""
+
+    fallback_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
+    """The path of the field that is selected by where a selectable field is empty."""
+
+    columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
+    """The columns of the table that kubectl prints."""
+
+    empty: ClassVar[Mapping[str, Any]] = _NONE
+    """The fields that Go shows for an object with metadata only, as in a bookmark."""
+
+    models: ClassVar[tuple[str, ...]] = ()
+    """Prefixes of the names of further models in the kind's group."""
+
+    # Reading what clients send
+
+    def decoded(self, obj: JSON) -> tuple[JSON, list[str]]:
+        """Return an object of a kind without a model, and its unknown fields.
+
+        Raises TypeMismatch for a value of a wrong type.
+        """
+        return obj, []
+
+    # Creating and updating
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the defaults of `obj` (pkg/apis/*/v1/defaults.go)."""
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Fill in other fields of `obj` after the defaults."""
+
+    def record_user(self, obj: JSON, user: User) -> None:
+        """Fill in the user that creates `obj`."""
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Restore fields of `new` that a PUT of the object may not change."""
+
+    def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
+        """Restore fields of `new` that a write of the status may not change."""
+
+    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
+        """Fill in the times of `new` that the server sets in any update."""
+
+    def authorize(
+        self, user: User, authorizer: Authorizer, old: JSON, new: JSON
+    ) -> None:
+        """Raise Refusal if a user has no permission for this change."""
+
+    def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
+        """Fill in the server's fields in a changed object that has its defaults.
+
+        Raises Refusal.
+        """
+
+    def admit(self, obj: JSON, storage: Storage) -> None:
+        """Raise Refusal if a valid new object is not admitted."""
+
+    def after_change(self, namespace: str, storage: Storage) -> None:
+        """React to a write or removal of an object in `namespace`."""
+
+    def after_write(
+        self, objects: "Objects", old: JSON | None, new: JSON | None
+    ) -> None:
+        """React to the write of an object; `None` is no object before or after it."""
+
+    def after_request(self, objects: "Objects", catalogue: "Catalogue") -> None:
+        """React to a request that wrote objects of the kind."""
+
+    def changes_generation(self, old: JSON, new: JSON) -> bool:
+        """Tell whether an update makes a new generation."""
+        return _content(old) != _content(new)
+
+    def field_type(self) -> FieldType | None:
+        """Return the field types of a kind without a model, `None` if unknown."""
+        return None
+
+    # Validation (pkg/apis/*/validation): causes in the order of upstream
+
+    def validate_name(self, name: str) -> list[Cause]:
+        """Check the name of a new object."""
+        return validate_subdomain(name, "metadata.name")
+
+    def validate(self, obj: JSON) -> Sequence[Cause]:
+        """Check an object before it is stored, except its metadata."""
+        del obj
+        return ()
+
+    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+        """Check the rules for new objects."""
+        del obj
+        return ()
+
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check the changes of an update; the new object itself is valid."""
+        del old, new
+        return ()
+
+    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+        """Check a status before it is stored."""
+        del obj
+        return ()
+
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+        """Check the changes of a status; the new status itself is valid."""
+        del old, new
+        return ()
+
+    # Deleting
+
+    def grace_period(self, obj: JSON, wanted: int | None) -> int:
+        """Return the seconds until an object is removed; `wanted` was requested."""
+        del obj, wanted
+        return 0
+
+    def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
+        """Return `obj` marked as deleted; raises Refusal."""
+        period = self.grace_period(obj, options.grace_period)
+        return marked_deleted(
+            obj, options, now, period, orphans=self.orphans_dependents
+        )
+
+    def can_be_removed(self, obj: JSON) -> bool:
+        """Tell whether an object that is being deleted can be removed now."""
+        metadata = obj["metadata"]
+        if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+            return False
+        return bool(metadata.get("deletionGracePeriodSeconds", 0) == 0)
+
+    def deletion_warnings(self, options: Deletion) -> Sequence[str]:
+        """Return the warnings in the answer to a DELETE with these options."""
+        del options
+        return ()
+
+    # Showing
+
+    def openapi_schema(self) -> JSON | None:
+        """Return the schema of a kind without a model, `None` if it has none."""
+        return None
+
+    def shown(self, stored: Stored) -> JSON:
+        """Return an object in the form for clients, by default the stored form."""
+        return stored.obj
+
+    def fields_to_select(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the path of each field that a field selector may name."""
+        return self.selectable_fields
+
+    def table_columns(self) -> Sequence[Column]:
+        """Return the columns of the table that kubectl prints."""
+        return self.columns
+
+    def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
+        """Return the objects in the order of the table's rows."""
+        return items
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return an object's row of the table, one cell for each of `columns`."""
+        del now
+        return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", "")]
+
+    def label_selector(self, obj: JSON) -> JSON | None:
+        """Return the LabelSelector of the objects that the spec selects."""
+        selector: JSON | None = obj["spec"].get("selector")
+        return selector
+
+    # Answering
+
+    def answer(self, call: "Call", obj: JSON) -> JSON | None:
+        """Answer a POST without storing its object; return `None` to store it.
+
+        Raises Refusal.
+        """
+        del call, obj
+        return None
+
+
+def _content(obj: JSON) -> JSON:
+    """Return the parts of an object whose changes its generation counts."""
+    aside = ("metadata", "status", "kind", "apiVersion")
+    return {key: value for key, value in obj.items() if key not in aside}

@@ -1,0 +1,120 @@
+"""Objects as rows of a table, the form that kubectl prints (printers).
+
+A kind's strategy has its columns and cells; this module has the shared code.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.times import parse_time
+
+if TYPE_CHECKING:  # a kind's strategy has columns
+    from controller_manager.devcluster.server.rest.kind import Kind
+    from controller_manager.devcluster.server.storage.storage import Stored
+
+Cells = list[Any]
+
+
+class Column(NamedTuple):
+    """A column; columns of priority 1 are shown only with ``-o wide``."""
+
+    title: str
+    type: str = "string"
+    priority: int = 0
+    format: str = ""
+    description: str = ""
+
+
+NAME: Final = Column("Name")
+AGE: Final = Column("Age")
+CREATED_AT: Final = Column("Created At", "date")
+
+NONE: Final = "<none>"
+UNKNOWN: Final = "<unknown>"
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def human_duration(seconds: float) -> str:
+    """Return an age as kubectl shows it: ``45s``, ``2m5s``, ``3h``, ``2d1h``."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    if whole < 10 * _MINUTE:
+        return _two(whole // _MINUTE, "m", whole % _MINUTE, "s")
+    if whole < 3 * _HOUR:
+        return f"{whole // _MINUTE}m"
+    if whole < 8 * _HOUR:
+        return _two(whole // _HOUR, "h", whole % _HOUR // _MINUTE, "m")
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR}h"
+    if whole < 8 * _DAY:
+        return _two(whole // _DAY, "d", whole % _DAY // _HOUR, "h")
+    if whole < 2 * 365 * _DAY:
+        return f"{whole // _DAY}d"
+    return _two(whole // (365 * _DAY), "y", whole % (365 * _DAY) // _DAY, "d")
+
+
+def _two(major: int, unit: str, minor: int, minor_unit: str) -> str:
+    return f"{major}{unit}{minor}{minor_unit}" if minor else f"{major}{unit}"
+
+
+def age(obj: JSON, now: datetime) -> str:
+    """Return how long ago an object was created, as kubectl shows it."""
+    created = obj["metadata"].get("creationTimestamp")
+    if not created:
+        return UNKNOWN
+    return human_duration((now - parse_time(created)).total_seconds())
+
+
+def table(
+    kind: "Kind",
+    items: "Iterable[Stored]",
+    now: datetime,
+    include: str,
+    metadata: JSON,
+) -> JSON:
+    """Return objects as a Table; `include` selects the form of the object in each row.
+
+    The values are ``None``, ``Object``, and for all others the metadata.
+    """
+    rows = []
+    for stored in kind.strategy.in_table_order(items):
+        row: JSON = {"cells": kind.strategy.cells(stored.obj, now)}
+        if include == "Object":
+            row["object"] = stored.obj
+        elif include != "None":
+            row["object"] = partial(stored.obj)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": _definitions(kind),
+        "rows": rows,
+    }
+
+
+def partial(obj: JSON) -> JSON:
+    """Return the PartialObjectMetadata of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }
+
+
+def _definitions(kind: "Kind") -> list[JSON]:
+    return [
+        {
+            "name": column.title,
+            "type": column.type,
+            "format": "name" if column == NAME else column.format,
+            "description": column.description or f"{column.title} of the {kind.kind}.",
+            "priority": column.priority,
+        }
+        for column in kind.strategy.table_columns()
+    ]

@@ -1,0 +1,5 @@
+"""Objects with versions and history, instead of etcd and the watch cache.
+
+``storage`` has the collections, ``ordered_objects`` the order of lists, ``state`` the
+whole state of a storage for snapshots.
+"""

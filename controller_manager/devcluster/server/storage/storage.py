@@ -1,0 +1,354 @@
+"""Objects with versions and history, instead of etcd and the watch cache."""
+
+import asyncio
+from collections import ChainMap, Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.storage.ordered_objects import (
+    OrderedKeys,
+    OrderedObjects,
+)
+
+Key = tuple[str, str]
+"""Namespace (empty for cluster-scoped objects) and name."""
+
+HISTORY: Final = 10_000
+"""The number of changes of one resource that are kept for watches.
+
+Each keeps a former state of an object in memory: 100,000 changes of pods of 3.5 kB were
+more than a gigabyte. Upstream keeps those of about a minute.
+"""
+
+_MANY: Final = 1000
+"""The number of changes from which on sorting all objects costs less than undoing."""
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class TooOldError(Exception):
+    """The requested version is no longer in the history."""
+
+    def __init__(self, wanted: int, oldest: int) -> None:
+        """Take the requested version and the oldest one in the history."""
+        super().__init__(f"too old resource version: {wanted} ({oldest})")
+
+
+class Stored:
+    """One version of an object; it never changes."""
+
+    __slots__ = ("_encoded", "obj", "version")
+
+    def __init__(self, obj: JSON, version: int) -> None:
+        """Take the object, with its resourceVersion set."""
+        self.obj = obj
+        self.version = version
+        self._encoded: bytes | None = None
+
+    @property
+    def encoded(self) -> bytes:
+        """The object as JSON, encoded once for all readers."""
+        if self._encoded is None:
+            self._encoded = msgspec.json.encode(self.obj)
+        return self._encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one object; `before` is `None` for an addition."""
+
+    version: int
+    type: ChangeType
+    key: Key
+    after: Stored
+    before: Stored | None
+
+
+class Watcher:
+    """Receives every change of one resource, in order, from a version on."""
+
+    def __init__(self, collection: "Collection", backlog: list[Change]) -> None:
+        """Take the changes that have already happened."""
+        self._collection = collection
+        self._pending = deque(backlog)
+        self._wake: asyncio.Future[None] | None = None
+        self._is_expired = False
+
+    def notify(self, change: Change) -> None:
+        """Receive a change (called by the collection)."""
+        self._pending.append(change)
+        self._awake()
+
+    def expire(self) -> None:
+        """Record that the state was replaced (called by the collection).
+
+        The watcher receives the changes of the replacement as all others.
+        """
+        self._is_expired = True
+        self._awake()
+
+    def has_expired(self) -> bool:
+        """Tell whether the state was replaced, so that a client must list again."""
+        return self._is_expired
+
+    def _awake(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def take(self) -> list[Change]:
+        """Return the changes so far, without waiting."""
+        changes = list(self._pending)
+        self._pending.clear()
+        return changes
+
+    async def wait(self) -> None:
+        """Wait until the watcher has a change; return also when the watcher expires.
+
+        Callers that must tell these apart check `has_expired` first.
+        """
+        if self._pending:
+            return
+        self._wake = asyncio.get_running_loop().create_future()
+        try:
+            await self._wake
+        finally:
+            self._wake = None
+
+    def close(self) -> None:
+        """Stop receiving changes."""
+        self._collection.forget(self)
+
+
+class Versions:
+    """One sequence of versions, like that of one etcd."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self, latest: int) -> None:
+        """Take the version before the first new one."""
+        self.latest = latest
+
+    def next(self) -> int:
+        """Return a version higher than all before."""
+        self.latest += 1
+        return self.latest
+
+
+class Collection:
+    """All objects of one resource."""
+
+    def __init__(self, storage: "Storage", resource: str) -> None:
+        """Take the storage, which counts the versions, and the ``plural.group``."""
+        self._storage = storage
+        self._versions = storage.versions
+        self._resource = resource
+        self._objects: dict[Key, Stored] = {}
+        self._ordered: OrderedKeys | None = None
+        """The sorted keys, from the first list on."""
+        self._history: deque[Change] = deque()
+        self._compacted = storage.loaded_at
+        # Watchers are notified in the order of their creation: a dict keeps this order.
+        self._watchers: dict[Watcher, None] = {}
+
+    def __len__(self) -> int:
+        """Return the number of objects."""
+        return len(self._objects)
+
+    @property
+    def version(self) -> int:
+        """The version of the latest change, of this resource or of any other.
+
+        Only resources with the same sequence of versions count.
+        """
+        return self._versions.latest
+
+    def separate(self, ahead: int) -> None:
+        """Count versions apart from now on, beginning `ahead` of the others.
+
+        An API server with ``--etcd-servers-overrides`` for this resource does the same:
+        its versions cannot be compared with those of other resources. Raises ValueError
+        if a data file keeps the changes, because the file has one sequence.
+        """
+        if self._storage.journal is not None:
+            msg = "a cluster with a data file has one sequence of versions"
+            raise ValueError(msg)
+        self._versions = Versions(self.version + ahead)
+
+    def __iter__(self) -> Iterator[Stored]:
+        """Iterate over a snapshot of all objects."""
+        return iter(list(self._objects.values()))
+
+    def get(self, key: Key) -> Stored | None:
+        """Return the object with that key, `None` if there is none."""
+        return self._objects.get(key)
+
+    def put(self, key: Key, obj: JSON) -> Stored:
+        """Store `obj` with the next version, and set its resourceVersion."""
+        before = self._objects.get(key)
+        stored = self._stamped(obj)
+        self._objects[key] = stored
+        if before is None and self._ordered is not None:
+            self._ordered.add(key)
+        kind: ChangeType = "ADDED" if before is None else "MODIFIED"
+        self._record(Change(stored.version, kind, key, stored, before))
+        return stored
+
+    def remove(self, key: Key) -> Stored:
+        """Remove an object; its last state gets a new version."""
+        before = self._objects.pop(key)
+        if self._ordered is not None:
+            self._ordered.remove(key)
+        stored = self._stamped(before.obj)
+        self._record(Change(stored.version, "DELETED", key, stored, before))
+        return stored
+
+    def _stamped(self, obj: JSON) -> Stored:
+        version = self._versions.next()
+        metadata = {**obj["metadata"], "resourceVersion": str(version)}
+        return Stored({**obj, "metadata": metadata}, version)
+
+    def _record(self, change: Change) -> None:
+        self._history.append(change)
+        if len(self._history) > self._storage.history:
+            self._compacted = self._history.popleft().version
+        for watcher in self._watchers:
+            watcher.notify(change)
+        if self._storage.journal is not None:
+            self._storage.journal(self._resource, change)
+
+    def snapshot(self, version: int | None = None) -> Mapping[Key, Stored]:
+        """Return all objects as of `version` (now, if `None`), by key.
+
+        Raises TooOldError if that version is no longer in the history.
+        """
+        objects = dict(self._objects)
+        for key, before in self._before(version).items():
+            if before is not None:
+                objects[key] = before
+            else:
+                objects.pop(key, None)
+        return objects
+
+    def ordered(self, version: int | None = None) -> "OrderedObjects[Stored]":
+        """Return all objects as of `version` (now, if `None`), in order.
+
+        The cost grows with the number of changes since that version. Raises TooOldError
+        if the version is no longer in the history.
+        """
+        if self._ordered is None:
+            self._ordered = OrderedKeys(self._objects)
+        changed = self._before(version)
+        if not changed:
+            return OrderedObjects(self._ordered.paths, self._objects)
+        if len(changed) > _MANY:
+            past = self.snapshot(version)
+            return OrderedObjects(OrderedKeys(past).paths, past)
+        keys = self._ordered.copy()
+        for key, before in changed.items():
+            if before is None and key in self._objects:
+                keys.remove(key)
+            elif before is not None and key not in self._objects:
+                keys.add(key)
+        known = {key: each for key, each in changed.items() if each is not None}
+        return OrderedObjects(keys.paths, ChainMap(known, self._objects))
+
+    def _before(self, version: int | None) -> dict[Key, Stored | None]:
+        """Return the state at `version` of each object that changed later.
+
+        `None` stands for an object that did not exist.
+        """
+        found: dict[Key, Stored | None] = {}
+        if version is not None and version < self.version:
+            self._check_age(version)
+            for change in reversed(self._history):
+                if change.version <= version:
+                    break
+                found[change.key] = change.before
+        return found
+
+    def watch(self, version: int) -> Watcher:
+        """Return a watcher of the changes after `version`."""
+        self._check_age(version)
+        backlog = [change for change in self._history if change.version > version]
+        watcher = Watcher(self, backlog)
+        self._watchers[watcher] = None
+        return watcher
+
+    def _check_age(self, version: int) -> None:
+        if version < self._compacted:
+            raise TooOldError(version, self._compacted)
+
+    def forget(self, watcher: Watcher) -> None:
+        """Stop notifying a watcher."""
+        self._watchers.pop(watcher, None)
+
+    def compact(self) -> None:
+        """Drop all history: watches from an earlier version get 410."""
+        self._history.clear()
+        self._compacted = self.version
+
+    def load(self, objects: Mapping[Key, Stored]) -> None:
+        """Take objects that were stored before, with their versions.
+
+        The collection is new and has no watchers.
+        """
+        self._objects.update(objects)
+        self._ordered = None
+
+    def expire(self) -> None:
+        """Drop all history, and make the clients that watch list again."""
+        self.compact()
+        for watcher in self._watchers:
+            watcher.expire()
+
+
+Journal = Callable[[str, Change], None]
+"""Receives each change, with the ``plural.group`` of the resource."""
+
+
+class Storage:
+    """Collections that share one sequence of versions, except separated collections."""
+
+    def __init__(self, history: int = HISTORY) -> None:
+        """Take the number of changes that each resource keeps."""
+        self.history = history
+        self.versions = Versions(1)
+        self.loaded_at = 0
+        """The version of the loaded state; earlier changes are unknown."""
+        self.journal: Journal | None = None
+        self.trouble = ""
+        """The reason why changes cannot be saved at present; empty if they can."""
+        self.last_numbers: Counter[str] = Counter()
+        self._collections: dict[str, Collection] = {}
+
+    def collection(self, resource: str) -> Collection:
+        """Return the objects of a resource, by its ``plural.group``."""
+        if resource not in self._collections:
+            self._collections[resource] = Collection(self, resource)
+        return self._collections[resource]
+
+    def collections(self) -> dict[str, Collection]:
+        """Return all collections, by the ``plural.group`` of their resource."""
+        return dict(self._collections)
+
+    def next_number(self, name: str) -> int:
+        """Return 1, 2, 3 ... for each name; no call for a name repeats a number."""
+        self.last_numbers[name] += 1
+        return self.last_numbers[name]
+
+    @property
+    def version(self) -> int:
+        """The version of the latest change."""
+        return self.versions.latest
+
+    @version.setter
+    def version(self, version: int) -> None:
+        self.versions.latest = version
+
+    def next_version(self) -> int:
+        """Return a version higher than all before."""
+        return self.versions.next()

@@ -1,0 +1,1 @@
+"""Watches: ``watching`` sends events, in the form that ``event_form`` returns."""

@@ -1,0 +1,1 @@
+"""Tests of names, metadata, patches and bodies."""
