@@ -20,6 +20,7 @@ from tests.controllers.batch.job.stored import (
     is_indexed,
     is_ours,
     is_tracked,
+    matches,
     phase_of,
 )
 from tests.simulation.objects import controller_of, lives
@@ -171,19 +172,13 @@ def _uncounted(
         if not is_tracked(pod) or is_tracked(now):
             continue
         last = now if now is not None else pod
-        if controller_of(last) != page.job["metadata"]["uid"] or not _matches(
+        if controller_of(last) != page.job["metadata"]["uid"] or not matches(
             page.job, last
         ):
             continue  # released
         # A surplus pod loses its finalizer before it is deleted, so `pod`.
         if (has_ended(last) or is_deleting(pod)) and not _is_counted(page, uid, last):
             yield f"pod {uid}, {phase_of(last)}, lost its finalizer and is not counted"
-
-
-def _matches(job: JSON, pod: JSON) -> bool:
-    wanted = job["spec"].get("selector", {}).get("matchLabels", {})
-    labels = pod["metadata"].get("labels", {})
-    return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def _is_counted(page: _Page, uid: str, pod: JSON) -> bool:
@@ -268,7 +263,7 @@ def _surplus_of_index(page: _Page, pod: JSON, others: list[JSON]) -> Iterator[st
     if index in done:
         yield f"another pod of index {index}, which is done"
     for other in others:
-        if index_of(other) != index:
+        if index_of(other) != index or not matches(page.job, other):
             continue
         if lives(other, owner):
             yield f"a second pod of index {index}"

@@ -68,10 +68,14 @@ def is_indexed(job: JSON) -> bool:
 
 
 def asked_for(job: JSON, pods: Iterable[JSON]) -> tuple[int, int]:
-    """Return the live pods of a job, and these plus all successes so far."""
+    """Return the live pods of a job, and these plus all successes so far.
+
+    A pod that the selector no longer matches is not the job's, also before the job
+    releases it: a new process that reads the API server replaces it first (seed 7602).
+    """
     status = job.get("status", {})
     uid = job["metadata"]["uid"]
-    owned = [pod for pod in pods if controller_of(pod) == uid]
+    owned = [pod for pod in pods if controller_of(pod) == uid and matches(job, pod)]
     live = sum(lives(pod, uid) for pod in owned)
     listed = (status.get("uncountedTerminatedPods") or {}).get("succeeded") or ()
     waiting = {
@@ -84,3 +88,10 @@ def asked_for(job: JSON, pods: Iterable[JSON]) -> tuple[int, int]:
         ended = {index_of(pod) for pod in owned if pod["metadata"]["uid"] in waiting}
         return live, live + len(completed | ended)
     return live, live + status.get("succeeded", 0) + len(waiting.union(listed))
+
+
+def matches(job: JSON, pod: JSON) -> bool:
+    """Tell whether the selector of a job matches the labels of a pod."""
+    wanted = job["spec"].get("selector", {}).get("matchLabels", {})
+    labels = pod["metadata"].get("labels", {})
+    return all(labels.get(key) == value for key, value in wanted.items())
