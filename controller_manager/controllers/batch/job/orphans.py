@@ -8,7 +8,7 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.client.errors import NotFound, is_about
+from controller_manager.client.errors import Conflict, NotFound, is_about
 from controller_manager.controllers.batch.job.apply import remove_finalizer
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.metrics import JobMetrics
@@ -41,8 +41,9 @@ class OrphanPods:
     deleted while their job is gone or has finished. A pod of another controller's kind
     or of a job that is managed by another controller is left alone.
 
-    Upstream removes the finalizer also from pods that a job is about to adopt. If the
-    pod has ended, it is then counted twice, or never: the status may have mentioned it.
+    Upstream removes the finalizer also from pods that a job is about to adopt, or
+    adopts at the same time. If the pod has ended, it is then counted twice, or never:
+    the status may have mentioned it.
     """
 
     def __init__(self, context: ControllerContext, metrics: JobMetrics) -> None:
@@ -123,7 +124,12 @@ class OrphanPods:
             return DONE
         if not await self._has_no_job(pod):
             return Requeue(_CACHE_RECHECK, "the cache does not show the job of the pod")
-        await remove_finalizer(self._client, pod)
+        # A job may adopt a pod without an owner, and must count it, at the same time.
+        unless_changed = controller_of(pod) is None
+        try:
+            await remove_finalizer(self._client, pod, unless_changed=unless_changed)
+        except Conflict:
+            return Requeue(_CACHE_RECHECK, "the pod has changed")
         if self._jobs.by_key(key) is None:
             # No key waits for the cache to show this write: this is a pod's key.
             self._context.consistency.forget(key)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller_manager.api.batch.v1 import JOBS
+from controller_manager.api.batch.v1 import JOBS, UncountedTerminatedPods
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.errors import TransportError
@@ -262,6 +262,50 @@ async def test_pods_that_lost_their_job_before_the_start_lose_the_finalizer(
             each.metadata.name: each.metadata.finalizers for each in await user.pods()
         }
         assert found == {"mine": None, "others": (TRACKING,)}
+
+
+class Adopting(Faulty):
+    """Gives a pod an owner just before its finalizer is removed for the first time."""
+
+    def __init__(self, cluster: Cluster, user: JobUser) -> None:
+        super().__init__(cluster)
+        self.user = user
+        self.has_adopted = False
+
+    async def request(self, request: Request) -> Response:
+        removes = b"deleteFromPrimitiveList" in (request.body or b"")
+        if request.method == "PATCH" and removes and not self.has_adopted:
+            self.has_adopted = True
+            owner = await self.user.job()
+            reference = {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": "j",
+                "uid": owner.metadata.uid,
+                "controller": True,
+            }
+            adopted = {"metadata": {"ownerReferences": [reference]}}
+            await self.user.patch(PODS, "ended", adopted)
+        return await super().request(request)
+
+
+async def test_a_deleted_pod_that_a_job_adopts_at_the_same_time_is_counted(
+    cluster: Cluster, user: JobUser
+) -> None:
+    """The finalizer is removed only from the pod without an owner that was seen."""
+    await user.run(completions=2, parallelism=1, **user.selecting(pool="p"))
+    await user.add_pod("ended", pool="p", finalizers=[TRACKING])
+    await user.end(*await user.pods())
+    await user.client.delete(PODS, "default", "ended")
+    adopting = Adopting(cluster, user)
+    async with cluster.manager(job_config(), transport=adopting):
+        await settle(30)
+        assert adopting.has_adopted
+        status = (await user.job()).status
+        assert (status.succeeded, status.uncounted_terminated_pods) == (
+            1,
+            UncountedTerminatedPods(),
+        )
 
 
 async def test_a_job_of_an_unknown_mode_is_left_alone(
