@@ -3,7 +3,6 @@
 Upstream: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -38,20 +37,11 @@ from controller_manager.devcluster.server.rest.conversion import in_version, to_
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Stored
 
-Permit = Callable[[JSON, JSON], None]
-"""Raises Refusal if a user may not change the old object to the new one."""
-
 
 def apply_configuration(
-    objects: Objects,
-    target: Target,
-    request: Request,
-    fields: FieldManager,
-    permit: Permit,
+    objects: Objects, target: Target, request: Request, fields: FieldManager
 ) -> Response:
     """Apply the configuration in a body; create an absent object.
-
-    `permit` refuses changes that the user has no permission for.
 
     Raises Refusal.
     """
@@ -60,7 +50,7 @@ def apply_configuration(
     config = _configuration(target, request, version.api_version, kind.kind)
     _check_types(config, version.type)
     if objects.has(kind, target.namespace, target.name) or target.subresource:
-        code, stored = 200, _changed(objects, target, fields, config, permit)
+        code, stored = 200, _changed(objects, target, fields, config)
     else:
         code, stored = 201, _created(objects, target, fields, config)
     return written(code, in_version(kind, stored), [], target.field_validation)
@@ -171,22 +161,13 @@ def _decoded(kind: Kind, obj: JSON) -> JSON:
 
 
 def _changed(
-    objects: Objects,
-    target: Target,
-    fields: FieldManager,
-    config: JSON,
-    permit: Permit,
+    objects: Objects, target: Target, fields: FieldManager, config: JSON
 ) -> Stored:
     kind = target.kind
     stored = objects.find(kind, target.namespace, target.name)
     current = in_version(kind, stored).obj
     force = is_true(target.query, "force")
     applied, managers = fields.applied(current, config, force=force)
-
-    def managed(old: JSON, new: JSON, _: Any) -> list[JSON]:
-        permit(old, new)
-        return managers
-
     return objects.update(
         kind.stored,
         target.namespace,
@@ -195,6 +176,6 @@ def _changed(
         target.subresource,
         dry_run=target.dry_run,
         uid_is_precondition=False,
-        managed=managed,
+        managed=lambda _old, _new, _given: managers,
         submission=target.submission,
     )

@@ -14,7 +14,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.handlers.applying import (
-    Permit,
     apply_configuration,
     apply_scale,
 )
@@ -217,8 +216,7 @@ class Writer:
                 scale = apply_scale(self._objects, target, request, fields)
                 return json_response(200, scale)
             _check_replaceable(target)
-            permit = self._permit(target)
-            return apply_configuration(self._objects, target, request, fields, permit)
+            return apply_configuration(self._objects, target, request, fields)
         patch = decode_json(request.body or b"")
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
@@ -233,24 +231,12 @@ class Writer:
         return self._updated(target, changed, managed, uid_is_precondition=False)
 
     def _managed(self, target: Target, request: Request) -> Managed:
-        """Return a function that checks the user, and the manager of changed fields."""
-        permit = self._permit(target)
-        fields = self._fields(target, request, "Update")
-
-        def managed(old: JSON, new: JSON, given: Any) -> list[JSON]:
-            permit(old, new)
-            return fields.updated(old, new, given)
-
-        return managed
+        """Return the function that returns the managers of changed fields."""
+        return self._fields(target, request, "Update").updated
 
     def _fields(self, target: Target, request: Request, operation: str) -> FieldManager:
         clock, catalogue = self._objects.clock, self._catalogue
         return field_manager(target, request, operation, clock, catalogue)
-
-    def _permit(self, target: Target) -> Permit:
-        """Return the function that refuses changes without the user's permission."""
-        strategy = target.kind.stored.strategy
-        return partial(strategy.authorize, target.user, self._authorizer)
 
     def _updated(
         self,

@@ -167,11 +167,9 @@ class Objects:
         key = (metadata.get("namespace", ""), name)
         if self.storage.collection(kind.resource).get(key) is not None:
             raise already_exists(kind.group, kind.plural, name)
-        strategy.admit(obj, self.storage)
         self.admission.charge(write)
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
-            strategy.after_change(namespace, self.storage)
             strategy.after_write(self, None, stored.obj)
         return stored
 
@@ -340,7 +338,6 @@ class Objects:
             gone = strategy.can_be_removed(new)
             if gone:
                 self.storage.collection(kind.resource).remove(key)
-            strategy.after_change(key[0], self.storage)
             strategy.after_write(self, old, None if gone else result.obj)
         return result
 
@@ -381,7 +378,6 @@ class Objects:
             stored = self.put(kind, key, marked)
         if gone:
             self.storage.collection(kind.resource).remove(key)
-            strategy.after_change(namespace, self.storage)
             strategy.after_write(self, stored.obj, None)
         return stored.obj, gone
 

@@ -18,7 +18,6 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
 )
 from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.security.authorization import Authorizer
 from controller_manager.devcluster.server.storage.storage import Storage, Stored
 
 if TYPE_CHECKING:  # they know Kind, which knows its strategy
@@ -124,22 +123,11 @@ class Strategy:
     def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
         """Fill in the times of `new` that the server sets in any update."""
 
-    def authorize(
-        self, user: User, authorizer: Authorizer, old: JSON, new: JSON
-    ) -> None:
-        """Raise Refusal if a user has no permission for this change."""
-
     def assign(self, old: JSON, new: JSON, storage: Storage) -> None:
         """Fill in the server's fields in a changed object that has its defaults.
 
         Raises Refusal.
         """
-
-    def admit(self, obj: JSON, storage: Storage) -> None:
-        """Raise Refusal if a valid new object is not admitted."""
-
-    def after_change(self, namespace: str, storage: Storage) -> None:
-        """React to a write or removal of an object in `namespace`."""
 
     def after_write(
         self, objects: "Objects", old: JSON | None, new: JSON | None
