@@ -15,7 +15,7 @@ from controller_manager.devcluster.admission.dynamic import dynamic_plugins
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.bootstrap import bootstrap_objects
 from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
-from controller_manager.devcluster.kinds import kinds_with
+from controller_manager.devcluster.kinds import find_storages, kinds_with
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
     sync_definitions,
 )
@@ -64,6 +64,7 @@ from controller_manager.devcluster.server.genericapiserver import GenericAPIServ
 from controller_manager.devcluster.server.http.document import Document
 from controller_manager.devcluster.server.http.request_info import attributes_of_request
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorages
 from controller_manager.devcluster.server.rest.admission import Chain
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import (
@@ -122,6 +123,7 @@ class APIServer(GenericAPIServer):
                 dynamic_plugins(storage, self._kinds, authorizer, rng),
                 first=[EscalationCheck(authorizer)],
             ),
+            storages=RESTStorages(find_storages()),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None

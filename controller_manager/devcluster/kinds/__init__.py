@@ -2,8 +2,9 @@
 
 ``kinds/GROUP/KIND.py`` has a ``KIND``; a kind with many parts is a package, whose
 module ``strategy`` has it. `find_kinds` searches the modules for it, so a new kind
-takes one new file, whose strategy overrides the default behaviour. The package `server`
-does not import this package; its caller passes the kinds.
+takes one new file, whose strategy overrides the default behaviour. Beside ``KIND``, a
+module may have a ``REST_STORAGE``: the handlers that use other stored objects. The
+package `server` does not import this package; its caller passes both.
 
 There is one package for each group: ``admissionregistration``, ``apiextensions``,
 ``apiregistration``, ``apiserverinternal``, ``apps``, ``authentication``,
@@ -32,6 +33,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import GatedKind, Kind
 from controller_manager.options.gates import FeatureGates
 
@@ -56,10 +58,17 @@ def _gated_kinds() -> tuple[GatedKind, ...]:
     return tuple(each for each in _declared() if isinstance(each, GatedKind))
 
 
-def _declared() -> Iterator[object]:
-    """Yield the ``KIND`` of each module below this package, `None` without one."""
+@cache
+def find_storages() -> tuple[RESTStorage, ...]:
+    """Return the resources that have handlers besides their strategies."""
+    found = _declared("REST_STORAGE")
+    return tuple(each for each in found if isinstance(each, RESTStorage))
+
+
+def _declared(name: str = "KIND") -> Iterator[object]:
+    """Yield the constant of each module below this package, `None` without one."""
     for module in walk_packages(__path__, f"{__name__}."):
-        yield getattr(import_module(module.name), "KIND", None)
+        yield getattr(import_module(module.name), name, None)
 
 
 def _sorted(kinds: Iterator[Kind]) -> tuple[Kind, ...]:

@@ -8,8 +8,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.server.http.accepting import Form, wanted_form
 from controller_manager.devcluster.server.http.negotiation import header
+from controller_manager.devcluster.server.http.rendering import table
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.rest.tables import table
 from controller_manager.devcluster.server.storage.storage import Stored
 
 

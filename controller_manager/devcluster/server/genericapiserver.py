@@ -52,6 +52,7 @@ from controller_manager.devcluster.server.http.routing import Target, find_targe
 from controller_manager.devcluster.server.openapi.documents import OpenAPI
 from controller_manager.devcluster.server.probes import is_probe, probe_answer
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorages
 from controller_manager.devcluster.server.rest.admission import Chain
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.kind import Kind
@@ -97,7 +98,7 @@ class GenericAPIServer:
     Upstream: k8s.io/apiserver, which serves the resources that are installed in it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a server
         self,
         kinds: Iterable[Kind],
         storage: Storage,
@@ -107,17 +108,20 @@ class GenericAPIServer:
         tokens: Tokens,
         authorizer: Authorizer,
         admission: Chain,
+        storages: RESTStorages,
         logger: Logger | None = None,
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
 
         `rng` generates uids and names. `admission` changes and checks objects.
+        `storages` has the handlers of resources that use stored objects.
         """
         self.storage = storage
         self.catalogue = Catalogue(kinds)
         self.tokens = tokens
         self.authorizer = authorizer
-        self.objects = Objects(storage, clock, rng, admission)
+        after_write = storages.after_write()
+        self.objects = Objects(storage, clock, rng, admission, after_write)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
         self._connectors: dict[tuple[str, str], Connector] = {}
@@ -132,7 +136,12 @@ class GenericAPIServer:
         self._renderer = Renderer(clock)
         self._reader = Reader(self.objects, self._renderer)
         self._writer = Writer(
-            self.objects, self.catalogue, tokens, authorizer, self._reader.select
+            self.objects,
+            self.catalogue,
+            tokens,
+            authorizer,
+            storages,
+            self._reader.select,
         )
 
     def aggregate(self, api: AggregatedAPI) -> None:

@@ -132,4 +132,4 @@ def _remove(objects: Objects, kind: Kind, key: tuple[str, str]) -> None:
     if collection.get(key) is None:
         return  # the object was removed with another one
     removed: dict[str, Any] = collection.remove(key).obj
-    kind.strategy.after_write(objects, removed, None)
+    objects.react(kind, removed, None)

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
+    sync_definitions,
+)
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create
 from tests.devcluster.requests import call
@@ -57,10 +60,8 @@ async def test_custom_resources_are_registered_while_they_are_defined(
     cluster: Cluster,
 ) -> None:
     """As the API server does."""
-    kinds = cluster.server.catalogue.all()
-    kind = next(each for each in kinds if each.kind == "CustomResourceDefinition")
-    definition = create(cluster, kind.kind)
-    kind.strategy.after_request(cluster.server.objects, cluster.server.catalogue)
+    definition = create(cluster, "CustomResourceDefinition")
+    sync_definitions(cluster.server.objects, cluster.server.catalogue)
     local = ("True", "Local", "Local APIServices are always available")
     assert await available(cluster, "v1.example.com") == local
     name = definition["metadata"]["name"]

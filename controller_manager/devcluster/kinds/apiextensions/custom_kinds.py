@@ -1,7 +1,5 @@
 """The kinds that a definition adds to the API."""
 
-from collections.abc import Callable
-
 import msgspec
 
 from controller_manager.api.json_objects import JSON
@@ -10,8 +8,6 @@ from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy 
     Origin,
     Served,
 )
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.kind import (
     ALL_VERBS,
     SCALE,
@@ -34,29 +30,26 @@ def origin_of(definition: JSON) -> Origin:
     )
 
 
-Sync = Callable[[Objects, Catalogue], None]
-
-
-def kinds_of(definition: JSON, since: int, sync: Sync) -> list[Kind]:
+def kinds_of(definition: JSON, since: int) -> list[Kind]:
     """Return the kinds of a definition: one for each served version.
 
     `since` is the resource version from which on objects are stored with these schemas.
     """
     return [
-        _kind(definition, version, since, sync)
+        _kind(definition, version, since)
         for version in definition["spec"]["versions"]
         if version.get("served")
     ]
 
 
-def stored_kind_of(definition: JSON, since: int, sync: Sync) -> Kind:
+def stored_kind_of(definition: JSON, since: int) -> Kind:
     """Return the kind of the version in which objects are stored, served or not."""
     versions = definition["spec"]["versions"]
     stored = next(each for each in versions if each.get("storage"))
-    return _kind(definition, stored, since, sync)
+    return _kind(definition, stored, since)
 
 
-def _kind(definition: JSON, version: JSON, since: int, sync: Sync) -> Kind:
+def _kind(definition: JSON, version: JSON, since: int) -> Kind:
     spec, origin = definition["spec"], origin_of(definition)
     names = {**spec["names"], **definition.get("status", {}).get("acceptedNames", {})}
     # Refuse new objects while the definition is deleted, or the deletion never ends.
@@ -74,7 +67,7 @@ def _kind(definition: JSON, version: JSON, since: int, sync: Sync) -> Kind:
         subresources=_subresources(names["kind"], version),
         scale_paths=_scale_paths(version),
         verbs=verbs,
-        strategy=CustomResourceStrategy(served, sync),
+        strategy=CustomResourceStrategy(served),
         is_custom=True,
         singular_name=names["singular"],
         list_name=names["listKind"],

@@ -3,7 +3,7 @@
 Upstream: pkg/registry/customresource.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -40,8 +40,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.fields.field_set import FieldSet
 from controller_manager.devcluster.server.fields.field_type import FieldType
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import Cells, Column
 from controller_manager.devcluster.server.storage.storage import Stored
@@ -82,17 +80,11 @@ class CustomResourceStrategy(Strategy):
         "f:spec": {},
     }
 
-    def __init__(
-        self, served: Served, sync: Callable[[Objects, Catalogue], None]
-    ) -> None:
-        """Take a version of a definition.
-
-        `sync` is called after a request while the definition is being deleted.
-        """
+    def __init__(self, served: Served) -> None:
+        """Take a version of a definition."""
         version = served.version
         self.origin = served.origin
         self._served = served
-        self._sync = sync
         self._schema: JSON = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         self._sets_defaults = has_defaults(self._schema)
         self._rules = Rules(self._schema)
@@ -108,11 +100,6 @@ class CustomResourceStrategy(Strategy):
             for each in version.get("selectableFields") or ()
             if (steps := _steps(each["jsonPath"]))
         }
-
-    def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
-        """Remove the definition if it is being deleted and its last object is gone."""
-        if self.origin.is_going:
-            self._sync(objects, catalogue)
 
     # Reading what clients send
 

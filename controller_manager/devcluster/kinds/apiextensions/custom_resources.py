@@ -27,6 +27,10 @@ from controller_manager.devcluster.kinds.apiregistration.local_services import (
     sync_custom_services,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import (
+    CUSTOM_RESOURCES,
+    RESTStorage,
+)
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
@@ -73,7 +77,7 @@ def _with_status(objects: Objects, kind: Kind, definition: JSON) -> JSON:
 def _finish(objects: Objects, kind: Kind, definition: JSON) -> None:
     """Delete all objects of a definition; after the last, remove its finalizer."""
     collection = objects.storage.collection(definition["metadata"]["name"])
-    custom = stored_kind_of(definition, objects.storage.version, sync_definitions)
+    custom = stored_kind_of(definition, objects.storage.version)
     for stored in collection:
         metadata = stored.obj["metadata"]
         if "deletionTimestamp" not in metadata:
@@ -106,9 +110,19 @@ def _serve(objects: Objects, catalogue: Catalogue) -> None:
         kind
         for origin, definition in wanted.items()
         if origin not in served
-        for kind in kinds_of(definition, objects.storage.version, sync_definitions)
+        for kind in kinds_of(definition, objects.storage.version)
     ]
     for kind in sorted(new, key=lambda each: each.api_version):
         # A built-in kind has priority over a custom kind of the same name.
         if catalogue.find(kind.group, kind.version, kind.plural) is None:
             catalogue.add(kind)
+
+
+def finish_definition(kind: Kind, objects: Objects, catalogue: Catalogue) -> None:
+    """Remove the definition of a kind if it is being deleted, after its last object."""
+    strategy = kind.strategy
+    if isinstance(strategy, CustomResourceStrategy) and strategy.origin.is_going:
+        sync_definitions(objects, catalogue)
+
+
+REST_STORAGE: Final = RESTStorage(CUSTOM_RESOURCES, after_request=finish_definition)

@@ -25,6 +25,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
@@ -72,10 +73,6 @@ class CustomResourceDefinitionStrategy(Strategy):
         if more:
             new["status"] = {**status, "storedVersions": [*stored, *more]}
 
-    def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
-        """Serve the kinds that are defined now."""
-        sync_definitions(objects, catalogue)
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec, and whether its group may be used."""
         causes = [*validate_definition_spec(obj["spec"])]
@@ -119,3 +116,11 @@ KIND: Final = Kind(
     subresources=(status_of("CustomResourceDefinition"),),
     strategy=CustomResourceDefinitionStrategy(),
 )
+
+
+def serve_definitions(_: Kind, objects: Objects, catalogue: Catalogue) -> None:
+    """Serve the kinds that are defined now."""
+    sync_definitions(objects, catalogue)
+
+
+REST_STORAGE: Final = RESTStorage(KIND.resource, after_request=serve_definitions)

@@ -21,6 +21,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
@@ -72,11 +73,6 @@ class APIServiceStrategy(Strategy):
             for number, each in enumerate(obj["status"].get("conditions") or ())
             if (value := each.get("status", "")) not in _STATUSES
         ]
-
-    def after_request(self, objects: Objects, catalogue: Catalogue) -> None:
-        """Tell which of the stored group versions are available now."""
-        for stored in list(objects.storage.collection(KIND.resource)):
-            set_availability(objects, catalogue, stored.obj)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -207,3 +203,12 @@ KIND: Final = Kind(
     subresources=(status_of("APIService"),),
     strategy=APIServiceStrategy(),
 )
+
+
+def set_all_availabilities(_: Kind, objects: Objects, catalogue: Catalogue) -> None:
+    """Tell which of the stored group versions are available now."""
+    for stored in list(objects.storage.collection(KIND.resource)):
+        set_availability(objects, catalogue, stored.obj)
+
+
+REST_STORAGE: Final = RESTStorage(KIND.resource, after_request=set_all_availabilities)

@@ -4,27 +4,28 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class SelfSubjectReviewStrategy(Strategy):
-    """Answers a review without storing it."""
+    """The strategy of a review, which has further models."""
 
     models: ClassVar = ("V1UserInfo",)
 
-    def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with the user of the request."""
-        return {
-            "kind": call.kind.kind,
-            "apiVersion": call.kind.api_version,
-            "metadata": {
-                **obj.get("metadata", {}),
-                "creationTimestamp": format_time(call.objects.clock.now()),
-            },
-            "status": {"userInfo": call.user.as_json()},
-        }
+
+def review_self(call: Call, obj: JSON) -> JSON:
+    """Return the review with the user of the request."""
+    return {
+        "kind": call.kind.kind,
+        "apiVersion": call.kind.api_version,
+        "metadata": {
+            **obj.get("metadata", {}),
+            "creationTimestamp": format_time(call.objects.clock.now()),
+        },
+        "status": {"userInfo": call.user.as_json()},
+    }
 
 
 KIND: Final = Kind(
@@ -37,3 +38,4 @@ KIND: Final = Kind(
     verbs=("create",),
     strategy=SelfSubjectReviewStrategy(),
 )
+REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_self)

@@ -7,7 +7,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.rbac.rules import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.security.authentication import (
@@ -19,18 +19,9 @@ _INVALID: Final = "invalid bearer token"
 
 
 class TokenReviewStrategy(Strategy):
-    """Answers a review without storing it."""
+    """The strategy of a review, which has further models."""
 
     models: ClassVar = ("V1Token", "V1UserInfo")
-
-    def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with its status; raises Refusal without a token."""
-        spec = obj.get("spec") or {}
-        if not spec.get("token"):
-            message = "token is required for TokenReview in authentication"
-            raise bad_request(message)
-        wanted = spec.get("audiences") or [AUDIENCE]
-        return reviewed(call, obj, _status(call, spec["token"], wanted))
 
 
 def _status(call: Call, token: str, wanted: Sequence[str]) -> JSON:
@@ -59,6 +50,16 @@ def _refused(error: str) -> JSON:
     return {"user": {}, "error": error}
 
 
+def review_token(call: Call, obj: JSON) -> JSON:
+    """Return the review with its status; raises Refusal without a token."""
+    spec = obj.get("spec") or {}
+    if not spec.get("token"):
+        message = "token is required for TokenReview in authentication"
+        raise bad_request(message)
+    wanted = spec.get("audiences") or [AUDIENCE]
+    return reviewed(call, obj, _status(call, spec["token"], wanted))
+
+
 KIND: Final = Kind(
     "authentication.k8s.io",
     "v1",
@@ -69,3 +70,4 @@ KIND: Final = Kind(
     verbs=("create",),
     strategy=TokenReviewStrategy(),
 )
+REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_token)

@@ -12,7 +12,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid_object,
 )
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call
 from controller_manager.devcluster.server.security.authentication import User
 
 

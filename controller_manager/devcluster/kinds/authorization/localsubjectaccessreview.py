@@ -14,32 +14,32 @@ from controller_manager.devcluster.kinds.authorization.review_validation import 
     validate_local_review,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class LocalSubjectAccessReviewStrategy(Strategy):
-    """Answers a review without storing it.
-
-    With it, an administrator of one namespace may ask about users in that namespace.
-    """
+    """The strategy of a review, which has further models."""
 
     models: ClassVar = ("V1SubjectAccess",)
 
-    def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with its status; raises Refusal."""
-        metadata = obj.setdefault("metadata", {})
-        if not metadata.get("namespace"):
-            metadata["namespace"] = call.namespace
-        check_review(call, validate_local_review(obj))
-        if metadata["namespace"] != call.namespace:
-            message = (
-                "spec.resourceAttributes.namespace must match namespace: "
-                f"{call.namespace}"
-            )
-            raise bad_request(message)
-        return reviewed_access(call, obj, reviewed_user(obj["spec"]))
+
+def review_local_access(call: Call, obj: JSON) -> JSON:
+    """Return the review with its status; raises Refusal.
+
+    With it, an administrator of one namespace may ask about users in that namespace.
+    """
+    metadata = obj.setdefault("metadata", {})
+    if not metadata.get("namespace"):
+        metadata["namespace"] = call.namespace
+    check_review(call, validate_local_review(obj))
+    if metadata["namespace"] != call.namespace:
+        message = (
+            f"spec.resourceAttributes.namespace must match namespace: {call.namespace}"
+        )
+        raise bad_request(message)
+    return reviewed_access(call, obj, reviewed_user(obj["spec"]))
 
 
 KIND: Final = Kind(
@@ -51,3 +51,4 @@ KIND: Final = Kind(
     verbs=("create",),
     strategy=LocalSubjectAccessReviewStrategy(),
 )
+REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_local_access)

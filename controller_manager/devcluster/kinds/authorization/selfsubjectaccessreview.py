@@ -10,18 +10,14 @@ from controller_manager.devcluster.kinds.authorization.access_reviews import (
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_self_review,
 )
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
-class SelfSubjectAccessReviewStrategy(Strategy):
-    """Answers a review without storing it."""
-
-    def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with its status; raises Refusal."""
-        check_review(call, validate_self_review(obj))
-        return reviewed_access(call, obj, call.user)
+def review_own_access(call: Call, obj: JSON) -> JSON:
+    """Return the review with its status; raises Refusal."""
+    check_review(call, validate_self_review(obj))
+    return reviewed_access(call, obj, call.user)
 
 
 KIND: Final = Kind(
@@ -32,5 +28,5 @@ KIND: Final = Kind(
     namespaced=False,
     model="V1SelfSubjectAccessReview",
     verbs=("create",),
-    strategy=SelfSubjectAccessReviewStrategy(),
 )
+REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_own_access)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
@@ -14,42 +14,43 @@ _PATH_FIELDS: Final = ("verbs", "nonResourceURLs")
 
 
 class SelfSubjectRulesReviewStrategy(Strategy):
-    """Answers a review without storing it (``kubectl auth can-i --list``)."""
+    """The strategy of a review, which has further models."""
 
     models: ClassVar = ("V1SubjectRulesReviewStatus", "V1ResourceRule")
-
-    def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the rules; raises Refusal without a namespace."""
-        namespace = (obj.get("spec") or {}).get("namespace")
-        if not namespace:
-            raise bad_request("no namespace on request")
-        found = call.authorizer.rules_for(call.user, namespace)
-        status: JSON = {
-            "resourceRules": [
-                _part(each, _RESOURCE_FIELDS)
-                for each in found.rules
-                if each.get("resources")
-            ],
-            "nonResourceRules": [
-                _part(each, _PATH_FIELDS)
-                for each in found.rules
-                if each.get("nonResourceURLs")
-            ],
-            "incomplete": False,
-        }
-        if found.errors:
-            status["evaluationError"] = found.error
-        return {
-            "kind": call.kind.kind,
-            "apiVersion": call.kind.api_version,
-            "metadata": {},
-            "spec": {},
-            "status": status,
-        }
 
 
 def _part(rule: Mapping[str, Any], fields: tuple[str, ...]) -> JSON:
     return {name: rule[name] for name in fields if rule.get(name)}
+
+
+def review_own_rules(call: Call, obj: JSON) -> JSON:
+    """Return the rules; raises Refusal without a namespace."""
+    namespace = (obj.get("spec") or {}).get("namespace")
+    if not namespace:
+        raise bad_request("no namespace on request")
+    found = call.authorizer.rules_for(call.user, namespace)
+    status: JSON = {
+        "resourceRules": [
+            _part(each, _RESOURCE_FIELDS)
+            for each in found.rules
+            if each.get("resources")
+        ],
+        "nonResourceRules": [
+            _part(each, _PATH_FIELDS)
+            for each in found.rules
+            if each.get("nonResourceURLs")
+        ],
+        "incomplete": False,
+    }
+    if found.errors:
+        status["evaluationError"] = found.error
+    return {
+        "kind": call.kind.kind,
+        "apiVersion": call.kind.api_version,
+        "metadata": {},
+        "spec": {},
+        "status": status,
+    }
 
 
 KIND: Final = Kind(
@@ -62,3 +63,4 @@ KIND: Final = Kind(
     verbs=("create",),
     strategy=SelfSubjectRulesReviewStrategy(),
 )
+REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_own_rules)

@@ -13,20 +13,21 @@ from controller_manager.devcluster.kinds.authorization.review_attributes import 
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_review,
 )
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
 class SubjectAccessReviewStrategy(Strategy):
-    """Answers a review without storing it."""
+    """The strategy of a review, which has further models."""
 
     models: ClassVar = ("V1SubjectAccess",)
 
-    def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Return the review with its status; raises Refusal."""
-        check_review(call, validate_review(obj))
-        return reviewed_access(call, obj, reviewed_user(obj["spec"]))
+
+def review_access(call: Call, obj: JSON) -> JSON:
+    """Return the review with its status; raises Refusal."""
+    check_review(call, validate_review(obj))
+    return reviewed_access(call, obj, reviewed_user(obj["spec"]))
 
 
 KIND: Final = Kind(
@@ -39,3 +40,4 @@ KIND: Final = Kind(
     verbs=("create",),
     strategy=SubjectAccessReviewStrategy(),
 )
+REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_access)

@@ -17,7 +17,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid_object,
     required,
 )
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 from controller_manager.devcluster.server.rest.kind import Conversion, Kind
 from controller_manager.devcluster.server.rest.strategy import fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
@@ -65,18 +65,6 @@ class NewEventStrategy(EventStrategy):
         "reportingController": ("reportingComponent",),
     }
 
-    def answer(self, call: Call, obj: JSON) -> JSON | None:
-        """Raise Refusal for a new event in the form of the core group."""
-        event = to_core(obj)
-        metadata = {"namespace": call.namespace, **event.get("metadata", {})}
-        causes = [
-            *self.validate({**event, "metadata": metadata}),
-            *_validate_new(event),
-        ]
-        if causes:
-            raise invalid_object("", STORED.kind, metadata.get("name", ""), causes)
-        return None
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table, which is that of the core group."""
         return super().cells(to_core(obj), now)
@@ -107,3 +95,18 @@ KIND: Final = Kind(
     strategy=NewEventStrategy(),
     conversion=Conversion(STORED, to_stored=to_core, from_stored=from_core),
 )
+
+
+def refuse_old_form(call: Call, obj: JSON) -> None:
+    """Raise Refusal for a new event in the form of the core group."""
+    event = to_core(obj)
+    metadata = {"namespace": call.namespace, **event.get("metadata", {})}
+    causes = [
+        *KIND.strategy.validate({**event, "metadata": metadata}),
+        *_validate_new(event),
+    ]
+    if causes:
+        raise invalid_object("", STORED.kind, metadata.get("name", ""), causes)
+
+
+REST_STORAGE: Final = RESTStorage(KIND.resource, create=refuse_old_form)

@@ -21,6 +21,7 @@ from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation impo
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -63,13 +64,6 @@ class FlowSchemaStrategy(FlowControlStrategy):
         if name in MANDATORY:
             causes += validate_fixed(name, spec, FLOW_SCHEMAS[name])
         return causes
-
-    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
-        """Set the condition Dangling, and restore a mandatory schema."""
-        if new is not None:
-            set_dangling(objects, new)
-        elif old is not None and (name := name_of(old)) in MANDATORY:
-            add_flow_schema(objects, name)
 
     def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
         """Return the schemas in the order in which requests meet them."""
@@ -131,3 +125,14 @@ KIND: Final = Kind(
     subresources=(status_of("FlowSchema"),),
     strategy=FlowSchemaStrategy(),
 )
+
+
+def keep_mandatory_schema(objects: Objects, old: JSON | None, new: JSON | None) -> None:
+    """Set the condition Dangling, and restore a mandatory schema."""
+    if new is not None:
+        set_dangling(objects, new)
+    elif old is not None and (name := name_of(old)) in MANDATORY:
+        add_flow_schema(objects, name)
+
+
+REST_STORAGE: Final = RESTStorage(KIND.resource, after_write=keep_mandatory_schema)

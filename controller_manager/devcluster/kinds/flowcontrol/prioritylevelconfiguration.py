@@ -25,6 +25,7 @@ from controller_manager.devcluster.kinds.flowcontrol.priority_level_validation i
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -75,14 +76,6 @@ class PriorityLevelStrategy(FlowControlStrategy):
             causes += _validate_mandatory(name, spec)
         return causes
 
-    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
-        """Restore a mandatory level; set Dangling of the schemas of another level."""
-        name = name_of(new or old or {})
-        if new is None and name in MANDATORY:
-            add_priority_level(objects, name)
-        elif new is None or old is None:
-            _update_schemas(objects, name)
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         limited = obj["spec"].get("limited", {})
@@ -132,3 +125,15 @@ KIND: Final = Kind(
     subresources=(status_of("PriorityLevelConfiguration"),),
     strategy=PriorityLevelStrategy(),
 )
+
+
+def keep_mandatory_level(objects: Objects, old: JSON | None, new: JSON | None) -> None:
+    """Restore a mandatory level; set Dangling of the schemas of another level."""
+    name = name_of(new or old or {})
+    if new is None and name in MANDATORY:
+        add_priority_level(objects, name)
+    elif new is None or old is None:
+        _update_schemas(objects, name)
+
+
+REST_STORAGE: Final = RESTStorage(KIND.resource, after_write=keep_mandatory_level)

@@ -20,6 +20,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -71,24 +72,6 @@ class IPAddressStrategy(Strategy):
         """Check that the reference is the same."""
         return validate_unchanged(old["spec"], new["spec"], "spec", "parentRef")
 
-    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
-        """Create the address again if it was deleted while a service has it.
-
-        Upstream's repair loop does the same within some minutes. Otherwise a second
-        service could get the address.
-        """
-        if new is not None or old is None:
-            return
-        metadata, parent = old["metadata"], old["spec"]["parentRef"]
-        key = (parent.get("namespace", ""), parent["name"])
-        service = objects.storage.collection(parent["resource"]).get(key)
-        spec = service.obj.get("spec", {}) if service else {}
-        used = spec.get("clusterIPs", ())
-        if metadata["name"] in used:
-            labels = metadata.get("labels", {})
-            kept = {"name": metadata["name"], "labels": labels}
-            objects.create(KIND, "", {"metadata": kept, "spec": old["spec"]})
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         parent = obj["spec"].get("parentRef")
@@ -111,3 +94,25 @@ KIND: Final = Kind(
     short_names=("ip",),
     strategy=IPAddressStrategy(),
 )
+
+
+def keep_used_address(objects: Objects, old: JSON | None, new: JSON | None) -> None:
+    """Create the address again if it was deleted while a service has it.
+
+    Upstream's repair loop does the same within some minutes. Otherwise a second
+    service could get the address.
+    """
+    if new is not None or old is None:
+        return
+    metadata, parent = old["metadata"], old["spec"]["parentRef"]
+    key = (parent.get("namespace", ""), parent["name"])
+    service = objects.storage.collection(parent["resource"]).get(key)
+    spec = service.obj.get("spec", {}) if service else {}
+    used = spec.get("clusterIPs", ())
+    if metadata["name"] in used:
+        labels = metadata.get("labels", {})
+        kept = {"name": metadata["name"], "labels": labels}
+        objects.create(KIND, "", {"metadata": kept, "spec": old["spec"]})
+
+
+REST_STORAGE: Final = RESTStorage(KIND.resource, after_write=keep_used_address)

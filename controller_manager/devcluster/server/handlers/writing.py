@@ -45,9 +45,12 @@ from controller_manager.devcluster.server.http.responses import (
     written,
 )
 from controller_manager.devcluster.server.http.routing import Target
-from controller_manager.devcluster.server.registry.call import Call
 from controller_manager.devcluster.server.registry.field_owners import field_manager
 from controller_manager.devcluster.server.registry.objects import Managed, Objects
+from controller_manager.devcluster.server.registry.rest_storage import (
+    Call,
+    RESTStorages,
+)
 from controller_manager.devcluster.server.registry.scale import scale_of, scaled
 from controller_manager.devcluster.server.rest.admission import (
     Operation,
@@ -81,9 +84,10 @@ class Writer:
         catalogue: Catalogue,
         tokens: Tokens,
         authorizer: Authorizer,
+        storages: RESTStorages,
         select: Select,
     ) -> None:
-        """Take the objects, and the services that strategies need to answer.
+        """Take the objects, and the services that the handlers of a resource need.
 
         `select` returns the objects that a DELETE of a collection removes.
         """
@@ -91,6 +95,7 @@ class Writer:
         self._catalogue = catalogue
         self._tokens = tokens
         self._authorizer = authorizer
+        self._storages = storages
         self._select = select
 
     async def answer(self, target: Target, request: Request) -> Response:
@@ -105,7 +110,8 @@ class Writer:
 
     def _attempt(self, target: Target, request: Request) -> Response:
         answer = self._written(target, request)
-        target.kind.strategy.after_request(self._objects, self._catalogue)
+        if after_request := self._storages.of(target.kind).after_request:
+            after_request(target.kind, self._objects, self._catalogue)
         return answer
 
     def _written(self, target: Target, request: Request) -> Response:
@@ -141,8 +147,8 @@ class Writer:
         obj, unknown = _checked(target, body)
         if not kind.is_stored:
             self._admit(target, obj)
-        answer = kind.strategy.answer(self._call(target), obj)
-        if answer is not None:
+        create = self._storages.of(kind).create
+        if create and (answer := create(self._call(target), obj)) is not None:
             return json_response(201, answer)
         stored = self._objects.create(
             kind.stored,
@@ -170,16 +176,17 @@ class Writer:
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
         subresource = target.kind.subresource(target.subresource)
+        connect = self._storages.of(target.kind).connect.get(target.subresource)
         if connection := connection_of(target):
             options = options_of(connection, request.query)
             self._admit(target, options, Operation.CONNECT)
-        if subresource is None or subresource.connect is None:
+        if subresource is None or connect is None:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
         content_type = header(request.headers, "content-type")
         body = decode_connect_body(request.body, content_type)
         body = check_connect_body(body, subresource)
         body = self._admit(target, body)
-        return json_response(201, subresource.connect(self._call(target), body))
+        return json_response(201, connect(self._call(target), body))
 
     def _call(self, target: Target) -> Call:
         return Call(

@@ -1,5 +1,7 @@
 """Objects and lists in the form that a client accepts (handlers/response.go)."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -21,7 +23,8 @@ from controller_manager.devcluster.server.http.responses import (
 )
 from controller_manager.devcluster.server.http.routing import Target
 from controller_manager.devcluster.server.rest.conversion import in_version
-from controller_manager.devcluster.server.rest.tables import partial, table
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.tables import NAME
 from controller_manager.devcluster.server.storage.storage import Stored
 
 _INCLUDED: Final = ("", "Metadata", "Object", "None")
@@ -111,3 +114,53 @@ def wrong_form(target: Target, form: Form, *, is_list: bool) -> Refusal:
     return not_acceptable(
         f"you requested {form.value}, but the requested object is {what} (*{type_name})"
     )
+
+
+def table(
+    kind: Kind,
+    items: Iterable[Stored],
+    now: datetime,
+    include: str,
+    metadata: JSON,
+) -> JSON:
+    """Return objects as a Table; `include` selects the form of the object in each row.
+
+    The values are ``None``, ``Object``, and for all others the metadata.
+    """
+    rows = []
+    for stored in kind.strategy.in_table_order(items):
+        row: JSON = {"cells": kind.strategy.cells(stored.obj, now)}
+        if include == "Object":
+            row["object"] = stored.obj
+        elif include != "None":
+            row["object"] = partial(stored.obj)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": _definitions(kind),
+        "rows": rows,
+    }
+
+
+def partial(obj: JSON) -> JSON:
+    """Return the PartialObjectMetadata of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }
+
+
+def _definitions(kind: Kind) -> list[JSON]:
+    return [
+        {
+            "name": column.title,
+            "type": column.type,
+            "format": "name" if column == NAME else column.format,
+            "description": column.description or f"{column.title} of the {kind.kind}.",
+            "priority": column.priority,
+        }
+        for column in kind.strategy.table_columns()
+    ]

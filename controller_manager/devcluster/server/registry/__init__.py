@@ -4,5 +4,5 @@
   the expected version, ``stored_form`` makes the form in which objects are stored.
 - ``scale``: the subresource of all kinds that have one.
 - ``field_owners``: the manager of fields that a request names.
-- ``call``: a POST that a strategy answers.
+- ``rest_storage``: the handlers of a resource that use stored objects.
 """

@@ -6,7 +6,7 @@ nothing. The strategy of a kind has its special behaviour.
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from datetime import datetime
 from typing import Any, Final
@@ -64,6 +64,8 @@ Managed = Callable[[JSON, JSON, Any], list[JSON]]
 The arguments are the old object, the new one, and the request's managedFields.
 """
 
+AfterWrite = Callable[["Objects", JSON | None, JSON | None], None]
+"""Reacts to a write: the object before and after it, `None` for no object."""
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58
@@ -78,11 +80,16 @@ class Objects:
         clock: Clock,
         rng: random.Random,
         admission: Chain,
+        after_write: Mapping[str, AfterWrite] | None = None,
     ) -> None:
-        """Take the storage, the clock, and the source of uids and names."""
+        """Take the storage, the clock, and the source of uids and names.
+
+        `after_write` has the functions that react to a write, by resource.
+        """
         self.storage = storage
         self.clock = clock
         self.admission = admission
+        self._after_write = after_write or {}
         self._rng = rng
         self._writer = ""
 
@@ -117,6 +124,11 @@ class Objects:
         return (
             Stored(whole, collection.version) if dry_run else collection.put(key, whole)
         )
+
+    def react(self, kind: Kind, old: JSON | None, new: JSON | None) -> None:
+        """Call the function that reacts to writes of a kind, if there is one."""
+        if react := self._after_write.get(kind.resource):
+            react(self, old, new)
 
     # Creating
 
@@ -170,7 +182,7 @@ class Objects:
         self.admission.charge(write)
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
-            strategy.after_write(self, None, stored.obj)
+            self.react(kind, None, stored.obj)
         return stored
 
     def _prepared(
@@ -338,7 +350,7 @@ class Objects:
             gone = strategy.can_be_removed(new)
             if gone:
                 self.storage.collection(kind.resource).remove(key)
-            strategy.after_write(self, old, None if gone else result.obj)
+            self.react(kind, old, None if gone else result.obj)
         return result
 
     # Deleting
@@ -378,7 +390,7 @@ class Objects:
             stored = self.put(kind, key, marked)
         if gone:
             self.storage.collection(kind.resource).remove(key)
-            strategy.after_write(self, stored.obj, None)
+            self.react(kind, stored.obj, None)
         return stored.obj, gone
 
 

@@ -2,15 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.options.gates import FeatureGates, Gate
-
-if TYPE_CHECKING:  # a call names its kind
-    from controller_manager.devcluster.server.registry.call import Call
-
 
 ALL_VERBS: Final = (
     "create",
@@ -30,12 +26,11 @@ _GENERIC: Final = Strategy()
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource: its entry in discovery, and its handlers.
+    """A subresource: its entry in discovery, and the types of its bodies.
 
-    `connect` answers a POST. `replace` merges the old object and the new object of a
-    PUT. Without either, discovery shows it, but requests get 501; ``status`` and
-    ``scale`` work for every kind without them. `model` names the type of the body of a
-    POST in kubernetes_asyncio.
+    `replace` merges the old object and the new object of a PUT. Without it, and without
+    a handler of a POST, requests get 501; ``status`` and ``scale`` work for every kind.
+    `model` names the type of the body of a POST in kubernetes_asyncio.
     """
 
     name: str
@@ -43,7 +38,6 @@ class Subresource:
     verbs: tuple[str, ...]
     group: str = ""
     version: str = ""
-    connect: "Callable[[Call, JSON], JSON] | None" = None
     replace: Callable[[JSON, JSON], JSON] | None = None
     model: str = ""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
@@ -19,12 +19,6 @@ from controller_manager.devcluster.server.rest.tables import (
 )
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import Storage, Stored
-
-if TYPE_CHECKING:  # they know Kind, which knows its strategy
-    from controller_manager.devcluster.server.registry.call import Call
-    from controller_manager.devcluster.server.registry.objects import Objects
-    from controller_manager.devcluster.server.rest.catalogue import Catalogue
-
 
 _SPEC: Final[FieldSet] = {"f:spec": {}}
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -129,14 +123,6 @@ class Strategy:
         Raises Refusal.
         """
 
-    def after_write(
-        self, objects: "Objects", old: JSON | None, new: JSON | None
-    ) -> None:
-        """React to the write of an object; `None` is no object before or after it."""
-
-    def after_request(self, objects: "Objects", catalogue: "Catalogue") -> None:
-        """React to a request that wrote objects of the kind."""
-
     def changes_generation(self, old: JSON, new: JSON) -> bool:
         """Tell whether an update makes a new generation."""
         return _content(old) != _content(new)
@@ -233,16 +219,6 @@ class Strategy:
         """Return the LabelSelector of the objects that the spec selects."""
         selector: JSON | None = obj["spec"].get("selector")
         return selector
-
-    # Answering
-
-    def answer(self, call: "Call", obj: JSON) -> JSON | None:
-        """Answer a POST without storing its object; return `None` to store it.
-
-        Raises Refusal.
-        """
-        del call, obj
-        return None
 
 
 def _content(obj: JSON) -> JSON:

@@ -1,18 +1,13 @@
-"""Objects as rows of a table, the form that kubectl prints (printers).
+"""The columns and cells of tables, the form of objects that kubectl prints (printers).
 
 A kind's strategy has its columns and cells; this module has the shared code.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-
-if TYPE_CHECKING:  # a kind's strategy has columns
-    from controller_manager.devcluster.server.rest.kind import Kind
-    from controller_manager.devcluster.server.storage.storage import Stored
 
 Cells = list[Any]
 
@@ -68,53 +63,3 @@ def age(obj: JSON, now: datetime) -> str:
     if not created:
         return UNKNOWN
     return human_duration((now - parse_time(created)).total_seconds())
-
-
-def table(
-    kind: "Kind",
-    items: "Iterable[Stored]",
-    now: datetime,
-    include: str,
-    metadata: JSON,
-) -> JSON:
-    """Return objects as a Table; `include` selects the form of the object in each row.
-
-    The values are ``None``, ``Object``, and for all others the metadata.
-    """
-    rows = []
-    for stored in kind.strategy.in_table_order(items):
-        row: JSON = {"cells": kind.strategy.cells(stored.obj, now)}
-        if include == "Object":
-            row["object"] = stored.obj
-        elif include != "None":
-            row["object"] = partial(stored.obj)
-        rows.append(row)
-    return {
-        "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": metadata,
-        "columnDefinitions": _definitions(kind),
-        "rows": rows,
-    }
-
-
-def partial(obj: JSON) -> JSON:
-    """Return the PartialObjectMetadata of an object."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": obj["metadata"],
-    }
-
-
-def _definitions(kind: "Kind") -> list[JSON]:
-    return [
-        {
-            "name": column.title,
-            "type": column.type,
-            "format": "name" if column == NAME else column.format,
-            "description": column.description or f"{column.title} of the {kind.kind}.",
-            "priority": column.priority,
-        }
-        for column in kind.strategy.table_columns()
-    ]

@@ -6,7 +6,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.http.accepting import Form
-from controller_manager.devcluster.server.rest.tables import partial
+from controller_manager.devcluster.server.http.rendering import partial
 from controller_manager.devcluster.server.storage.storage import Stored
 
 

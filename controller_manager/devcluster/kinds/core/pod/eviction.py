@@ -13,8 +13,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     bad_request,
     success,
 )
-from controller_manager.devcluster.server.registry.call import Call
 from controller_manager.devcluster.server.registry.preconditions import check_deletion
+from controller_manager.devcluster.server.registry.rest_storage import Call
 from controller_manager.devcluster.server.rest.deletion import Deletion
 
 

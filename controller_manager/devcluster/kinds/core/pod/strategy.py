@@ -28,6 +28,7 @@ from controller_manager.devcluster.kinds.scheduling_group import (
     drop_scheduling_group,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import (
     READ_AND_WRITE,
     Kind,
@@ -163,18 +164,10 @@ KIND: Final = Kind(
     categories=("all",),
     subresources=(
         Subresource("attach", "PodAttachOptions", _CONNECT),
-        Subresource(
-            "binding", "Binding", ("create",), connect=binding, model="V1Binding"
-        ),
+        Subresource("binding", "Binding", ("create",), model="V1Binding"),
         Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
         Subresource(
-            "eviction",
-            "Eviction",
-            ("create",),
-            "policy",
-            "v1",
-            connect=eviction,
-            model="V1Eviction",
+            "eviction", "Eviction", ("create",), "policy", "v1", model="V1Eviction"
         ),
         Subresource("exec", "PodExecOptions", _CONNECT),
         Subresource("log", "Pod", ("get",)),
@@ -185,4 +178,7 @@ KIND: Final = Kind(
     ),
     strategy=PodStrategy(),
     gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
+)
+REST_STORAGE: Final = RESTStorage(
+    KIND.resource, connect={"binding": binding, "eviction": eviction}
 )

@@ -35,6 +35,7 @@ from controller_manager.devcluster.server.apimachinery.names import (
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
@@ -95,18 +96,6 @@ class ServiceStrategy(Strategy):
         """Assign the addresses and node ports that an update needs; raises Refusal."""
         allocate_for(new, old, storage)
 
-    def after_write(self, objects: Objects, old: JSON | None, new: JSON | None) -> None:
-        """Keep the IPAddresses; delete the Endpoints of a deleted service.
-
-        Otherwise a new service of the same name gets the old endpoints.
-        """
-        sync_addresses(objects, old, new)
-        if new is None and old is not None:
-            metadata = old["metadata"]
-            key = (metadata["namespace"], metadata["name"])
-            if objects.storage.collection(ENDPOINTS.resource).get(key) is not None:
-                objects.delete(ENDPOINTS, *key, Deletion())
-
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new service."""
         return validate_service_name(name, "metadata.name")
@@ -140,3 +129,19 @@ KIND: Final = Kind(
     subresources=(proxy_of("ServiceProxyOptions"), status_of("Service")),
     strategy=ServiceStrategy(),
 )
+
+
+def sync_dependents(objects: Objects, old: JSON | None, new: JSON | None) -> None:
+    """Keep the IPAddresses; delete the Endpoints of a deleted service.
+
+    Otherwise a new service of the same name gets the old endpoints.
+    """
+    sync_addresses(objects, old, new)
+    if new is None and old is not None:
+        metadata = old["metadata"]
+        key = (metadata["namespace"], metadata["name"])
+        if objects.storage.collection(ENDPOINTS.resource).get(key) is not None:
+            objects.delete(ENDPOINTS, *key, Deletion())
+
+
+REST_STORAGE: Final = RESTStorage(KIND.resource, after_write=sync_dependents)

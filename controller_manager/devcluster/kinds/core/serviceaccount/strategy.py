@@ -8,6 +8,7 @@ from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.serviceaccount.token_request import (
     token_request,
 )
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import Kind, Subresource
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -45,12 +46,12 @@ KIND: Final = Kind(
             ("create",),
             "authentication.k8s.io",
             "v1",
-            connect=token_request,
             model="AuthenticationV1TokenRequest",
         ),
     ),
     strategy=ServiceAccountStrategy(),
 )
+REST_STORAGE: Final = RESTStorage(KIND.resource, connect={"token": token_request})
 
 
 def uid_of_account(storage: Storage, namespace: str, name: str) -> str | None:

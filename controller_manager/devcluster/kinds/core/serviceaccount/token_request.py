@@ -18,7 +18,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_found,
     shown,
 )
-from controller_manager.devcluster.server.registry.call import Call
+from controller_manager.devcluster.server.registry.rest_storage import Call
 from controller_manager.devcluster.server.security.authentication import (
     AUDIENCE,
     AccountToken,
