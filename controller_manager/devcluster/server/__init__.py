@@ -6,11 +6,12 @@ the behaviour. The parts of upstream's API server that are the same for all reso
 CustomResourceDefinition adds while the server runs. docs/tour.md follows one POST
 through these modules.
 
-The packages, from the top down; each imports only packages below it:
+The packages, from the top down; each imports only packages below it, which an import
+contract in pyproject.toml checks:
 
 - ``genericapiserver``: from request to answer.
 - ``handlers``: the verbs of HTTP (GET, POST, PUT, PATCH, DELETE).
-- ``discovery``, ``openapi``, ``aggregation`` (APIs without storage), ``probes``.
+- ``discovery``, ``openapi``, ``aggregation`` (APIs without storage); then ``probes``.
 - ``watch``: answers that stay open.
 - ``registry``: create, update and delete of stored objects.
 - ``http``: paths, headers, bodies, and the forms of answers.
@@ -19,6 +20,5 @@ The packages, from the top down; each imports only packages below it:
 - ``fields``: managedFields and server-side apply.
 - ``storage``: objects with versions and history.
 - ``apimachinery``: names, metadata, patches and Status bodies, which know no kind.
-
-``models`` and ``schema`` have the types of kubernetes_asyncio.
+- ``schema`` and ``models``: the types of kubernetes_asyncio.
 """
