@@ -16,11 +16,11 @@ from controller_manager.devcluster.nodes.container_runs import Moment
 from controller_manager.devcluster.nodes.event_notes import warning
 from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.machine import NodeMachine
-from controller_manager.devcluster.nodes.node_admission import (
-    NodeAdmission,
+from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
+from controller_manager.devcluster.nodes.pod_fit import (
+    PodFit,
     Rejection,
 )
-from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     new_run,
@@ -71,7 +71,7 @@ class Kubelet:
         objects: Objects,
         report: Reporter,
         mounts: Mounts,
-        admission: NodeAdmission,
+        fit: PodFit,
         *,
         start_delay: float,
         grace_scale: float,
@@ -79,7 +79,7 @@ class Kubelet:
     ) -> None:
         """Take the delay until images are pulled, and the factor for grace periods.
 
-        `mounts` mounts the volumes of pods, `admission` rejects pods that do not fit
+        `mounts` mounts the volumes of pods, `fit` rejects pods that do not fit
         their nodes. Pods get addresses of the `families`.
         """
         self._objects = objects
@@ -88,7 +88,7 @@ class Kubelet:
         self._nodes = objects.storage.collection(NODE.resource)
         self._report = report
         self._mounts = mounts
-        self._admission = admission
+        self._fit = fit
         self._configuration = Configuration(objects.storage)
         self._sources = Sources(self._configuration, report)
         self._start_delay = start_delay
@@ -203,7 +203,7 @@ class Kubelet:
         if pod["status"].get("phase") != "Pending":
             return  # a user writes the pod's status
         is_new = not pod["status"].get("containerStatuses")
-        if is_new and (rejection := self._admission.why_not(pod)):
+        if is_new and (rejection := self._fit.why_not(pod)):
             self._reject(pod, rejection)
             return
         now = self._now()

@@ -33,7 +33,6 @@ from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.logs import PodLogs
-from controller_manager.devcluster.nodes.node_admission import NodeAdmission
 from controller_manager.devcluster.nodes.node_status import (
     CAPACITY,
     PRESSURE,
@@ -43,6 +42,7 @@ from controller_manager.devcluster.nodes.pod_connections import (
     CONNECTIONS,
     PodConnections,
 )
+from controller_manager.devcluster.nodes.pod_fit import PodFit
 from controller_manager.devcluster.nodes.pressure import Evictions
 from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos
 from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
@@ -113,7 +113,7 @@ class Nodes:
             kubelets,
             report,
             self._mounts,
-            NodeAdmission(infos),
+            PodFit(infos),
             start_delay=start_delay,
             grace_scale=grace_scale,
             families=_families(objects),

@@ -152,7 +152,7 @@ def unauthorized() -> Refusal:
 def forbidden(
     group: str, plural: str, name: str, why: str, causes: Sequence[JSON] = ()
 ) -> Refusal:
-    """403: admission refuses the object."""
+    """403: an admission plugin refuses the object."""
     details = _details(group, plural, name)
     if causes:
         details["causes"] = list(causes)

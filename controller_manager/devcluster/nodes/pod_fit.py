@@ -1,4 +1,4 @@
-"""The kubelet's admission of a pod that is bound to its node.
+"""The kubelet's check that a pod fits the node to which it is bound.
 
 Upstream: pkg/kubelet/lifecycle/predicate.go.
 """
@@ -32,7 +32,7 @@ class Rejection(Struct, frozen=True):
     message: str
 
 
-class NodeAdmission:
+class PodFit:
     """Rejects pods that do not fit their nodes."""
 
     def __init__(self, infos: NodeInfos) -> None:
@@ -40,7 +40,7 @@ class NodeAdmission:
         self._infos = infos
 
     def why_not(self, pod: JSON) -> Rejection | None:
-        """Return why a new pod is rejected, `None` if it is admitted.
+        """Return why a new pod is rejected, `None` if it fits.
 
         A rejected pod no longer counts for other pods.
         """
