@@ -64,7 +64,6 @@ from controller_manager.devcluster.server.genericapiserver import GenericAPIServ
 from controller_manager.devcluster.server.http.document import Document
 from controller_manager.devcluster.server.http.request_info import attributes_of_request
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.registry.rest_storage import RESTStorages
 from controller_manager.devcluster.server.rest.admission import Chain
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import (
@@ -123,7 +122,7 @@ class APIServer(GenericAPIServer):
                 dynamic_plugins(storage, self._kinds, authorizer, rng),
                 first=[EscalationCheck(authorizer)],
             ),
-            storages=RESTStorages(find_storages()),
+            storages=find_storages(),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None

@@ -3,8 +3,7 @@
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.rest.admission import Write
-from controller_manager.devcluster.server.rest.conversion import to_stored
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind, to_stored
 
 
 def take_changed(write: Write, changed: JSON, kind: Kind) -> None:

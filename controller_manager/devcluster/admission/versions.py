@@ -5,8 +5,7 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.matching import namespace_of
 from controller_manager.devcluster.server.rest.admission import Write
-from controller_manager.devcluster.server.rest.conversion import in_version
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind, in_version
 from controller_manager.devcluster.server.storage.storage import Stored
 
 

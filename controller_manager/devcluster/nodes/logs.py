@@ -23,7 +23,7 @@ from controller_manager.devcluster.nodes.pod_connections import (
     chosen_container,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
-from controller_manager.devcluster.server.http.routing import Target
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Key
 

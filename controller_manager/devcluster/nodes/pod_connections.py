@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
 )
-from controller_manager.devcluster.server.http.routing import Target
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 
 _KUBELET_PORT: Final = 10250

@@ -11,7 +11,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.http.accepting import accepts_as
 from controller_manager.devcluster.server.http.negotiation import header
-from controller_manager.devcluster.server.http.responses import unless_known
+from controller_manager.devcluster.server.http.responses import (
+    json_or_404,
+    json_response,
+    no_such_path,
+    unless_known,
+)
 from controller_manager.devcluster.server.probes import PROBE_PATHS
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.kind import Kind
@@ -39,6 +44,33 @@ VERSION: Final[JSON] = {
     "compiler": "python",
     "platform": "linux/amd64",
 }
+
+
+def answer(
+    catalogue: Catalogue, address: str, parts: list[str], request: Request
+) -> Response:
+    """Answer a request for discovery or the version; 404 for an unknown path.
+
+    `address` is that of the server, `parts` are the segments of the path.
+    """
+    match parts:
+        case ["api"] | ["apis"] if wants_aggregated(request):
+            return aggregated_response(catalogue, request, core=parts == ["api"])
+        case []:
+            return json_response(200, paths(catalogue))
+        case ["version"]:
+            return json_response(200, VERSION)
+        case ["api"]:
+            return json_response(200, api_versions(address))
+        case ["apis"]:
+            return json_response(200, api_groups(catalogue))
+        case ["apis", group]:
+            return json_or_404(api_group(catalogue, group))
+        case ["api", version]:
+            return json_or_404(api_resources(catalogue, "", version))
+        case ["apis", group, version]:
+            return json_or_404(api_resources(catalogue, group, version))
+    return no_such_path()
 
 
 def wants_aggregated(request: Request) -> bool:

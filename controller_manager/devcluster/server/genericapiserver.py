@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from email.utils import format_datetime
-from typing import Final, Protocol
+from typing import Final
 
 from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
@@ -28,31 +28,35 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     no_such_resource,
     not_found,
 )
+from controller_manager.devcluster.server.handlers.deleting import Deleter
 from controller_manager.devcluster.server.handlers.reading import Reader
 from controller_manager.devcluster.server.handlers.writing import Writer
-from controller_manager.devcluster.server.http.accepting import accepted
+from controller_manager.devcluster.server.http.accepting import Form, accepted
 from controller_manager.devcluster.server.http.connections import connection_of
-from controller_manager.devcluster.server.http.deadlines import check_timeout
+from controller_manager.devcluster.server.http.document import PathHandler
 from controller_manager.devcluster.server.http.negotiation import header
-from controller_manager.devcluster.server.http.presenting import presented
 from controller_manager.devcluster.server.http.rendering import Renderer
-from controller_manager.devcluster.server.http.request_info import attributes_of_request
+from controller_manager.devcluster.server.http.request_info import (
+    Target,
+    attributes_of_request,
+    check_timeout,
+    find_target,
+)
 from controller_manager.devcluster.server.http.request_metrics import (
     PATH,
     RequestMetrics,
 )
 from controller_manager.devcluster.server.http.responses import (
-    json_or_404,
     json_response,
     no_such_path,
+    presented,
     refused,
     with_warnings,
 )
-from controller_manager.devcluster.server.http.routing import Target, find_target
 from controller_manager.devcluster.server.openapi.documents import OpenAPI
-from controller_manager.devcluster.server.probes import is_probe, probe_answer
+from controller_manager.devcluster.server.probes import PROBES, probe_answer
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.registry.rest_storage import RESTStorages
+from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.admission import Chain
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.kind import Kind
@@ -70,26 +74,10 @@ from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.observability.logs import Logger, silent_logger
 
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
-"""A real API server takes a slash at the end of these, and at the end of the paths
-of groups and resources. The paths of probes and of OpenAPI are exact."""
-
+"""The paths that need no user. A real API server takes a slash at the end of them."""
 
 Connector = Callable[[Target, Request], Awaitable[Response | StreamingResponse]]
 """Answers requests about a subresource, such as the log of a pod; raises Refusal."""
-
-
-class PathHandler(Protocol):
-    """Answers the requests of one path that is no resource."""
-
-    def body_limit(self, user: User) -> int:
-        """Return the most bytes that a user may send, 0 for the default."""
-        ...
-
-    async def answer(
-        self, request: Request, user: User
-    ) -> Response | StreamingResponse:
-        """Answer a request that authorization allows; raises Refusal."""
-        ...
 
 
 class GenericAPIServer:
@@ -108,7 +96,7 @@ class GenericAPIServer:
         tokens: Tokens,
         authorizer: Authorizer,
         admission: Chain,
-        storages: RESTStorages,
+        storages: Iterable[RESTStorage],
         logger: Logger | None = None,
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
@@ -120,7 +108,12 @@ class GenericAPIServer:
         self.catalogue = Catalogue(kinds)
         self.tokens = tokens
         self.authorizer = authorizer
-        after_write = storages.after_write()
+        by_resource = {each.resource: each for each in storages}
+        after_write = {
+            name: each.after_write
+            for name, each in by_resource.items()
+            if each.after_write
+        }
         self.objects = Objects(storage, clock, rng, admission, after_write)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
@@ -140,8 +133,8 @@ class GenericAPIServer:
             self.catalogue,
             tokens,
             authorizer,
-            storages,
-            self._reader.select,
+            by_resource,
+            Deleter(self.objects, self._reader.select),
         )
 
     def aggregate(self, api: AggregatedAPI) -> None:
@@ -164,10 +157,7 @@ class GenericAPIServer:
         if handler is None:
             return 0
         try:
-            user = certificate_user or self.tokens.authenticate(
-                header(request.headers, "authorization")
-            )
-            return handler.body_limit(user)
+            return handler.body_limit(self._authenticated(request, certificate_user))
         except Refusal:
             return 0  # `handle` refuses the request, too
 
@@ -206,25 +196,33 @@ class GenericAPIServer:
     async def _answer(
         self, request: Request, certificate_user: User | None
     ) -> Response | StreamingResponse:
-        check_timeout(request)  # as upstream, before authentication
-        # A client certificate goes before a token.
-        user = certificate_user or self.tokens.authenticate(
-            header(request.headers, "authorization")
-        )
-        if is_probe(request.path):  # As upstream, these paths need no permission.
+        """Answer a request in upstream's order (DefaultBuildHandlerChain)."""
+        check_timeout(request)
+        user = self._authenticated(request, certificate_user)
+        first = request.path.removeprefix("/").partition("/")[0]
+        if first in PROBES:  # As upstream, these paths need no permission.
             return probe_answer(request.path, request.query)
         user = self._authorized(request, user)
         return await self._route(request, user)
 
+    def _authenticated(self, request: Request, certificate_user: User | None) -> User:
+        """Return the user of a request: a certificate goes before a token.
+
+        Raises Refusal.
+        """
+        return certificate_user or self.tokens.authenticate(
+            header(request.headers, "authorization")
+        )
+
     def _authorized(self, request: Request, user: User) -> User:
         """Return the effective user of a request; raises Refusal."""
-        if self.authorizer.enforced:
-            user = self.impersonated(user, request)
-            self.authorizer.check(user, _attributes(request))
-            return user
-        if user is ANONYMOUS and request.path not in _VERSION_PATHS:
-            raise forbid_anonymous(request.path)
-        return self.impersonated(user, request)
+        if not self.authorizer.enforced:
+            if user is ANONYMOUS and request.path not in _VERSION_PATHS:
+                raise forbid_anonymous(request.path)
+            return self.impersonated(user, request)
+        user = self.impersonated(user, request)
+        self.authorizer.check(user, _attributes(request))
+        return user
 
     def impersonated(self, user: User, request: Request) -> User:
         """Return the user that `user` impersonates in a request.
@@ -237,6 +235,7 @@ class GenericAPIServer:
     async def _route(
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows, by its path."""
         parts = [part for part in request.path.split("/") if part]
         if handler := self._handlers.get(request.path):
             return await handler.answer(request, user)
@@ -245,37 +244,13 @@ class GenericAPIServer:
                 return await self._resource(("", version), rest, request, user)
             case ["apis", group, version, *rest] if rest:
                 return await self._resource((group, version), rest, request, user)
-        answer = self._document(parts, request)
+            case ["openapi", *rest] if not request.path.endswith("/"):
+                answer = self._openapi.answer(rest, request)
+            case _:
+                answer = discovery.answer(self.catalogue, self.address, parts, request)
         if answer.status < 400 and request.method != "GET":
             raise method_not_allowed()
         return answer
-
-    def _document(self, parts: list[str], request: Request) -> Response:
-        """Answer a request for discovery or a resource; 404 for an unknown path."""
-        match parts:
-            case ["api"] | ["apis"] if discovery.wants_aggregated(request):
-                return discovery.aggregated_response(
-                    self.catalogue, request, core=parts == ["api"]
-                )
-            case []:
-                return json_response(200, discovery.paths(self.catalogue))
-            case ["version"]:
-                return json_response(200, discovery.VERSION)
-            case ["api"]:
-                return json_response(200, discovery.api_versions(self.address))
-            case ["apis"]:
-                return json_response(200, discovery.api_groups(self.catalogue))
-            case ["apis", group]:
-                return json_or_404(discovery.api_group(self.catalogue, group))
-            case ["openapi", *rest] if not request.path.endswith("/"):
-                return self._openapi.answer(rest, request)
-            case ["api", version]:
-                found = discovery.api_resources(self.catalogue, "", version)
-                return json_or_404(found)
-            case ["apis", group, version]:
-                found = discovery.api_resources(self.catalogue, group, version)
-                return json_or_404(found)
-        return no_such_path()
 
     async def _resource(
         self,
@@ -340,6 +315,8 @@ class GenericAPIServer:
             accept, has_tables="list" in verbs, has_protobuf=has_protobuf
         ).form
         answer = await self._writer.answer(target, request)
+        if form is Form.FULL:
+            return answer
         return self._renderer.rewritten(target, answer, form)
 
 

@@ -28,17 +28,15 @@ _CHECKS: Final[Mapping[str, Mapping[str, HealthCheck]]] = {
 }
 """The checks of a real API server, except those of its start."""
 
+PROBES: Final = frozenset(_CHECKS)
+"""The names of the probes, which are the first segments of their paths."""
+
 PROBE_PATHS: Final = tuple(
     path
     for name, checks in _CHECKS.items()
     for path in (f"/{name}", *(f"/{name}/{check}" for check in checks))
 )
 """The paths of all probes and of their checks."""
-
-
-def is_probe(path: str) -> bool:
-    """Tell whether a path is that of a probe, or of one check of a probe."""
-    return path.removeprefix("/").partition("/")[0] in _CHECKS
 
 
 def probe_answer(path: str, query: Sequence[tuple[str, str]]) -> Response:

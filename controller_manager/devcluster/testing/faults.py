@@ -18,9 +18,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     conflict,
     expired,
 )
-from controller_manager.devcluster.server.http.presenting import media_type_of
 from controller_manager.devcluster.server.http.responses import (
     TEXT_HEADERS,
+    media_type_of,
     refused,
 )
 from controller_manager.devcluster.server.watch.watching import frame_of

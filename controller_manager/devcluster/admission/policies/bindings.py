@@ -10,8 +10,7 @@ from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.devcluster.admission.matching import Kinds, Matcher
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.rest.admission import Write
-from controller_manager.devcluster.server.rest.conversion import in_version
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind, in_version
 from controller_manager.devcluster.server.storage.storage import (
     Collection,
     Storage,

@@ -3,8 +3,8 @@
 Upstream: k8s.io/apimachinery.
 
 - ``statuses``: the Status bodies with which the server refuses.
-- ``names`` and ``object_meta``: validation of names, labels and metadata.
-- ``query`` (parameters), ``dry_run``, ``continue_token`` (pages of a list).
+- ``names``: validation of names, labels and metadata.
+- ``query`` (parameters), ``continue_token`` (pages of a list).
 - ``json_patch`` and ``strategic_merge``: patches.
 - ``yaml_bodies``, ``base64_data``, ``go_json``: texts as Go reads them.
 """

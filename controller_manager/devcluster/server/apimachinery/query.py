@@ -1,4 +1,4 @@
-"""Query parameters: booleans, numbers, and checks of list options."""
+"""Query parameters: booleans, numbers, dryRun, and checks of list options."""
 
 import re
 from collections.abc import Mapping
@@ -132,3 +132,13 @@ def _list_causes(query: Mapping[str, str]) -> list[Cause]:
 
 def _match_with_continue() -> Cause:
     return forbidden_field(_MATCH, f"{_MATCH} is forbidden when continue is provided")
+
+
+def asks_for_dry_run(value: str | list[str] | None) -> bool:
+    """Tell whether dryRun is All; raises Refusal for any other value."""
+    if value in (None, "", []):
+        return False
+    if value in ("All", ["All"]):
+        return True
+    cause = not_supported("dryRun", shown(value), ("All",))
+    raise invalid_object("meta.k8s.io", "Options", "", [cause])

@@ -25,16 +25,15 @@ from controller_manager.devcluster.server.http.negotiation import (
     check_object,
     decode_object,
 )
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import written
-from controller_manager.devcluster.server.http.routing import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.scale import (
     scale_of,
     scaled,
     with_value,
 )
-from controller_manager.devcluster.server.rest.conversion import in_version, to_stored
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.server.storage.storage import Stored
 
 

@@ -40,14 +40,14 @@ from controller_manager.devcluster.server.http.negotiation import (
     parse_version,
 )
 from controller_manager.devcluster.server.http.rendering import Renderer, wrong_form
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
     JSON_HEADERS,
     json_response,
 )
-from controller_manager.devcluster.server.http.routing import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.scale import scale_of
-from controller_manager.devcluster.server.rest.conversion import in_version
+from controller_manager.devcluster.server.rest.kind import in_version
 from controller_manager.devcluster.server.rest.selection import (
     Selection,
     parse_selection,

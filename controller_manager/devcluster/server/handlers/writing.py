@@ -1,6 +1,7 @@
-"""POST, PUT, PATCH and DELETE."""
+"""POST, PUT and PATCH; each request to write is attempted until admission is done."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -8,16 +9,16 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
     method_not_allowed,
     not_implemented,
-    success,
 )
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.handlers.applying import (
     apply_configuration,
     apply_scale,
 )
-from controller_manager.devcluster.server.handlers.attempts import attempted
+from controller_manager.devcluster.server.handlers.deleting import Deleter
 from controller_manager.devcluster.server.handlers.patch import (
     APPLY,
     check_patch_type,
@@ -31,45 +32,37 @@ from controller_manager.devcluster.server.http.negotiation import (
     check_connect_body,
     check_object,
     decode_connect_body,
-    decode_delete_options,
     decode_json,
     decode_object,
     header,
     strict_error,
 )
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
-    JSON_HEADERS,
-    encode_list,
     json_response,
+    refused,
     with_warnings,
     written,
 )
-from controller_manager.devcluster.server.http.routing import Target
 from controller_manager.devcluster.server.registry.field_owners import field_manager
 from controller_manager.devcluster.server.registry.objects import Managed, Objects
 from controller_manager.devcluster.server.registry.rest_storage import (
+    CUSTOM_RESOURCES,
+    GENERIC,
     Call,
-    RESTStorages,
+    RESTStorage,
 )
 from controller_manager.devcluster.server.registry.scale import scale_of, scaled
 from controller_manager.devcluster.server.rest.admission import (
     Operation,
+    Pending,
     Submission,
     Write,
 )
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.conversion import in_version, to_stored
-from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.rest.selection import (
-    Selection,
-    parse_selection,
-)
+from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.server.security.authentication import Tokens
 from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage.storage import Key, Stored
-
-Select = Callable[[Target, Selection, int | None], list[tuple[Key, Stored]]]
 
 _WHOLE_OBJECTS: Final = frozenset(("", "status"))
 """Subresources whose body is the whole object, for every kind that has them."""
@@ -84,19 +77,16 @@ class Writer:
         catalogue: Catalogue,
         tokens: Tokens,
         authorizer: Authorizer,
-        storages: RESTStorages,
-        select: Select,
+        storages: Mapping[str, RESTStorage],
+        deleter: Deleter,
     ) -> None:
-        """Take the objects, and the services that the handlers of a resource need.
-
-        `select` returns the objects that a DELETE of a collection removes.
-        """
+        """Take the objects, and the services that the handlers of a resource need."""
         self._objects = objects
         self._catalogue = catalogue
         self._tokens = tokens
         self._authorizer = authorizer
         self._storages = storages
-        self._select = select
+        self._deleter = deleter
 
     async def answer(self, target: Target, request: Request) -> Response:
         """Answer a request that is not a GET.
@@ -108,9 +98,13 @@ class Writer:
         target = replace(target, submission=submission)
         return await attempted(submission, partial(self._attempt, target, request))
 
+    def _storage_of(self, kind: Kind) -> RESTStorage:
+        resource = CUSTOM_RESOURCES if kind.is_custom else kind.resource
+        return self._storages.get(resource, GENERIC)
+
     def _attempt(self, target: Target, request: Request) -> Response:
         answer = self._written(target, request)
-        if after_request := self._storages.of(target.kind).after_request:
+        if after_request := self._storage_of(target.kind).after_request:
             after_request(target.kind, self._objects, self._catalogue)
         return answer
 
@@ -127,9 +121,9 @@ class Writer:
             case "DELETE" if target.subresource:
                 raise method_not_allowed()
             case "DELETE" if target.name:
-                return self._delete(target, request)
+                return self._deleter.delete(target, request)
             case "DELETE":
-                return self._delete_collection(target, request)
+                return self._deleter.delete_collection(target, request)
         raise method_not_allowed()
 
     # POST
@@ -147,7 +141,7 @@ class Writer:
         obj, unknown = _checked(target, body)
         if not kind.is_stored:
             self._admit(target, obj)
-        create = self._storages.of(kind).create
+        create = self._storage_of(kind).create
         if create and (answer := create(self._call(target), obj)) is not None:
             return json_response(201, answer)
         stored = self._objects.create(
@@ -176,7 +170,7 @@ class Writer:
     def _connect(self, target: Target, request: Request) -> Response:
         """Answer a POST to a subresource."""
         subresource = target.kind.subresource(target.subresource)
-        connect = self._storages.of(target.kind).connect.get(target.subresource)
+        connect = self._storage_of(target.kind).connect.get(target.subresource)
         if connection := connection_of(target):
             options = options_of(connection, request.query)
             self._admit(target, options, Operation.CONNECT)
@@ -274,73 +268,6 @@ class Writer:
     def _scaled(self, target: Target, scale: Any, managed: Managed) -> Response:
         return json_response(200, scaled(self._objects, target, scale, managed))
 
-    # DELETE
-
-    def _delete(self, target: Target, request: Request) -> Response:
-        kind = target.kind
-        if "delete" not in kind.verbs:
-            raise method_not_allowed()
-        options = _deletion(target, request)
-        obj, gone = self._objects.delete(
-            kind.stored,
-            target.namespace,
-            target.name,
-            options,
-            dry_run=target.dry_run or options.dry_run,
-            submission=target.submission,
-        )
-        warnings = kind.strategy.deletion_warnings(options)
-        body = in_version(kind, Stored(obj, 0)).obj
-        if gone and not kind.strategy.returns_deleted:
-            body = _removed(kind, obj)
-        return with_warnings(json_response(200, body), warnings)
-
-    def _delete_collection(self, target: Target, request: Request) -> Response:
-        kind, submission = target.kind, target.submission
-        if "deletecollection" not in kind.verbs:
-            raise method_not_allowed()
-        options = _deletion(target, request)
-        selection = parse_selection(kind, target.query)
-        assert submission is not None  # noqa: S101 - each write has one
-        items = submission.once("items", lambda: self._select(target, selection, None))
-        self._delete_each(target, items, options)
-        page = [stored for _, stored in items]
-        collection = self._objects.storage.collection(kind.stored.resource)
-        metadata = {"resourceVersion": str(collection.version)}
-        answer = Response(200, JSON_HEADERS, encode_list(kind, page, metadata))
-        return with_warnings(answer, kind.strategy.deletion_warnings(options))
-
-    def _delete_each(
-        self, target: Target, items: list[tuple[Key, Stored]], options: Deletion
-    ) -> None:
-        """Delete objects, except those that an earlier attempt has deleted."""
-        submission = target.submission
-        assert submission is not None  # noqa: S101 - each write has one
-        deleted: set[Key] = submission.once("deleted", set)
-        for key, _ in items:
-            if key in deleted or not self._objects.has(target.kind.stored, *key):
-                continue
-            self._objects.delete(
-                target.kind.stored,
-                *key,
-                options,
-                dry_run=target.dry_run or options.dry_run,
-                submission=submission,
-                in_collection=True,
-            )
-            deleted.add(key)
-
-
-def _removed(kind: Kind, obj: JSON) -> JSON:
-    """Return the Status for a removed object."""
-    details = {
-        "name": obj["metadata"]["name"],
-        **({"group": kind.group} if kind.group else {}),
-        "kind": kind.plural,
-        "uid": obj["metadata"]["uid"],
-    }
-    return success(details=details)
-
 
 def _check_replaceable(target: Target) -> None:
     """Raise Refusal 501 for a subresource that cannot be written."""
@@ -360,9 +287,48 @@ def _checked(target: Target, body: JSON) -> tuple[JSON, list[str]]:
     return obj, unknown
 
 
-def _deletion(target: Target, request: Request) -> Deletion:
-    content_type = header(request.headers, "content-type")
-    options = decode_delete_options(request.body, content_type) or {}
-    if target.submission:
-        target.submission.body_options = options
-    return Deletion.parse(options, dict(target.query))
+_LONGEST: Final = 34
+"""Seconds that a request to write may take (requestTimeoutUpperBound)."""
+
+
+async def attempted(
+    submission: Submission, attempt: Callable[[], Response]
+) -> Response:
+    """Return the answer of the first attempt that admission does not delay.
+
+    The answer has the warnings of admission, also if it is a refusal. A request that
+    takes longer than 34 s gets a 504 (endpoints/handlers). Raises Refusal.
+    """
+    try:
+        answer = await _answer(submission, attempt)
+    except Refusal as refusal:
+        if not submission.warnings:
+            raise
+        answer = refused(refusal)
+    return with_warnings(answer, submission.warnings)
+
+
+async def _answer(submission: Submission, attempt: Callable[[], Response]) -> Response:
+    try:
+        return attempt()
+    except Pending as pending:
+        waiting = pending
+    try:
+        async with asyncio.timeout(_LONGEST):
+            while True:
+                await waiting.wait()
+                submission.warnings.clear()
+                try:
+                    return attempt()
+                except Pending as pending:
+                    waiting = pending
+    except TimeoutError:
+        raise _too_late() from None
+
+
+def _too_late() -> Refusal:
+    message = (
+        "Timeout: request did not complete within requested timeout - context "
+        "deadline exceeded"
+    )
+    return Refusal(504, "Timeout", message, {})

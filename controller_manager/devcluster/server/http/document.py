@@ -1,15 +1,31 @@
-"""A JSON document at a path that is no resource."""
+"""Handlers of paths that are no resources, such as those of JSON documents."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,
 )
 from controller_manager.devcluster.server.http.responses import json_response
 from controller_manager.devcluster.server.security.authentication import User
+
+
+class PathHandler(Protocol):
+    """Answers the requests of one path that is no resource."""
+
+    def body_limit(self, user: User) -> int:
+        """Return the most bytes that a user may send, 0 for the default."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows; raises Refusal."""
+        ...
 
 
 class Document:

@@ -16,14 +16,13 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.http.accepting import Form
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
     JSON_HEADERS,
     encode_list,
     json_response,
 )
-from controller_manager.devcluster.server.http.routing import Target
-from controller_manager.devcluster.server.rest.conversion import in_version
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind, in_version
 from controller_manager.devcluster.server.rest.tables import NAME
 from controller_manager.devcluster.server.storage.storage import Stored
 

@@ -1,14 +1,35 @@
-"""The attributes of a request, from its path alone (endpoints/request/requestinfo.go).
+"""A request: the target of its path, its attributes, and its deadline.
 
-Authorization uses them: the decision does not depend on the existence of the object.
+Upstream: endpoints/request/requestinfo.go and endpoints/filters/request_deadline.go.
+Authorization uses the attributes, which follow from the path alone: the decision does
+not depend on the existence of the object.
+
+A request here is answered without waiting, or has a limit of its own. So the parameter
+``timeout``, which clients send beside a deadline of their own, is checked and not used.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
-from controller_manager.devcluster.server.apimachinery.query import is_true
+from controller_manager.client.transport import Request
+from controller_manager.devcluster.server.apimachinery.query import (
+    asks_for_dry_run,
+    is_true,
+)
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    bad_request,
+    no_such_resource,
+    shown,
+)
+from controller_manager.devcluster.server.rest.admission import Submission
+from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.selection import exact_name
+from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import Attributes
+from controller_manager.options.durations import parse_duration
 
 _VERBS: Final = {
     "POST": "create",
@@ -69,3 +90,125 @@ def _about(
         namespace=namespace,
         name=name,
     )
+
+
+_LONG_VERBS: Final = frozenset(("proxy", "watch"))
+_LONG_SUBRESOURCES: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
+"""Requests that last as long as their clients want have no deadline."""
+
+_PART: Final = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)([^0-9.]*)")
+_UNITS: Final = frozenset(("ns", "us", "µs", "\u03bcs", "ms", "s", "m", "h"))
+
+
+def check_timeout(request: Request) -> None:
+    """Raise Refusal 400 for a ``timeout`` that is no duration of Go."""
+    text = next((value for name, value in request.query if name == "timeout"), "")
+    if not text:
+        return
+    try:
+        parse_duration(text)
+    except ValueError:
+        query = dict(request.query)
+        found = attributes_of_request(request.method, request.path, query)
+        if found.verb in _LONG_VERBS or found.subresource in _LONG_SUBRESOURCES:
+            return
+        prefix = "invalid timeout specified in the request URL"
+        raise bad_request(f"{prefix} - time: {_error(text)}") from None
+
+
+def _error(text: str) -> str:
+    """Return the words of Go's time package about a wrong duration."""
+    rest = text[1:] if text[0] in "+-" else text
+    while match := _PART.match(rest):
+        unit = match[1]
+        if not unit:
+            return f"missing unit in duration {shown(text)}"
+        if unit not in _UNITS:
+            return f"unknown unit {shown(unit)} in duration {shown(text)}"
+        rest = rest[match.end() :]
+    return f"invalid duration {shown(text)}"
+
+
+_NAMESPACES: Final = "namespaces"
+"""The segment of a path before the name of a namespace."""
+
+_WATCH: Final = "watch"
+"""The first segment of the watch paths of old clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target that a path and its query name.
+
+    A write has a `submission`: the request in the form for admission.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+    query: Mapping[str, str]
+    user: User
+    submission: Submission | None = None
+
+    @property
+    def dry_run(self) -> bool:
+        """True for a dry run; raises Refusal for an unknown value."""
+        return asks_for_dry_run(self.query.get("dryRun"))
+
+    @property
+    def field_validation(self) -> str:
+        """The treatment of unknown fields: Ignore, Warn or Strict."""
+        return self.query.get("fieldValidation", "Warn")
+
+
+def find_target(
+    catalogue: Catalogue,
+    group_version: tuple[str, str],
+    parts: list[str],
+    query: dict[str, str],
+    user: User,
+) -> Target:
+    """Return the target that the `parts` of a path below a group version name.
+
+    Raises Refusal 404.
+    """
+    if parts[0] == _WATCH and len(parts) > 1:
+        return _watched(find_target(catalogue, group_version, parts[1:], query, user))
+    namespace = ""
+    if _is_in_namespace(catalogue, group_version, parts):
+        namespace, parts = parts[1], parts[2:]
+    plural, name, subresource = [*parts, "", "", ""][:3]
+    kind = catalogue.find(*group_version, plural)
+    if kind is None or len(parts) > 3:
+        raise no_such_resource()
+    if kind.namespaced and not namespace and name:
+        raise no_such_resource()
+    return Target(kind, namespace, name, subresource, query, user)
+
+
+def _watched(target: Target) -> Target:
+    """Return the target that a path with the prefix ``watch`` names.
+
+    Upstream keeps the prefix for old clients: it watches a resource or one object.
+    """
+    query = {**target.query, "watch": "true"}
+    if target.name:
+        selectors = (query.get("fieldSelector"), f"metadata.name={target.name}")
+        query["fieldSelector"] = ",".join(filter(None, selectors))
+    return replace(target, name="", query=query)
+
+
+def _is_in_namespace(
+    catalogue: Catalogue, group_version: tuple[str, str], parts: list[str]
+) -> bool:
+    """Tell whether a path names a resource in a namespace, not the namespace itself.
+
+    ``namespaces/x/widgets`` does, ``namespaces/x/status`` does not (requestinfo.go).
+    """
+    if parts[0] != _NAMESPACES or len(parts) < 3:
+        return False
+    if len(parts) > 3:
+        return True
+    scope = catalogue.find(*group_version, _NAMESPACES)
+    return scope is None or scope.subresource(parts[2]) is None

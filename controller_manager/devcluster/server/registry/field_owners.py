@@ -25,10 +25,9 @@ from controller_manager.devcluster.server.fields.field_type import DEDUCED
 from controller_manager.devcluster.server.fields.model_types import type_of_model
 from controller_manager.devcluster.server.fields.pruning import Version
 from controller_manager.devcluster.server.http.negotiation import header
-from controller_manager.devcluster.server.http.routing import Target
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.conversion import in_version, to_stored
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.server.storage.storage import Stored
 
 MOST_BYTES: Final = 128

@@ -14,7 +14,7 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.apimachinery.object_meta import (
+from controller_manager.devcluster.server.apimachinery.names import (
     validate_metadata,
     validate_metadata_update,
 )
@@ -34,16 +34,16 @@ from controller_manager.devcluster.server.registry.preconditions import (
     check_version,
 )
 from controller_manager.devcluster.server.registry.stored_form import (
+    SERVER_OWNED,
+    check_identity,
     complete,
     copied,
     copied_object,
     is_same,
+    place,
     with_null_times,
 )
 from controller_manager.devcluster.server.registry.updates import (
-    SERVER_OWNED,
-    check_identity,
-    place,
     planned_update,
     problems_of_update,
 )
@@ -163,44 +163,34 @@ class Objects:
         """
         write = Write(Operation.CREATE, kind, namespace, "", None)
         write.submission, write.is_dry_run = submission, dry_run
-        strategy = kind.strategy
         if managed is None and self._writer:
             managed = part_of_cluster(self._writer, kind, "", self.clock).created
-        obj = self._prepared(write, obj, managed)
-        strategy.record_user(obj, user)
-        metadata = obj["metadata"]
-        name = metadata.get("name", "")
-        causes = validate_metadata(metadata, strategy.validate_name)
-        causes += [*strategy.validate(obj), *strategy.validate_new(obj)]
-        if causes:
-            raise invalid_object(kind.group, kind.kind, name, causes)
-        write.name, write.obj = name, obj
+        obj = self._with_defaults(write, obj)
+        obj = _with_managers(kind, obj, managed)
+        obj = self._mutated(write, obj)
+        self._prepare(write, obj, user)
+        self._validate(write, obj)
         self.admission.validate(write)
-        key = (metadata.get("namespace", ""), name)
-        if self.storage.collection(kind.resource).get(key) is not None:
-            raise already_exists(kind.group, kind.plural, name)
+        key = self._free_key(kind, obj["metadata"])
         self.admission.charge(write)
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
             self.react(kind, None, stored.obj)
         return stored
 
-    def _prepared(
-        self, write: Write, given: JSON, managed: Callable[[JSON], list[JSON]] | None
-    ) -> JSON:
-        """Return a new object with the fields that the server sets; raises Refusal."""
+    def _with_defaults(self, write: Write, given: JSON) -> JSON:
+        """Return a copy of a new object in its namespace, with its defaults."""
         kind = write.kind
         obj, _ = copied_object(given)
-        metadata = obj["metadata"]
-        place(kind, write.namespace, metadata)
+        place(kind, write.namespace, obj["metadata"])
         if kind.has_status:
             obj.pop("status", None)
         kind.strategy.apply_defaults(obj)
-        if managed:
-            shown = with_null_times(kind.strategy.null_condition_times, obj)
-            obj = with_entries(obj, managed(shown))
-        obj = self._mutated(write, obj)
-        metadata = obj["metadata"]
+        return obj
+
+    def _prepare(self, write: Write, obj: JSON, user: User) -> None:
+        """Fill in the fields that the server sets in a new object; raises Refusal."""
+        kind, metadata = write.kind, obj["metadata"]
         place(kind, write.namespace, metadata)
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
@@ -209,7 +199,24 @@ class Objects:
             kind.strategy.apply_defaults(obj)
         self._stamp_new(kind, metadata, write.submission)
         kind.strategy.prepare_for_create(obj, self.storage)
-        return obj
+        kind.strategy.record_user(obj, user)
+
+    def _validate(self, write: Write, obj: JSON) -> None:
+        """Check a new object, which admission sees next; raises Refusal."""
+        kind, strategy, metadata = write.kind, write.kind.strategy, obj["metadata"]
+        name = metadata.get("name", "")
+        causes = validate_metadata(metadata, strategy.validate_name)
+        causes += [*strategy.validate(obj), *strategy.validate_new(obj)]
+        if causes:
+            raise invalid_object(kind.group, kind.kind, name, causes)
+        write.name, write.obj = name, obj
+
+    def _free_key(self, kind: Kind, metadata: JSON) -> Key:
+        """Return the key of a new object; raises Refusal 409 if there is one."""
+        key = (metadata.get("namespace", ""), metadata["name"])
+        if self.storage.collection(kind.resource).get(key) is not None:
+            raise already_exists(kind.group, kind.plural, metadata["name"])
+        return key
 
     def _mutated(self, write: Write, obj: JSON) -> JSON:
         """Return a new object as the plugins change it; they set no status."""
@@ -287,7 +294,7 @@ class Objects:
         asked = None
         if submission and self.admission.mutates(write):
             asked = copied(new)
-            new = self._admitted(write, new)
+            new = self._mutated_update(write, new)
             metadata = new["metadata"]
         uid = metadata.get("uid") or old["metadata"]["uid"]
         causes = validate_metadata_update(old["metadata"], {**metadata, "uid": uid})
@@ -315,7 +322,7 @@ class Objects:
             return None
         return part_of_cluster(self._writer, kind, subresource, self.clock).updated
 
-    def _admitted(self, write: Write, new: JSON) -> JSON:
+    def _mutated_update(self, write: Write, new: JSON) -> JSON:
         """Return a changed object as the plugins change it; raises Refusal."""
         assert write.old is not None  # noqa: S101 - there is one in an update
         if write.subresource != "status":  # whose null the defaults would drop
@@ -392,6 +399,16 @@ class Objects:
             self.storage.collection(kind.resource).remove(key)
             self.react(kind, stored.obj, None)
         return stored.obj, gone
+
+
+def _with_managers(
+    kind: Kind, obj: JSON, managed: Callable[[JSON], list[JSON]] | None
+) -> JSON:
+    """Return a new object with the managers of its fields, if there are any."""
+    if managed is None:
+        return obj
+    shown = with_null_times(kind.strategy.null_condition_times, obj)
+    return with_entries(obj, managed(shown))
 
 
 def _once(submission: Submission | None, key: str, make: Callable[[], str]) -> str:

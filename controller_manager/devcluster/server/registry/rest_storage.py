@@ -6,7 +6,7 @@ storage of a resource has hooks (AfterCreate), and one entry for each subresourc
 as ``pods/binding`` (pkg/registry/core/rest/storage_core.go).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -67,25 +67,5 @@ class RESTStorage:
     connect: Mapping[str, Connect] = field(default_factory=dict)
 
 
-_GENERIC: Final = RESTStorage("")
-
-
-class RESTStorages:
-    """The handlers of all resources."""
-
-    def __init__(self, storages: Iterable[RESTStorage] = ()) -> None:
-        """Take the resources that have handlers."""
-        self._by_resource = {each.resource: each for each in storages}
-
-    def of(self, kind: Kind) -> RESTStorage:
-        """Return the handlers of a kind."""
-        resource = CUSTOM_RESOURCES if kind.is_custom else kind.resource
-        return self._by_resource.get(resource, _GENERIC)
-
-    def after_write(self) -> dict[str, AfterWrite]:
-        """Return the functions that react to a write, by resource."""
-        return {
-            each.resource: each.after_write
-            for each in self._by_resource.values()
-            if each.after_write
-        }
+GENERIC: Final = RESTStorage("")
+"""The storage of a resource without handlers."""

@@ -12,7 +12,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid_object,
     shown,
 )
-from controller_manager.devcluster.server.http.routing import Target
+from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Managed, Objects
 from controller_manager.devcluster.server.registry.preconditions import check_version
 from controller_manager.devcluster.server.rest.admission import Operation, Write

@@ -1,14 +1,25 @@
-"""The form in which objects are stored, and copies of objects."""
+"""The form in which objects are stored: copies, and the place in a namespace."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.fields.entries import (
     same_but_for_time,
     with_entries,
 )
 from controller_manager.devcluster.server.rest.kind import Kind
+
+SERVER_OWNED: Final = (
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
+"""Fields of the metadata that clients cannot change."""
 
 _NESTED: Final = (dict, list)
 
@@ -67,3 +78,36 @@ def with_null_times(names: Sequence[str], obj: JSON) -> JSON:
         return obj
     complete = [{**dict.fromkeys(names), **condition} for condition in conditions]
     return {**obj, "status": {**obj["status"], "conditions": complete}}
+
+
+def place(kind: Kind, namespace: str, metadata: JSON) -> None:
+    """Put an object into the namespace of its path; raises Refusal for another one."""
+    given = metadata.get("namespace", "")
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+        return
+    if given and given != namespace:
+        message = (
+            "the namespace of the provided object does not match the "
+            "namespace sent on the request"
+        )
+        raise bad_request(message)
+    metadata["namespace"] = namespace
+
+
+def check_identity(kind: Kind, namespace: str, name: str, metadata: JSON) -> None:
+    """Raise Refusal unless an object has the namespace and the name of its path."""
+    place(kind, namespace, metadata)
+    given = metadata.get("name", "")
+    if not given:
+        message = (
+            f"the name of the object ({name} based on URL) was undeterminable: name "
+            "must be provided"
+        )
+        raise bad_request(message)
+    if given != name:
+        message = (
+            f"the name of the object ({given}) does not match the name on the "
+            f"URL ({name})"
+        )
+        raise bad_request(message)

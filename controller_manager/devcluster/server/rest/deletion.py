@@ -7,8 +7,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.devcluster.server.apimachinery.dry_run import asks_for_dry_run
 from controller_manager.devcluster.server.apimachinery.query import (
+    asks_for_dry_run,
     is_true,
     whole_number,
 )
