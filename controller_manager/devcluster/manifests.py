@@ -12,8 +12,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import error_from_response, is_success
 from controller_manager.client.transport import Request, Transport
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.yaml_files import UnreadableFile, read_documents
 
 

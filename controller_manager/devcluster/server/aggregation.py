@@ -5,10 +5,15 @@ from datetime import datetime
 from typing import Protocol
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.server.apimachinery.query import is_true
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    method_not_allowed,
+)
 from controller_manager.devcluster.server.http.accepting import Form, wanted_form
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.http.rendering import table
+from controller_manager.devcluster.server.http.responses import json_response
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Stored
 
@@ -36,7 +41,23 @@ class AggregatedAPI(Protocol):
         ...
 
 
-def in_form(
+def aggregated(
+    api: AggregatedAPI, resource: str, request: Request, now: datetime
+) -> Response:
+    """Answer a GET about a resource, as a Table if the request wants one.
+
+    Raises Refusal 405 for all other requests.
+    """
+    query = dict(request.query)
+    if request.method != "GET" or is_true(query, "watch"):
+        raise method_not_allowed()
+    status, body = api.answer(request.path, query)
+    if status == 200:
+        body = _in_form(api, resource, body, request, now)
+    return json_response(status, body)
+
+
+def _in_form(
     api: AggregatedAPI, resource: str, body: JSON, request: Request, now: datetime
 ) -> JSON:
     """Return an answer about a resource as a Table, if the request wants one."""

@@ -18,8 +18,7 @@ from controller_manager.devcluster.server.http.responses import (
     unless_known,
 )
 from controller_manager.devcluster.server.probes import PROBE_PATHS
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.version import KUBERNETES_VERSION
 
 _MAJOR, _MINOR, _PATCH = KUBERNETES_VERSION.removeprefix("v").split(".")

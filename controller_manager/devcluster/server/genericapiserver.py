@@ -7,7 +7,6 @@ clients get the same over HTTP and in memory.
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from email.utils import format_datetime
 from typing import Final
 
 from controller_manager.client.inmemory import StreamingResponse
@@ -16,11 +15,10 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.server import discovery
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,
-    in_form,
+    aggregated,
 )
 from controller_manager.devcluster.server.apimachinery.query import (
     check_write_options,
-    is_true,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -47,7 +45,7 @@ from controller_manager.devcluster.server.http.request_metrics import (
     RequestMetrics,
 )
 from controller_manager.devcluster.server.http.responses import (
-    json_response,
+    DateHeader,
     no_such_path,
     presented,
     refused,
@@ -58,8 +56,7 @@ from controller_manager.devcluster.server.probes import PROBES, probe_answer
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.admission import Chain
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.security.authentication import (
     ANONYMOUS,
     Tokens,
@@ -120,8 +117,7 @@ class GenericAPIServer:
         self._connectors: dict[tuple[str, str], Connector] = {}
         self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
-        self._dated = (-1, "")
-        """The last second for which the header Date was formatted, and the text."""
+        self._date = DateHeader(clock)
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
         self.metrics = RequestMetrics(self.catalogue, storage)
@@ -183,15 +179,7 @@ class GenericAPIServer:
             answer = await presented(answer, request)
         except Refusal as refusal:
             answer = refused(refusal)
-        return replace(answer, headers={**answer.headers, "date": self._date()})
-
-    def _date(self) -> str:
-        """Return the header Date; it is formatted once a second."""
-        now = self._clock.now()
-        second = int(now.timestamp())
-        if second != self._dated[0]:
-            self._dated = (second, format_datetime(now, usegmt=True))
-        return self._dated[1]
+        return replace(answer, headers={**answer.headers, "date": self._date.now()})
 
     async def _answer(
         self, request: Request, certificate_user: User | None
@@ -261,16 +249,10 @@ class GenericAPIServer:
     ) -> Response | StreamingResponse:
         if self.catalogue.kinds(*group_version) is None:
             return no_such_path()
-        query = dict(request.query)
         if api := self._apis.get(group_version):
-            if request.method != "GET" or is_true(query, "watch"):
-                raise method_not_allowed()
-            status, body = api.answer(request.path, query)
-            if status == 200:
-                now = self._clock.now()
-                resource = _attributes(request).resource
-                body = in_form(api, resource, body, request, now)
-            return json_response(status, body)
+            resource = _attributes(request).resource
+            return aggregated(api, resource, request, self._clock.now())
+        query = dict(request.query)
         target = find_target(self.catalogue, group_version, rest, query, user)
         if target.subresource and not target.kind.subresource(target.subresource):
             kind = target.kind

@@ -31,9 +31,8 @@ from controller_manager.devcluster.server.registry.rest_storage import (
     CUSTOM_RESOURCES,
     RESTStorage,
 )
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

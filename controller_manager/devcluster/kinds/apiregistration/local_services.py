@@ -16,7 +16,7 @@ from controller_manager.devcluster.kinds.apiregistration.apiservice import (
 )
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import Catalogue
 
 _GROUPS: Final[Mapping[str, int]] = {
     "": 18000,

@@ -59,8 +59,12 @@ from controller_manager.devcluster.server.rest.admission import (
     Submission,
     Write,
 )
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
+from controller_manager.devcluster.server.rest.kind import (
+    Catalogue,
+    Kind,
+    in_version,
+    to_stored,
+)
 from controller_manager.devcluster.server.security.authentication import Tokens
 from controller_manager.devcluster.server.security.authorization import Authorizer
 

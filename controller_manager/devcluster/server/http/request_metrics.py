@@ -20,7 +20,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,
 )
 from controller_manager.devcluster.server.http.request_info import attributes_of_request
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
+from controller_manager.devcluster.server.rest.kind import Catalogue
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.observability.exposition import expose

@@ -23,8 +23,7 @@ from controller_manager.devcluster.server.openapi.protobuf import (
     MEDIA_TYPE,
     encode_document,
 )
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.version import KUBERNETES_VERSION
 
 _INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}

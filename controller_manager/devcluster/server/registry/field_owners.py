@@ -26,8 +26,12 @@ from controller_manager.devcluster.server.fields.model_types import type_of_mode
 from controller_manager.devcluster.server.fields.pruning import Version
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.http.request_info import Target
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
+from controller_manager.devcluster.server.rest.kind import (
+    Catalogue,
+    Kind,
+    in_version,
+    to_stored,
+)
 from controller_manager.devcluster.server.storage.storage import Stored
 
 MOST_BYTES: Final = 128

@@ -5,24 +5,18 @@ nothing. The strategy of a kind has its special behaviour.
 """
 
 import random
-import uuid
 from collections.abc import Callable, Mapping
-from copy import copy
-from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_metadata,
     validate_metadata_update,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import (
-    already_exists,
     bad_request,
     invalid_object,
-    not_found,
 )
 from controller_manager.devcluster.server.fields.entries import (
     with_entries,
@@ -33,8 +27,8 @@ from controller_manager.devcluster.server.registry.preconditions import (
     check_uid,
     check_version,
 )
+from controller_manager.devcluster.server.registry.store import ObjectStore
 from controller_manager.devcluster.server.registry.stored_form import (
-    SERVER_OWNED,
     check_identity,
     complete,
     copied,
@@ -56,7 +50,7 @@ from controller_manager.devcluster.server.rest.admission import (
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import ANONYMOUS, User
-from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored
+from controller_manager.devcluster.server.storage.storage import Storage, Stored
 
 Managed = Callable[[JSON, JSON, Any], list[JSON]]
 """Returns the managers of the fields of an object that is replaced.
@@ -64,14 +58,12 @@ Managed = Callable[[JSON, JSON, Any], list[JSON]]
 The arguments are the old object, the new one, and the request's managedFields.
 """
 
+
 AfterWrite = Callable[["Objects", JSON | None, JSON | None], None]
 """Reacts to a write: the object before and after it, `None` for no object."""
 
-_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-_MAX_PREFIX: Final = 58
 
-
-class Objects:
+class Objects(ObjectStore):
     """The verbs on stored objects."""
 
     def __init__(
@@ -82,48 +74,13 @@ class Objects:
         admission: Chain,
         after_write: Mapping[str, AfterWrite] | None = None,
     ) -> None:
-        """Take the storage, the clock, and the source of uids and names.
+        """Take the storage, the clock, the source of uids and names, and the plugins.
 
         `after_write` has the functions that react to a write, by resource.
         """
-        self.storage = storage
-        self.clock = clock
+        super().__init__(storage, clock, rng)
         self.admission = admission
         self._after_write = after_write or {}
-        self._rng = rng
-        self._writer = ""
-
-    def in_name_of(self, writer: str) -> "Objects":
-        """Return the same objects for a part of the cluster that writes them.
-
-        The server records `writer` as the manager of the changed fields, unless a write
-        names another one.
-        """
-        other = copy(self)
-        other._writer = writer  # noqa: SLF001 - of this class
-        return other
-
-    def find(self, kind: Kind, namespace: str, name: str) -> Stored:
-        """Return an object; raises Refusal 404."""
-        stored = self.storage.collection(kind.stored.resource).get((namespace, name))
-        if stored is None:
-            raise not_found(kind.group, kind.plural, name)
-        return stored
-
-    def has(self, kind: Kind, namespace: str, name: str) -> bool:
-        """Tell whether there is such an object."""
-        return (
-            self.storage.collection(kind.stored.resource).get((namespace, name))
-            is not None
-        )
-
-    def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
-        """Store an object without checks, unless it is a dry run."""
-        whole = complete(kind, obj)
-        collection = self.storage.collection(kind.resource)
-        return (
-            Stored(whole, collection.version) if dry_run else collection.put(key, whole)
-        )
 
     def react(self, kind: Kind, old: JSON | None, new: JSON | None) -> None:
         """Call the function that reacts to writes of a kind, if there is one."""
@@ -131,18 +88,6 @@ class Objects:
             react(self, old, new)
 
     # Creating
-
-    def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
-        """Store a new, complete object of a part of the cluster without checks.
-
-        The server adds its namespace, its name, a uid, and the time of its creation.
-        """
-        namespace, name = key
-        metadata: JSON = {"name": name}
-        if namespace:
-            metadata["namespace"] = namespace
-        self._stamp_new(kind, metadata, None)
-        return self.put(kind, key, {**obj, "metadata": metadata})
 
     def create(
         self,
@@ -171,7 +116,7 @@ class Objects:
         self._prepare(write, obj, user)
         self._validate(write, obj)
         self.admission.validate(write)
-        key = self._free_key(kind, obj["metadata"])
+        key = self.free_key(kind, obj["metadata"])
         self.admission.charge(write)
         stored = self.put(kind, key, obj, dry_run=dry_run)
         if not dry_run:
@@ -211,13 +156,6 @@ class Objects:
             raise invalid_object(kind.group, kind.kind, name, causes)
         write.name, write.obj = name, obj
 
-    def _free_key(self, kind: Kind, metadata: JSON) -> Key:
-        """Return the key of a new object; raises Refusal 409 if there is one."""
-        key = (metadata.get("namespace", ""), metadata["name"])
-        if self.storage.collection(kind.resource).get(key) is not None:
-            raise already_exists(kind.group, kind.plural, metadata["name"])
-        return key
-
     def _mutated(self, write: Write, obj: JSON) -> JSON:
         """Return a new object as the plugins change it; they set no status."""
         status = obj.get("status")
@@ -228,38 +166,6 @@ class Objects:
             return changed
         changed.pop("status", None)
         return changed if status is None else {**changed, "status": status}
-
-    def _named(self, metadata: JSON, submission: Submission | None) -> bool:
-        """Generate the name of a new object without one; tell whether it had none.
-
-        All attempts of a submission get the same name.
-        """
-        prefix = metadata.get("generateName", "")
-        if not prefix or metadata.get("name"):
-            return False
-        suffix = _once(submission, "suffix", self._new_suffix)
-        metadata["name"] = prefix[:_MAX_PREFIX] + suffix
-        return True
-
-    def _new_suffix(self) -> str:
-        return "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
-
-    def _new_uid(self) -> str:
-        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
-
-    def _stamp_new(
-        self, kind: Kind, metadata: JSON, submission: Submission | None
-    ) -> None:
-        for name in (*SERVER_OWNED, "resourceVersion"):
-            metadata.pop(name, None)
-        metadata["uid"] = _once(submission, "uid", self._new_uid)
-        metadata["creationTimestamp"] = format_time(self._now(submission))
-        if kind.strategy.counts_generations:
-            metadata["generation"] = 1
-
-    def _now(self, submission: Submission | None) -> datetime:
-        """Return the time of a request, or of now for a part of the cluster."""
-        return submission.now if submission else self.clock.now()
 
     # Updating
 
@@ -409,8 +315,3 @@ def _with_managers(
         return obj
     shown = with_null_times(kind.strategy.null_condition_times, obj)
     return with_entries(obj, managed(shown))
-
-
-def _once(submission: Submission | None, key: str, make: Callable[[], str]) -> str:
-    """Return a text that is the same in all attempts of a submission."""
-    return submission.once(key, make) if submission else make()

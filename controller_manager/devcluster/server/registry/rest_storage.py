@@ -12,8 +12,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.registry.objects import AfterWrite, Objects
-from controller_manager.devcluster.server.rest.catalogue import Catalogue
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.security.authentication import Tokens, User
 from controller_manager.devcluster.server.security.authorization import Authorizer
 

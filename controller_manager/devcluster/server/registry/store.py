@@ -1,0 +1,135 @@
+"""The store of objects: finds, names and stores them, without checks.
+
+Upstream: the Store of registry/generic, without its verbs.
+"""
+
+import random
+import uuid
+from collections.abc import Callable
+from copy import copy
+from datetime import datetime
+from typing import Final, Self
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.times import format_time
+from controller_manager.clock import Clock
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    already_exists,
+    not_found,
+)
+from controller_manager.devcluster.server.registry.stored_form import (
+    SERVER_OWNED,
+    complete,
+)
+from controller_manager.devcluster.server.rest.admission import (
+    Submission,
+)
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored
+
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_MAX_PREFIX: Final = 58
+
+
+class ObjectStore:
+    """Finds, names and stores objects, without checks."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        """Take the storage, the clock, and the source of uids and names."""
+        self.storage = storage
+        self.clock = clock
+        self._rng = rng
+        self._writer = ""
+
+    def in_name_of(self, writer: str) -> Self:
+        """Return the same objects for a part of the cluster that writes them.
+
+        The server records `writer` as the manager of the changed fields, unless a write
+        names another one.
+        """
+        other = copy(self)
+        other._writer = writer  # noqa: SLF001 - of this class
+        return other
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Stored:
+        """Return an object; raises Refusal 404."""
+        stored = self.storage.collection(kind.stored.resource).get((namespace, name))
+        if stored is None:
+            raise not_found(kind.group, kind.plural, name)
+        return stored
+
+    def has(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Tell whether there is such an object."""
+        return (
+            self.storage.collection(kind.stored.resource).get((namespace, name))
+            is not None
+        )
+
+    def free_key(self, kind: Kind, metadata: JSON) -> Key:
+        """Return the key of a new object; raises Refusal 409 if there is one."""
+        key = (metadata.get("namespace", ""), metadata["name"])
+        if self.storage.collection(kind.resource).get(key) is not None:
+            raise already_exists(kind.group, kind.plural, metadata["name"])
+        return key
+
+    def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
+        """Store an object without checks, unless it is a dry run."""
+        whole = complete(kind, obj)
+        collection = self.storage.collection(kind.resource)
+        return (
+            Stored(whole, collection.version) if dry_run else collection.put(key, whole)
+        )
+
+    def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
+        """Store a new, complete object of a part of the cluster without checks.
+
+        The server adds its namespace, its name, a uid, and the time of its creation.
+        """
+        namespace, name = key
+        metadata: JSON = {"name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        self._stamp_new(kind, metadata, None)
+        return self.put(kind, key, {**obj, "metadata": metadata})
+
+    def _named(self, metadata: JSON, submission: Submission | None) -> bool:
+        """Generate the name of a new object without one; tell whether it had none.
+
+        All attempts of a submission get the same name.
+        """
+        prefix = metadata.get("generateName", "")
+        if not prefix or metadata.get("name"):
+            return False
+        suffix = _once(submission, "suffix", self._new_suffix)
+        metadata["name"] = prefix[:_MAX_PREFIX] + suffix
+        return True
+
+    def _new_suffix(self) -> str:
+        return "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
+
+    def _new_uid(self) -> str:
+        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+
+    def _stamp_new(
+        self, kind: Kind, metadata: JSON, submission: Submission | None
+    ) -> None:
+        for name in (*SERVER_OWNED, "resourceVersion"):
+            metadata.pop(name, None)
+        metadata["uid"] = _once(submission, "uid", self._new_uid)
+        metadata["creationTimestamp"] = format_time(self._now(submission))
+        if kind.strategy.counts_generations:
+            metadata["generation"] = 1
+
+    def _now(self, submission: Submission | None) -> datetime:
+        """Return the time of a request, or of now for a part of the cluster."""
+        return submission.now if submission else self.clock.now()
+
+
+def _once(submission: Submission | None, key: str, make: Callable[[], str]) -> str:
+    """Return a text that is the same in all attempts of a submission."""
+    return submission.once(key, make) if submission else make()
