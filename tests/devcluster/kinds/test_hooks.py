@@ -1,11 +1,12 @@
-"""The hooks of a strategy: each one has a kind that uses it."""
+"""Strategies and REST storages: each hook and each handler has a kind that uses it."""
 
 from collections.abc import Iterator
 
-from controller_manager.devcluster.kinds import find_kinds
+from controller_manager.devcluster.kinds import find_kinds, find_storages
 from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy import (
     CustomResourceStrategy,
 )
+from controller_manager.devcluster.server.registry.rest_storage import CUSTOM_RESOURCES
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
@@ -16,6 +17,22 @@ def test_every_hook_of_a_strategy_is_overridden_by_a_kind() -> None:
     used = {name for strategy in strategies for name in _overridden(strategy)}
     hooks = {name for name in vars(Strategy) if not name.startswith("_")}
     assert hooks - used == set()
+
+
+def test_every_handler_belongs_to_a_resource_or_a_subresource_of_a_kind() -> None:
+    """Otherwise no request reaches it."""
+    storages = find_storages()
+    served = {each.resource: each for each in find_kinds()}
+    resources = [each.resource for each in storages]
+    assert sorted({*resources} - {*served}) == [CUSTOM_RESOURCES]
+    assert len(resources) == len({*resources})
+    lost = [
+        (each.resource, name)
+        for each in storages
+        for name in each.connect
+        if served[each.resource].subresource(name) is None
+    ]
+    assert lost == []
 
 
 def _overridden(strategy: type[Strategy]) -> Iterator[str]:
