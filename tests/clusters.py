@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream, Transport
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.security.authentication import User

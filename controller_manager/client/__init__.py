@@ -16,7 +16,6 @@ Nothing here caches objects or decides which objects to write.
 - ``fencing``: the fence: sends a write only if this process owns its key
 - ``files``: a reserve of file descriptors
 - ``http``: the HTTP transport
-- ``inmemory``: the transport to a server in the same process
 - ``kubeconfig``: reads kubeconfig files
 - ``leader_election``: leader election with a lease
 - ``lease_candidate``: the LeaseCandidate of this process

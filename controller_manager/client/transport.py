@@ -2,7 +2,7 @@
 
 A transport takes a request and returns an answer, whole or as a stream. In
 production it is HTTP (`client.http`); in tests and simulations it is a function
-call (`client.inmemory`). All other packages use only this protocol.
+call. All other packages use only this protocol.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping

@@ -1,6 +1,6 @@
 """Parts that several controllers share; no module here knows a particular controller.
 
-- ``cel``: the Common Expression Language
+- ``cel``: parses and checks the Common Expression Language
 - ``certificates``: certificate authorities, and the signing of certificates
 - ``claims``: adopts and releases the dependents of an owner
 - ``csi_migration``: in-tree volumes, translated for CSI drivers
@@ -23,7 +23,6 @@
 - ``protection``: the finalizer of objects that are in use
 - ``publishing``: counts the writes of a publisher
 - ``quota``: the usage that a quota charges for objects
-- ``regexp``: regular expressions as Go reads them
 - ``replicas``: keeps a number of pods running
 - ``root_authority``: checks that the API server's authorities are known
 - ``scale``: reads and updates the scale of any kind

@@ -6,6 +6,7 @@
 - ``admission``: the admission plugins.
 - ``nodes``: a simulated scheduler and simulated kubelets.
 - ``metrics``: the metrics APIs.
+- ``cel``: the evaluation of expressions; ``regexp``: Go's regular expressions.
 - ``apiserver``: the server with the kinds, the roles and the admission; ``bootstrap``
   (roles), ``system_namespaces`` and ``kubernetes_service`` have its first objects.
 - ``cluster``, ``http_server``, ``certificates``, ``keys``, ``manifests``, ``commands``,
@@ -15,7 +16,7 @@
 - ``embedded``: the controllers beside a cluster, in the same process.
 - ``testing``: a cluster for the tests of other projects, and a pytest plugin.
 
-Over HTTP, ``http_server`` calls the server; in memory, ``client.inmemory`` does. Of
+Over HTTP, ``http_server`` calls the server; in memory, ``inmemory`` does. Of
 this project only the command line imports this package, and only for these subcommands.
 The package contains the API; of the controllers it contains only their permissions.
 """

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.http import HTTPTransport
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.cluster import DevCluster
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger

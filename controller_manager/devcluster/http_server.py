@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.certificates import user_of
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     slow_request,

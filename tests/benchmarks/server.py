@@ -19,10 +19,10 @@ import click
 import uvloop
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.security.authentication import User
 from tests.benchmarks.attached import Attached
 from tests.benchmarks.renewals import Renewals

@@ -10,13 +10,13 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from controller_manager.client.client import Client
 from controller_manager.client.errors import Forbidden, TransportError
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.service_accounts import (
     ServiceAccountToken,
     ServiceAccountTransport,
 )
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
 from tests.clusters import Cluster

@@ -23,12 +23,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client, DeleteOptions, WatchOptions
 from controller_manager.client.errors import NotFound, TransportError
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.cluster import DevCluster
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
     uid_of_account,
 )

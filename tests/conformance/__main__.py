@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import click
 
-from controller_manager.client.inmemory import InMemoryTransport
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.observability.logs import make_logger, silent_logger
 from tests.clusters import TOKEN
 from tests.conformance import comparison, writes

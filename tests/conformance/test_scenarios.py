@@ -16,8 +16,8 @@ import pytest
 from controller_manager.client.builder import Connections
 from controller_manager.client.credentials import load_credentials
 from controller_manager.client.http import HTTPTransport
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import (
     ROOT_CA,

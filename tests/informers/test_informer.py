@@ -15,9 +15,9 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS, Pod, PodMet
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import TransportError
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.client.watch import Modified
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.informer import Handler, SharedInformer

@@ -15,6 +15,6 @@ plugin/pkg/admission and k8s.io/apiserver/pkg/admission/plugin.
 - Configured by objects: ``dynamic`` makes ``webhooks`` and ``policies``; these share
   ``expressions``, ``match_conditions``, ``matching``, ``rounds`` (reinvocation) and
   ``versions``.
-- Shared: ``changes`` (new objects), ``limit_constraints``, ``token_volume``,
-  ``tolerations``, ``writes`` (parts of a write).
+- Shared: ``changes`` (new objects), ``limit_constraints``, ``quota_checks``,
+  ``token_volume``, ``tolerations``, ``writes`` (parts of a write).
 """

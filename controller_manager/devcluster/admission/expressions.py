@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.evaluation import Budget
-from controller_manager.control.cel.library.authorization import (
-    Asked,
-    AuthorizerValue,
-    Decision,
-    ResourceCheck,
-)
 from controller_manager.control.cel.tokens import SyntaxProblem
-from controller_manager.control.cel.values import EvaluationError, Value
 from controller_manager.devcluster.admission.matching import (
     Matcher,
     is_namespace,
 )
 from controller_manager.devcluster.admission.versions import in_requested, request_of
+from controller_manager.devcluster.cel.evaluation import Budget
+from controller_manager.devcluster.cel.library.authorization import (
+    Asked,
+    AuthorizerValue,
+    Decision,
+    ResourceCheck,
+)
+from controller_manager.devcluster.cel.values import EvaluationError, Value
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
 from controller_manager.devcluster.server.rest.admission import Write
 from controller_manager.devcluster.server.rest.kind import Kind

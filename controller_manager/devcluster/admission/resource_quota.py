@@ -24,7 +24,6 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
 from controller_manager.clock import Clock
 from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
-from controller_manager.control.quota.admission import check, handles
 from controller_manager.control.quota.amounts import NOTHING, Amounts, printed
 from controller_manager.control.quota.counts import is_counted
 from controller_manager.control.quota.evaluators import (
@@ -36,6 +35,7 @@ from controller_manager.control.quota.evaluators import (
     pod_evaluator,
 )
 from controller_manager.control.quota.extended_claims import pod_of, stands_for
+from controller_manager.devcluster.admission.quota_checks import check, handles
 from controller_manager.devcluster.admission.writes import refused
 from controller_manager.devcluster.server.rest.admission import Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind

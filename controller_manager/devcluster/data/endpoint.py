@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.snapshot import (
     decode_snapshot,
     encode_snapshot,
 )
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time, parse_time
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.log_lines import Line, lines_of
 from controller_manager.devcluster.nodes.log_options import LogOptions

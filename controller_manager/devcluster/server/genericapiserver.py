@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server import discovery
 from controller_manager.devcluster.server.aggregation import (
     AggregatedAPI,

@@ -18,10 +18,10 @@ from shared_config import CONTROLLER
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client, PatchType
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.parsing import parse

@@ -11,8 +11,8 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import Client, PatchType
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.controllers.certificates.signing.options import SigningOptions
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config

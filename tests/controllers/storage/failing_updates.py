@@ -1,7 +1,7 @@
 """A transport whose first updates fail."""
 
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport
 
 

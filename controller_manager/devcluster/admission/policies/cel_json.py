@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller_manager.api.times import format_time
-from controller_manager.control.cel.values import EvaluationError, Message, Value
+from controller_manager.devcluster.cel.values import EvaluationError, Message, Value
 
 
 def as_json(value: Value) -> Any:

@@ -3,7 +3,6 @@
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
-from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.admission.changes import take_changed
 from controller_manager.devcluster.admission.expressions import (
     MOST_STEPS,
@@ -27,6 +26,7 @@ from controller_manager.devcluster.admission.policies.mutations import (
 from controller_manager.devcluster.admission.policies.variables import Variables
 from controller_manager.devcluster.admission.rounds import Rounds
 from controller_manager.devcluster.admission.versions import in_requested
+from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     forbidden,

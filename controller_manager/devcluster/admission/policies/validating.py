@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from controller_manager.control.cel.evaluation import Budget
 from controller_manager.devcluster.admission.expressions import (
     MOST_STEPS_OF_WRITE,
     names_of,
@@ -17,6 +16,7 @@ from controller_manager.devcluster.admission.policies.validations import (
     Denial,
     denials,
 )
+from controller_manager.devcluster.cel.evaluation import Budget
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     forbidden,

@@ -6,8 +6,6 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
-from controller_manager.control.cel.values import EvaluationError, Value, type_of
 from controller_manager.devcluster.admission.expressions import (
     MOST_STEPS,
     OUT_OF_BUDGET,
@@ -19,6 +17,8 @@ from controller_manager.devcluster.admission.match_conditions import (
     hold,
 )
 from controller_manager.devcluster.admission.policies.variables import Variables
+from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
+from controller_manager.devcluster.cel.values import EvaluationError, Value, type_of
 
 _MOST_CHARACTERS: Final = 5 << 10
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.evaluation import Budget
 from controller_manager.control.cel.tokens import SyntaxProblem
-from controller_manager.control.cel.values import EvaluationError, Value
 from controller_manager.devcluster.admission.expressions import Names
+from controller_manager.devcluster.cel.evaluation import Budget
+from controller_manager.devcluster.cel.values import EvaluationError, Value
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
 
 

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from controller_manager.client.errors import TransportError
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport
 from tests.controllers.apps.statefulset.builders import claim_template
 from tests.controllers.apps.statefulset.test_as_upstream import Operator

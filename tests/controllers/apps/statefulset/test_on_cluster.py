@@ -22,11 +22,11 @@ from controller_manager.api.meta import labels_of
 from controller_manager.api.selectors import Selector
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.apps.statefulset import reconciler
 from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
 from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.options.config import Config
 from controller_manager.runtime.spread import Spread
 from tests.clusters import Cluster, RecordingTransport, make_config

@@ -10,13 +10,13 @@ from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.network.endpoints.options import EndpointsOptions
 from controller_manager.controllers.network.endpoints.reconciler import (
     EDIT_DELAY,
     EndpointsReconciler,
 )
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.runtime.outcome import Outcome
 from tests.clusters import TOKEN, Cluster, make_config
 from tests.controllers.network.backends import (

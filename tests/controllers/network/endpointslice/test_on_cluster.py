@@ -18,7 +18,6 @@ from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.network.endpointslice.options import (
     EndpointSliceOptions,
@@ -26,6 +25,7 @@ from controller_manager.controllers.network.endpointslice.options import (
 from controller_manager.controllers.network.endpointslice.reconciler import (
     EndpointSliceReconciler,
 )
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.runtime.outcome import Outcome
 from tests.clusters import Cluster
 from tests.controllers.network.endpointslice.user import (

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import EPOCH, TOKEN, Cluster
 from tests.controllers.nodes.nodelifecycle.fixtures import (
     add_node,

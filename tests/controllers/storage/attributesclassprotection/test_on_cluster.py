@@ -10,9 +10,9 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.client.client import PatchType
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.storage.attributesclassprotection import reconciler
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.attributesclassprotection.workload import (
     claim_json,

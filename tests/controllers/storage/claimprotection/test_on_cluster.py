@@ -9,9 +9,9 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.storage.claimprotection.reconciler import FINALIZER
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 
 pytestmark = pytest.mark.looptime

@@ -14,12 +14,12 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.storage.ephemeralvolume import reconciler
 from controller_manager.controllers.storage.ephemeralvolume.metrics import (
     EphemeralVolumeMetrics,
 )
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.ephemeralvolume.workload import pod_json
 

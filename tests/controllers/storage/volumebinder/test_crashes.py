@@ -16,11 +16,11 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import TransportError
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.volumebinder.properties import double_bindings
 

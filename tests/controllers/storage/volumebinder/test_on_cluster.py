@@ -13,11 +13,11 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response, Transport
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.volumebinder.workload import claim_json, volume_json

@@ -12,10 +12,10 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.errors import TransportError
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.storage_operations import StorageOperationMetrics
 from controller_manager.controllers.storage.volumeexpander import reconciler
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.volumeexpander.workload import (
     GROWING,

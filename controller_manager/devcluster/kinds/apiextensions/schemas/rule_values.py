@@ -12,10 +12,6 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_day
-from controller_manager.control.cel.library.standard import (
-    duration_of,
-    timestamp_of,
-)
 from controller_manager.control.cel.schemas import SCALARS
 from controller_manager.control.cel.types import (
     BYTES,
@@ -29,7 +25,11 @@ from controller_manager.control.cel.types import (
     escaped,
     object_of,
 )
-from controller_manager.control.cel.values import EvaluationError
+from controller_manager.devcluster.cel.library.standard import (
+    duration_of,
+    timestamp_of,
+)
+from controller_manager.devcluster.cel.values import EvaluationError
 from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     INT_OR_STRING,

@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
-from controller_manager.control.cel.program import Program
-from controller_manager.control.cel.values import NOTHING, EvaluationError, Maybe
+from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
+from controller_manager.devcluster.cel.program import Program
+from controller_manager.devcluster.cel.values import NOTHING, EvaluationError, Maybe
 from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
     ABSENT,
     old_field,

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.regexp.matching import compiled
-from controller_manager.control.regexp.problems import PatternProblem
 from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,
     INT_OR_STRING,
@@ -19,6 +17,8 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     key,
     properties_of,
 )
+from controller_manager.devcluster.regexp.matching import compiled
+from controller_manager.devcluster.regexp.problems import PatternProblem
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.regexp.matching import compiled
 from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
     ABSENT,
     old_field,
@@ -33,6 +32,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
     wrong_type,
     wrong_value,
 )
+from controller_manager.devcluster.regexp.matching import compiled
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     not_supported,

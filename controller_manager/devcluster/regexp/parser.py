@@ -4,7 +4,7 @@ import re
 import sys
 from typing import Final, NamedTuple
 
-from controller_manager.control.regexp.characters import (
+from controller_manager.devcluster.regexp.characters import (
     ANY,
     NO_NEWLINE,
     PERL,
@@ -12,7 +12,7 @@ from controller_manager.control.regexp.characters import (
     named_class,
     unicode_class,
 )
-from controller_manager.control.regexp.nodes import (
+from controller_manager.devcluster.regexp.nodes import (
     Assertion,
     Characters,
     Choice,
@@ -22,7 +22,7 @@ from controller_manager.control.regexp.nodes import (
     Repeat,
     Sequence,
 )
-from controller_manager.control.regexp.problems import Flaw, PatternProblem
+from controller_manager.devcluster.regexp.problems import Flaw, PatternProblem
 
 _MOST_REPEATS: Final = 1000
 _MOST_DEPTH: Final = 200

@@ -7,19 +7,6 @@ and ``[1, 2].exists(x, x == 1 || error)`` too.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from controller_manager.control.cel.arithmetic import OPERATORS, negative
-from controller_manager.control.cel.costs import steps_of_call, steps_of_operator
-from controller_manager.control.cel.library import (
-    authorization,
-    lists,
-    optionals,
-    patches,
-    resources,
-    standard,
-    strings,
-)
-from controller_manager.control.cel.library.checks import expect
-from controller_manager.control.cel.macros import MACROS, Scope
 from controller_manager.control.cel.syntax import (
     Call,
     Collection,
@@ -30,7 +17,20 @@ from controller_manager.control.cel.syntax import (
     Operation,
     Selection,
 )
-from controller_manager.control.cel.values import (
+from controller_manager.devcluster.cel.arithmetic import OPERATORS, negative
+from controller_manager.devcluster.cel.costs import steps_of_call, steps_of_operator
+from controller_manager.devcluster.cel.library import (
+    authorization,
+    lists,
+    optionals,
+    patches,
+    resources,
+    standard,
+    strings,
+)
+from controller_manager.devcluster.cel.library.checks import expect
+from controller_manager.devcluster.cel.macros import MACROS, Scope
+from controller_manager.devcluster.cel.values import (
     NOTHING,
     EvaluationError,
     Maybe,

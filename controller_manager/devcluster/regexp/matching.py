@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.control.regexp.characters import contains
-from controller_manager.control.regexp.nodes import (
+from controller_manager.devcluster.regexp.characters import contains
+from controller_manager.devcluster.regexp.nodes import (
     Assertion,
     Characters,
     Choice,
@@ -21,8 +21,8 @@ from controller_manager.control.regexp.nodes import (
     Repeat,
     Sequence,
 )
-from controller_manager.control.regexp.parser import parse
-from controller_manager.control.regexp.problems import Flaw, PatternProblem
+from controller_manager.devcluster.regexp.parser import parse
+from controller_manager.devcluster.regexp.problems import Flaw, PatternProblem
 
 _MOST_INSTRUCTIONS: Final = 100_000
 _MOST_REMEMBERED: Final = 20_000

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
-from controller_manager.control.cel.program import Program
 from controller_manager.control.cel.tokens import SyntaxProblem
-from controller_manager.control.cel.values import EvaluationError, UInt
+from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
+from controller_manager.devcluster.cel.program import Program
+from controller_manager.devcluster.cel.values import EvaluationError, UInt
 
 SELF: dict[str, Any] = {
     "n": 3,

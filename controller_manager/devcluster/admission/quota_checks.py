@@ -21,7 +21,7 @@ from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.control.quota.scopes import requirements_of
 
 
-def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -> bool:  # noqa: ANN401 - an object of the evaluator's kind
+def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -> bool:
     """Tell whether quotas may charge for a write, which may replace `old` (Handles)."""
     if subresource:
         return old is not None and subresource in evaluator.charged_subresources
@@ -31,8 +31,8 @@ def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -
 def check(
     quota: ResourceQuota,
     evaluator: Evaluator,
-    new: Any,  # noqa: ANN401 - an object of the evaluator's kind
-    old: Any | None,  # noqa: ANN401 - likewise
+    new: Any,
+    old: Any | None,
     now: datetime,
 ) -> tuple[Amounts | None, str]:
     """Return the usage of a quota with an object, and the reason for a refusal.

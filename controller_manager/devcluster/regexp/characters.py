@@ -3,8 +3,8 @@
 import unicodedata
 from typing import Final
 
-from controller_manager.control.regexp.nodes import Category, Characters, Range
-from controller_manager.control.regexp.problems import Flaw, PatternProblem
+from controller_manager.devcluster.regexp.nodes import Category, Characters, Range
+from controller_manager.devcluster.regexp.problems import Flaw, PatternProblem
 
 Part = Range | Category | Characters
 

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.control.cel.library.checks import expect
-from controller_manager.control.cel.values import EvaluationError, Value
+from controller_manager.devcluster.cel.library.checks import expect
+from controller_manager.devcluster.cel.values import EvaluationError, Value
 
 
 class Asked(Struct, frozen=True):

@@ -4,16 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.control.cel.checker import Problem
-from controller_manager.control.cel.evaluation import (
-    GLOBALS,
-    METHODS,
-    TYPE_NAMES,
-    Budget,
-    Evaluator,
-    qualified_name,
-)
-from controller_manager.control.cel.literals import literal_value
-from controller_manager.control.cel.macros import MACROS, Scope, variables_of
 from controller_manager.control.cel.parser import parse
 from controller_manager.control.cel.syntax import (
     Call,
@@ -26,7 +16,17 @@ from controller_manager.control.cel.syntax import (
     Selection,
 )
 from controller_manager.control.cel.tokens import tokens
-from controller_manager.control.cel.values import EvaluationError, Value
+from controller_manager.devcluster.cel.evaluation import (
+    GLOBALS,
+    METHODS,
+    TYPE_NAMES,
+    Budget,
+    Evaluator,
+    qualified_name,
+)
+from controller_manager.devcluster.cel.literals import literal_value
+from controller_manager.devcluster.cel.macros import MACROS, Scope, variables_of
+from controller_manager.devcluster.cel.values import EvaluationError, Value
 
 _CONSTANTS: Final = ("true", "false", "null")
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
-from controller_manager.control.cel.arithmetic import add, compare
-from controller_manager.control.cel.library.checks import expect
-from controller_manager.control.cel.library.strings import first_index, last_index
-from controller_manager.control.cel.values import (
+from controller_manager.devcluster.cel.arithmetic import add, compare
+from controller_manager.devcluster.cel.library.checks import expect
+from controller_manager.devcluster.cel.library.strings import first_index, last_index
+from controller_manager.devcluster.cel.values import (
     EvaluationError,
     Value,
     are_equal,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from controller_manager.control.cel.values import (
+from controller_manager.devcluster.cel.values import (
     EvaluationError,
     UInt,
     Value,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controller_manager.control.cel.evaluation import Budget, OutOfBudgetError
-from controller_manager.control.cel.program import Program
-from controller_manager.control.cel.values import Value
+from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
+from controller_manager.devcluster.cel.program import Program
+from controller_manager.devcluster.cel.values import Value
 
 STEPS = 30_000
 OBJECT = {"items": [*range(5000)], "text": "a" * 50_000, "map": {"a": "b"}}

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
-from controller_manager.control.cel.library.checks import expect
 from controller_manager.control.cel.syntax import Call, Identifier, Node
-from controller_manager.control.cel.values import (
+from controller_manager.devcluster.cel.library.checks import expect
+from controller_manager.devcluster.cel.values import (
     NOTHING,
     EvaluationError,
     Maybe,

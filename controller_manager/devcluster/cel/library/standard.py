@@ -8,8 +8,8 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from controller_manager.api.times import OutOfRangeError, parse_in_range
-from controller_manager.control.cel.library.checks import expect, parsed
-from controller_manager.control.cel.values import (
+from controller_manager.devcluster.cel.library.checks import expect, parsed
+from controller_manager.devcluster.cel.values import (
     MOST_INT,
     MOST_UINT,
     EvaluationError,
@@ -20,8 +20,8 @@ from controller_manager.control.cel.values import (
     type_of,
     whole,
 )
-from controller_manager.control.regexp.matching import compiled
-from controller_manager.control.regexp.problems import PatternProblem
+from controller_manager.devcluster.regexp.matching import compiled
+from controller_manager.devcluster.regexp.problems import PatternProblem
 
 _UNITS: Final = {
     "ns": 1e-3,

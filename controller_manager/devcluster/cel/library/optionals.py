@@ -3,8 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from controller_manager.control.cel.library.checks import expect
-from controller_manager.control.cel.values import NOTHING, EvaluationError, Maybe, Value
+from controller_manager.devcluster.cel.library.checks import expect
+from controller_manager.devcluster.cel.values import (
+    NOTHING,
+    EvaluationError,
+    Maybe,
+    Value,
+)
 
 
 def _value(optional: Value) -> Value:

@@ -7,8 +7,8 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from controller_manager.api.quantity import Quantity, parse_quantity
-from controller_manager.control.cel.library.checks import expect, is_parsed, parsed
-from controller_manager.control.cel.values import (
+from controller_manager.devcluster.cel.library.checks import expect, is_parsed, parsed
+from controller_manager.devcluster.cel.values import (
     MOST_INT,
     Address,
     EvaluationError,

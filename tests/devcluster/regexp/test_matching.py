@@ -5,8 +5,8 @@ The expectations were compared with RE2, and the texts of errors with Go's.
 
 import pytest
 
-from controller_manager.control.regexp.matching import Pattern
-from controller_manager.control.regexp.problems import PatternProblem
+from controller_manager.devcluster.regexp.matching import Pattern
+from controller_manager.devcluster.regexp.problems import PatternProblem
 
 
 @pytest.mark.parametrize(

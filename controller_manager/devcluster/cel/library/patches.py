@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from controller_manager.control.cel.library.checks import expect
-from controller_manager.control.cel.values import Value
+from controller_manager.devcluster.cel.library.checks import expect
+from controller_manager.devcluster.cel.values import Value
 
 
 def _escape_key(key: Value) -> str:
