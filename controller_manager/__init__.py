@@ -2,7 +2,7 @@
 
 The packages, top to bottom; imports point down only and import-linter holds it:
 
-``cli`` → ``devcluster`` and ``doctor`` → ``manager`` → ``registry`` → ``controllers``
+``devcluster`` → ``cli`` → ``doctor`` → ``manager`` → ``registry`` → ``controllers``
 → ``control`` → ``runtime`` → ``serving`` → ``informers`` → ``client`` → ``workqueue``
 → ``observability`` → ``options`` → ``api`` → ``clock``, ``schedules``, ``upstream``,
 ``urls``, ``version`` and ``yaml_files``.

@@ -1,11 +1,10 @@
-"""The registry: finds all controllers of this build, and selects those to run.
+"""Finds all controllers of this build.
 
 A controller is found by its descriptor. That is ``CONTROLLER`` of a package below
 ``controller_manager.controllers``, or the object that another distribution names in
 an entry point of the group ``controller_manager.controllers``.
 """
 
-import difflib
 import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,143 +14,14 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
-from controller_manager import controllers, upstream
+from controller_manager import controllers
 from controller_manager.options.controller_options import ControllerOptions
-from controller_manager.options.flag_set import DuplicateFlag, FlagSet
-from controller_manager.options.gates import GENERAL_GATES, Gate
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry, RegistryError
 
 ENTRY_POINTS: Final = "controller_manager.controllers"
 
 _DESCRIPTOR: Final = "CONTROLLER"
-
-_OF_CLOUD_PROVIDERS: Final = upstream.CLOUD | {
-    upstream.ALIASES[name] for name in upstream.CLOUD
-}
-"""The names and aliases of their controllers."""
-
-
-class UnknownControllerError(ValueError):
-    """A name in ``--controllers`` that no controller has."""
-
-
-class RegistryError(Exception):
-    """A controller that cannot be loaded, or two that conflict; names them."""
-
-
-class Registry:
-    """The controllers of a build, by name."""
-
-    def __init__(self, descriptors: Iterable[Descriptor]) -> None:
-        """Take the descriptors; controllers start in the order of their names.
-
-        Raises RegistryError if two controllers have the same name, alias or flag, or
-        declare the same feature gate differently.
-        """
-        self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
-        self._by_name: dict[str, Descriptor] = {}
-        for descriptor in self.descriptors:
-            for name in dict.fromkeys((descriptor.name, *descriptor.aliases)):
-                if name in self._by_name:
-                    msg = (
-                        f"two controllers are called {name}: {descriptor.name} of "
-                        f"{descriptor.package}, and {self._by_name[name].name} of "
-                        f"{self._by_name[name].package}; remove one of the packages"
-                    )
-                    raise RegistryError(msg)
-                self._by_name[name] = descriptor
-        self.gates = _gates(self.descriptors)
-        try:
-            self.flags = FlagSet(
-                (flag for each in self.descriptors for flag in each.flags),
-                self.names,
-                self.gates,
-            )
-        except DuplicateFlag as error:
-            raise RegistryError(str(error)) from error
-
-    @property
-    def names(self) -> list[str]:
-        """The names, sorted, without aliases."""
-        return [descriptor.name for descriptor in self.descriptors]
-
-    @property
-    def options(self) -> tuple[type[ControllerOptions], ...]:
-        """The options classes of all controllers."""
-        return tuple(each.options for each in self.descriptors if each.options)
-
-    def __getitem__(self, name: str) -> Descriptor:
-        """Return the controller of a name or alias; raises KeyError if unknown."""
-        return self._by_name[name]
-
-    def check_selection(self, selection: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return problems and warnings about the entries of ``--controllers``.
-
-        An unknown name is a problem. The name of a controller of cloud providers is a
-        warning, unless the entry disables that controller: kube-controller-manager
-        does not run it either.
-        """
-        problems: list[str] = []
-        warnings: list[str] = []
-        for entry in selection:
-            name = entry.removeprefix("-")
-            if name == "*" or name in self._by_name:
-                continue
-            if name not in _OF_CLOUD_PROVIDERS:
-                problems.append(self._unknown(name))
-            elif not entry.startswith("-"):
-                warnings.append(
-                    f"{name} is run by a cloud-controller-manager only, neither here "
-                    "nor by kube-controller-manager"
-                )
-        return problems, warnings
-
-    def _unknown(self, name: str) -> str:
-        # If an alias is similar, suggest the name of its controller.
-        meant = [
-            self._by_name[each].name
-            for each in difflib.get_close_matches(name, sorted(self._by_name), 3, 0.6)
-        ]
-        hint = (
-            f"did you mean {' or '.join(dict.fromkeys(meant))}?"
-            if meant
-            else "the help of --controllers lists them"
-        )
-        return f'"{name}" is not in the list of known controllers; {hint}'
-
-    def select(self, selection: Iterable[str]) -> list[Descriptor]:
-        """Return the controllers that ``--controllers`` selects.
-
-        ``name`` enables and ``-name`` disables a controller, by name or alias; its
-        first entry counts. ``*`` enables all others that are on by default. Raises
-        UnknownControllerError for an unknown name.
-        """
-        entries = tuple(selection)
-        problems, _ = self.check_selection(entries)
-        if problems:
-            raise UnknownControllerError("; ".join(problems))
-        return [each for each in self.descriptors if _is_enabled(each, entries)]
-
-
-def _is_enabled(descriptor: Descriptor, entries: tuple[str, ...]) -> bool:
-    names = (descriptor.name, *descriptor.aliases)
-    for entry in entries:
-        if entry.removeprefix("-") in names:
-            return not entry.startswith("-")
-    return "*" in entries and not descriptor.disabled_by_default
-
-
-def _gates(descriptors: Iterable[Descriptor]) -> tuple[Gate, ...]:
-    gates = {gate.name: gate for gate in GENERAL_GATES}
-    for descriptor in descriptors:
-        for gate in (*descriptor.gates, *descriptor.requires_gates):
-            if gates.setdefault(gate.name, gate) != gate:
-                msg = (
-                    f"{descriptor.name} declares the feature gate {gate.name} "
-                    "differently from another controller; make them equal"
-                )
-                raise RegistryError(msg)
-    return tuple(gates.values())
 
 
 @cache

@@ -34,6 +34,7 @@ from controller_manager.options.config import (
     ServingConfig,
 )
 from controller_manager.options.gates import FeatureGates
+from controller_manager.registry import registry as this_build
 from tests.bound_claims import bind_claims
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -131,6 +132,7 @@ class Cluster:
             users={TOKEN: User("admin", groups=("system:masters",))},
             storage=Storage(HISTORY if history is None else history),
             rbac=rbac,
+            build=this_build(),
             features=features,
             admission_plugins=admission_plugins,
             service_cluster_ip_range=service_cluster_ip_range,
@@ -247,6 +249,7 @@ async def run_manager(
         rng=rng,
         logger=logger or silent_logger(),
         registry=registry,
+        build=this_build(),
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))

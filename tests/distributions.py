@@ -17,18 +17,22 @@ def plugin_arguments() -> tuple[str, ...]:
     return () if entry_points(group="pytest11", name="devcluster") else ("-p", PLUGIN)
 
 
-def install(directory: Path, name: str, source: str) -> None:
+def install(
+    directory: Path,
+    name: str,
+    source: str,
+    group: str = "controller_manager.controllers",
+    value: str = "CONTROLLER",
+) -> None:
     """Write a distribution into a directory, as pip does.
 
-    `source` becomes a module with the distribution's name; the entry point ``mine``
-    names its ``CONTROLLER``.
+    `source` becomes a module with the distribution's name; the entry point ``mine`` of
+    a group names a value in it, by default a controller.
     """
     about = directory / f"{name}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(
-        f"[controller_manager.controllers]\nmine = {name}:CONTROLLER\n"
-    )
+    (about / "entry_points.txt").write_text(f"[{group}]\nmine = {name}:{value}\n")
     (directory / f"{name}.py").write_text(source)
 
 

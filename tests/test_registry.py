@@ -16,14 +16,14 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import PodRangesConfig
 from controller_manager.options.gates import FeatureGates, Gate
-from controller_manager.registry import (
+from controller_manager.registry import check_packages, registry
+from controller_manager.registry import registry as this_build
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import (
     Registry,
     RegistryError,
     UnknownControllerError,
-    check_packages,
-    registry,
 )
-from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import Cluster, make_config
 from tests.controllers.identity.tokens.clusters import with_key
 
@@ -134,6 +134,7 @@ async def test_a_descriptor_names_the_metrics_that_only_its_controller_has(
         rng=cluster.rng,
         logger=silent_logger(),
         registry=families,
+        build=this_build(),
     )
     general = _names(families)
     stop = asyncio.Event()

@@ -1,9 +1,8 @@
 """The command line, shaped as Cobra shapes kube-controller-manager's.
 
-Only this package uses uvloop, and only its subcommands import the development cluster.
+Only this package uses uvloop.
 
-- ``cluster``: the subcommands of the development cluster
-- ``command``: the command and its subcommands
+- ``command``: the command and its own subcommands
 - ``completion``: completes the names of controllers in a shell
 - ``daemon``: runs the manager
 - ``doctor``: the subcommand that examines a cluster
@@ -12,7 +11,7 @@ Only this package uses uvloop, and only its subcommands import the development c
 - ``help``: prints the help
 - ``open_files``: the limit of open files
 - ``roles``: the subcommand that prints roles
-- ``snapshots``: the subcommands that save and restore a cluster
+- ``subcommands``: finds the subcommands of installed packages
 """
 
 from controller_manager.cli.command import main

@@ -3,13 +3,12 @@
 import difflib
 import json
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import click
 from click.shell_completion import add_completion_class, get_completion_class
 
-from controller_manager.cli.cluster import demo_command, devcluster_command
 from controller_manager.cli.completion import WordsOfBash
 from controller_manager.cli.daemon import run, run_daemon
 from controller_manager.cli.doctor import doctor_command
@@ -22,14 +21,16 @@ from controller_manager.cli.flags import (
     normalised,
     split,
 )
-from controller_manager.cli.help import NAME, flags_help_text, help_text
+from controller_manager.cli.help import flags_help_text, help_text
 from controller_manager.cli.roles import roles_command
+from controller_manager.cli.subcommands import found_command, found_names
 from controller_manager.observability.log_output import drop_unwritten_output
 from controller_manager.observability.logs import Logger, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
-from controller_manager.registry import RegistryError
-from controller_manager.version import KUBERNETES_VERSION, VERSION
+from controller_manager.registry import registry
+from controller_manager.runtime.registry import RegistryError
+from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
 _VERSION_LINE: Final = f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})"
 
@@ -40,28 +41,41 @@ _LAST_LINES: Final = 2.0
 class DaemonGroup(click.Group):
     """Parses flags as pflag does, and prints help as Cobra does."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all subcommands, also of other packages."""
+        return sorted(found_names() | {*super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a subcommand; an own one has precedence."""
+        return super().get_command(ctx, cmd_name) or found_command(cmd_name)
+
+    def is_command(self, name: str) -> bool:
+        """Tell whether there is a subcommand of this name."""
+        return name in self.commands or name in found_names()
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Convert pflag's syntax to click's; find unknown flags."""
-        own, rest = split(args, self.commands)
+        own, rest = split(args, self.is_command)
         return super().parse_args(ctx, [*normalised(ctx, own), *rest])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the subcommand; suggest the nearest name for an unknown one."""
-        if args[0] not in self.commands:
-            hint = _nearest(args[0], self.commands)
+        if not self.is_command(args[0]):
+            hint = _nearest(args[0], self.list_commands(ctx))
             message = f'unknown command "{args[0]}" for "{NAME}"; {hint}'
             raise Failure([*ctx.meta[PROBLEMS], message])
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description, the usage, the subcommands and all flags."""
-        commands = {
-            name: self.commands[name].get_short_help_str(200)
-            for name in self.list_commands(ctx)
-        }
-        formatter.write(help_text(commands))
+        formatter.write(help_text(dict(self._short_helps(ctx))))
+
+    def _short_helps(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
+        for name in self.list_commands(ctx):
+            if (command := self.get_command(ctx, name)) is not None:
+                yield name, command.get_short_help_str(200)
 
 
 class ConfigCommand(click.Command):
@@ -134,7 +148,7 @@ def _run_with(config: Config) -> None:
     )
     log_flags(config, logger)
     try:
-        run(run_daemon(config, logger))
+        run(run_daemon(config, registry(), logger))
     finally:
         logger.close(_LAST_LINES)
 
@@ -181,11 +195,11 @@ def help_command(ctx: click.Context, command: str | None) -> None:
     if command is None:
         click.echo(parent.get_help())
         return
-    known = parent.command.commands
-    if command not in known:
-        hint = _nearest(command, known)
+    found = parent.command.get_command(ctx, command)
+    if found is None:
+        hint = _nearest(command, parent.command.list_commands(ctx))
         raise Failure([f'help: unknown command "{command}" for "{NAME}"; {hint}'])
-    with click.Context(known[command], info_name=command, parent=parent) as about:
+    with click.Context(found, info_name=command, parent=parent) as about:
         click.echo(about.get_help())
 
 
@@ -197,7 +211,7 @@ def make_command() -> click.Group:
         params=[*daemon_options(), _version_option()],
         invoke_without_command=True,
         add_help_option=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "obj": registry()},
     )
     group.add_command(
         ConfigCommand(
@@ -208,8 +222,6 @@ def make_command() -> click.Group:
         )
     )
     group.add_command(completion_command)
-    group.add_command(devcluster_command)
-    group.add_command(demo_command)
     group.add_command(doctor_command())
     group.add_command(help_command)
     group.add_command(roles_command)

@@ -38,6 +38,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.observability.metrics import LogCollectors
 from controller_manager.options.config import Config
+from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
 
@@ -52,8 +53,11 @@ _LAST_LINE: Final = 0.2
 _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 
 
-async def run_daemon(config: Config, logger: Logger) -> None:
-    """Run until SIGTERM or SIGINT; a second signal ends the process immediately."""
+async def run_daemon(config: Config, build: Registry, logger: Logger) -> None:
+    """Run the controllers of a build until SIGTERM or SIGINT.
+
+    A second signal ends the process immediately.
+    """
     clock = SystemClock()
     open_files = raise_open_files_limit(logger)
     log_loop_errors(logger)
@@ -69,6 +73,7 @@ async def run_daemon(config: Config, logger: Logger) -> None:
             clock=clock,
             rng=random.Random(),  # noqa: S311 - jitter and ids
             logger=logger,
+            build=build,
             registry=registry,
             open_files=open_files,
         )

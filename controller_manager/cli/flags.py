@@ -1,8 +1,8 @@
 """Converts arguments in pflag's syntax to click's syntax."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import click
 
@@ -16,13 +16,15 @@ PROBLEMS: Final = "controller_manager.problems"
 """The key of the click context under which problems are collected for one report."""
 
 
-def split(args: list[str], commands: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def split(
+    args: list[str], is_command: Callable[[str], bool]
+) -> tuple[list[str], list[str]]:
     """Split the arguments into those of the daemon, and the subcommand with its own."""
     takes_value = False
     for position, argument in enumerate(args):
         if takes_value:
             takes_value = False
-        elif argument in commands:
+        elif not argument.startswith("-") and is_command(argument):
             return args[:position], args[position:]
         else:
             takes_value = _takes_value(argument)

@@ -8,9 +8,7 @@ from typing import Final
 
 from controller_manager.options.flag import Flag
 from controller_manager.registry import registry
-from controller_manager.version import KUBERNETES_VERSION
-
-NAME: Final = "controller-manager"
+from controller_manager.version import KUBERNETES_VERSION, NAME
 
 _ABOUT: Final = (
     "Runs the controllers of Kubernetes, with the flags of kube-controller-manager "

@@ -4,7 +4,8 @@ import click
 import yaml
 
 from controller_manager.cli.failure import Failure
-from controller_manager.registry import UnknownControllerError, registry
+from controller_manager.registry import registry
+from controller_manager.runtime.registry import UnknownControllerError
 from controller_manager.runtime.roles import controller_roles
 
 

@@ -11,6 +11,7 @@
 - ``gates``: feature gates that several controllers read
 - ``hashes``: the hashes of generated names
 - ``history``: controller revisions
+- ``key_id``: the id of a key that signs tokens
 - ``live_protection``: protects objects by live lists of their users
 - ``live_use``: live lists of the users of an object
 - ``namespaces``: for controllers that create an object in every namespace

@@ -9,14 +9,14 @@
 - ``cel``: the evaluation of expressions; ``regexp``: Go's regular expressions.
 - ``apiserver``: the server with the kinds, the roles and the admission; ``bootstrap``
   (roles), ``system_namespaces`` and ``kubernetes_service`` have its first objects.
-- ``cluster``, ``http_server``, ``certificates``, ``keys``, ``manifests``, ``commands``,
-  ``child`` (a program beside the cluster), ``demo``: the parts of the subcommands
-  ``devcluster`` and ``demo``.
+- ``cli``: the subcommands ``devcluster`` and ``demo``, with the parts ``cluster``,
+  ``http_server``, ``certificates``, ``keys``, ``manifests``, ``commands``, ``child`` (a
+  program beside the cluster) and ``demo``.
 - ``data``: the data file of a cluster, and snapshots.
 - ``embedded``: the controllers beside a cluster, in the same process.
 - ``testing``: a cluster for the tests of other projects, and a pytest plugin.
 
-Over HTTP, ``http_server`` calls the server; in memory, ``inmemory`` does. Of
-this project only the command line imports this package, and only for these subcommands.
-The package contains the API; of the controllers it contains only their permissions.
+Over HTTP, ``http_server`` calls the server; in memory, ``inmemory`` does. Nothing of
+this project imports this package: entry points name its subcommands and its plugin. The
+package contains the API. It gets the registry of the controllers as an argument.
 """

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePrivateKey,
@@ -76,7 +77,9 @@ from controller_manager.devcluster.server.storage.state import StorageState, res
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
-from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
+
+_NO_CONTROLLERS: Final = Registry(())
 
 
 class APIServer(GenericAPIServer):
@@ -90,6 +93,7 @@ class APIServer(GenericAPIServer):
         users: Mapping[str, User],
         service_cluster_ip_range: str = DEFAULT_RANGE,
         rbac: bool = False,
+        build: Registry = _NO_CONTROLLERS,
         features: FeatureGates | None = None,
         admission_plugins: Collection[str] = WITHOUT_ACCOUNTS,
         logger: Logger | None = None,
@@ -98,7 +102,8 @@ class APIServer(GenericAPIServer):
         """Take the clock, the random source, and the users by their bearer tokens.
 
         `storage` may have objects of an earlier server; without it, a new one is made.
-        `rbac` creates the bootstrap roles, and refuses requests without a role.
+        `rbac` creates the bootstrap roles, also those of the controllers of `build`,
+        and refuses requests without a role.
         `features` are the gates with another value than their default. Services get
         addresses of `service_cluster_ip_range`: one range, or two of both families with
         a comma between. Raises RangeError for anything else. `admission_plugins` are
@@ -106,6 +111,7 @@ class APIServer(GenericAPIServer):
         """
         storage = storage or Storage()
         gates = self._features = features or FeatureGates()
+        self._build = build
         self._bound_tokens = BoundTokens(storage, clock, rng)
         authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
         parts = Parts(storage, clock, rng, authorizer, self._kinds, gates)
@@ -152,7 +158,7 @@ class APIServer(GenericAPIServer):
     def _reconcile_roles(self) -> None:
         """Complete the bootstrap roles and bindings, if roles decide."""
         if isinstance(self.authorizer, RBACAuthorizer):
-            wanted = bootstrap_objects(registry(), self._features)
+            wanted = bootstrap_objects(self._build, self._features)
             reconcile(self._unchecked, self.catalogue.of, wanted)
 
     def accept_account_tokens(self, key: EllipticCurvePublicKey) -> None:

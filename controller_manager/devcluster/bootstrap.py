@@ -33,8 +33,8 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.users import (
     roles_of_users,
 )
 from controller_manager.options.gates import FeatureGates
-from controller_manager.registry import Registry
 from controller_manager.runtime.permissions import Permission
+from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.roles import controller_roles
 
 MANAGER: Final = components.MANAGER

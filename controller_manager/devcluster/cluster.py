@@ -37,6 +37,7 @@ from controller_manager.devcluster.system_namespaces import (
 )
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
+from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 
 ADMIN: Final = User(
@@ -64,6 +65,8 @@ class ClusterOptions:
     without_attacher: bool = False
     without_resizer: bool = False
     rbac: bool = False
+    build: Registry = field(default_factory=lambda: Registry(()))
+    """The controllers that have roles, and can run beside the cluster."""
     service_cluster_ip_range: str = DEFAULT_RANGE
     features: FeatureGates = field(default_factory=FeatureGates)
     admission_plugins: frozenset[str] = WITHOUT_ACCOUNTS
@@ -127,6 +130,7 @@ class DevCluster:
         wrong range of service addresses, and DataError if the state cannot be read.
         """
         self._options = options
+        self.build = options.build
         self._clock = clock
         self._token = secrets.token_urlsafe(32)
         self._keys = options.keys
@@ -142,6 +146,7 @@ class DevCluster:
             rng=random.SystemRandom(),
             users={self._token: ADMIN},
             rbac=options.rbac,
+            build=options.build,
             features=options.features,
             admission_plugins=options.admission_plugins,
             service_cluster_ip_range=options.service_cluster_ip_range,

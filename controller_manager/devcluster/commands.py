@@ -1,4 +1,4 @@
-"""The subcommands ``devcluster`` and ``demo``."""
+"""The work of the subcommands ``devcluster`` and ``demo``."""
 
 import asyncio
 import os
@@ -33,13 +33,14 @@ from controller_manager.devcluster.manifests import (
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
+from controller_manager.runtime.registry import Registry
 from controller_manager.version import USER_AGENT
 
 
-def demo_config() -> Config:
+def demo_config(build: Registry) -> Config:
     """Return the config of the demo: its autoscaler looks at the load each second."""
     period = "horizontal-pod-autoscaler-sync-period"
-    return embedded_config(0, more={period: "1s"})
+    return embedded_config(build, 0, more={period: "1s"})
 
 
 async def run_devcluster(
@@ -141,18 +142,21 @@ def _interrupt_event() -> asyncio.Event:
     return stop
 
 
-async def run_demo(logger: Logger) -> None:
-    """Run a cluster, play the demo, and print what happened."""
+async def run_demo(build: Registry, logger: Logger) -> None:
+    """Run a cluster with its controllers, play the demo, and print what happened."""
     console = Console()
     log_loop_errors(logger)
     options = ClusterOptions(
-        pod_start_delay=0.6, grace_scale=0.05, admission_plugins=ON_BY_DEFAULT
+        pod_start_delay=0.6,
+        grace_scale=0.05,
+        admission_plugins=ON_BY_DEFAULT,
+        build=build,
     )
     async with DevCluster(options, SystemClock()) as cluster:
         console.print(
             f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
         )
-        async with controllers_over_https(cluster, demo_config(), logger) as _:
+        async with controllers_over_https(cluster, demo_config(build), logger) as _:
             transport = HTTPTransport(cluster.credentials(), USER_AGENT)
             try:
                 summary = await Demo(transport, SystemClock(), console).run()

@@ -18,17 +18,18 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import parse
-from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
 from controller_manager.version import USER_AGENT
 
 
 def embedded_config(
+    build: Registry,
     secure_port: int,
     verbosity: int = 0,
     feature_gates: Sequence[str] = (),
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> Config:
-    """Return the config of controllers that run beside their own API server.
+    """Return the config of a build's controllers beside their own API server.
 
     It is parsed from flags, so that /configz and /flagz show all settings. The port is
     that of the controllers' endpoints, 0 for none; `more` are further flags. Raises
@@ -47,14 +48,14 @@ def embedded_config(
     given: dict[str, Sequence[str]] = {name: (text,) for name, text in flags.items()}
     if feature_gates:
         given["feature-gates"] = feature_gates
-    return parse(given, registry())
+    return parse(given, build)
 
 
 @asynccontextmanager
 async def controllers_over_https(
     cluster: DevCluster, config: Config, logger: Logger
 ) -> AsyncIterator[ControllerManager]:
-    """Run the controllers against `cluster`, over HTTPS, until left.
+    """Run the controllers of the cluster's build over HTTPS, until left.
 
     As under kubeadm, the manager authenticates with its certificate, and each
     controller as its own service account.
@@ -70,7 +71,9 @@ async def controllers_over_https(
         root_ca=credentials.authority(),
     )
     try:
-        async with _running(config, connections, SystemClock(), logger) as manager:
+        async with _running(
+            cluster.build, config, connections, SystemClock(), logger
+        ) as manager:
             yield manager
     finally:
         await anonymous.close()
@@ -81,7 +84,7 @@ async def controllers_over_https(
 async def controllers_in_memory(
     cluster: DevCluster, config: Config, clock: Clock, logger: Logger
 ) -> AsyncIterator[ControllerManager]:
-    """Run the controllers against `cluster` until left, without the network.
+    """Run the controllers of the cluster's build without the network, until left.
 
     They have the same identities as over HTTPS. The interceptor between the network and
     the server does not see their requests.
@@ -93,13 +96,17 @@ async def controllers_in_memory(
         InMemoryTransport(cluster.server, user_agent=USER_AGENT),
         root_ca=cluster.credentials().authority(),
     )
-    async with _running(config, connections, clock, logger) as manager:
+    async with _running(cluster.build, config, connections, clock, logger) as manager:
         yield manager
 
 
 @asynccontextmanager
 async def _running(
-    config: Config, connections: Connections, clock: Clock, logger: Logger
+    build: Registry,
+    config: Config,
+    connections: Connections,
+    clock: Clock,
+    logger: Logger,
 ) -> AsyncIterator[ControllerManager]:
     """Run the controllers until left; they have started when this is entered."""
     manager = ControllerManager(
@@ -108,6 +115,7 @@ async def _running(
         clock=clock,
         rng=random.Random(),  # noqa: S311 - jitter and names
         logger=logger,
+        build=build,
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop), name="controller-manager")

@@ -9,8 +9,8 @@ from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.manager.absent import starting_controllers
 from controller_manager.options.config import Config
-from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry
 
 _IN_FLIGHT = 16
 """The most requests at a time; reviews are many, and cheap for the server."""

@@ -11,8 +11,8 @@ from controller_manager.client.errors import Forbidden, NotFound
 from controller_manager.client.leader_election import is_of_this_program
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding, error, ok, warning
-from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry
 
 UPSTREAM: Final = "kube-controller-manager"
 _NAMESPACE: Final = "kube-system"

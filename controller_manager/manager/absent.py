@@ -15,8 +15,8 @@ from controller_manager.client.leader_election import is_of_this_program
 from controller_manager.manager.migration import is_given_away
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
-from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry
 
 LEFT_OUT: Final = "--controllers leaves it out"
 

@@ -44,8 +44,7 @@ from controller_manager.observability.metrics import Collectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.options.gate_values import gate_values
-from controller_manager.registry import Registry
-from controller_manager.registry import registry as this_build
+from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.serving.server import Pages, Server
@@ -80,18 +79,18 @@ class ControllerManager:
         clock: Clock,
         rng: random.Random,
         logger: Logger,
+        build: Registry,
         registry: CollectorRegistry | None = None,
-        build: Registry | None = None,
         work_clock: Callable[[], float] = time.perf_counter,
         open_files: int = 0,
     ) -> None:
         """Take all parts from outside; the caller closes the connections.
 
-        `build` has all controllers of this build, by default those of this program.
+        `build` has all controllers of this build.
         `work_clock` measures, in seconds, how long workers block the event loop.
         `open_files` is the limit of open files of this process, 0 for no limit.
         """
-        self._build = build or this_build()
+        self._build = build
         self._config = config
         self._connections = connections
         self._clock = clock

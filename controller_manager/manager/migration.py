@@ -12,8 +12,8 @@ from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
 from controller_manager.options.leader_migration import COMPONENT
-from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry
 
 
 def component_of(descriptor: Descriptor, config: GenericConfig) -> str | None:

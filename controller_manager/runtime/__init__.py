@@ -11,6 +11,7 @@ Nothing here may know a particular controller.
 - ``outcome``: the outcome of a reconcile
 - ``permissions``: the rules of a controller's role
 - ``reconciler``: the class that most controllers extend
+- ``registry``: the controllers of a build, by name
 - ``restarting``: repeats work after an unexpected exception
 - ``roles``: manifests of roles
 - ``spread``: work that is spread over turns of the event loop

@@ -36,6 +36,7 @@ from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config, ServingConfig
+from controller_manager.registry import registry
 from tests.config.accounts import account_of
 from tests.config.control_plane import KUBERNETES, MANIFEST
 from tests.config.manifests import arguments_of, config_of, container_of
@@ -258,6 +259,7 @@ class Node:
             clock=SystemClock(),
             rng=random.Random(),
             logger=silent_logger(),
+            build=registry(),
         )
         return Container(manager, (own, anonymous))
 

@@ -18,6 +18,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
+from controller_manager.registry import registry as this_build
 from tests.clusters import Cluster, make_config
 from tests.documents.markdown import Page, commands
 
@@ -78,6 +79,7 @@ def metrics_of_the_daemon(cluster: Cluster) -> set[str]:
         rng=cluster.rng,
         logger=silent_logger(),
         registry=prometheus,
+        build=this_build(),
     )
     suffixes = {
         "histogram": ("_bucket", "_count", "_sum"),

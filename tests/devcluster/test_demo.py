@@ -9,6 +9,7 @@ from rich.console import Console
 
 from controller_manager.devcluster.commands import demo_config
 from controller_manager.devcluster.demo.demo import Demo, Summary
+from controller_manager.registry import registry
 from tests.clusters import Cluster, make_config
 
 
@@ -18,7 +19,10 @@ async def play(cluster: Cluster) -> tuple[Summary, str]:
     console = Console(file=shown, width=200)
     ours = make_config(controllers=("*",))
     config = replace(
-        demo_config(), client=ours.client, generic=ours.generic, serving=ours.serving
+        demo_config(registry()),
+        client=ours.client,
+        generic=ours.generic,
+        serving=ours.serving,
     )
     async with (
         cluster.nodes(start_delay=0.6, grace_scale=0.05),

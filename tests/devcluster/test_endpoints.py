@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controller_manager.devcluster.embedded import embedded_config
+from controller_manager.registry import registry
 from tests.http.test_over_http import free_port, get, start, token_of, wait_for
 
 pytestmark = pytest.mark.slow
@@ -41,7 +42,7 @@ def test_configz_and_flagz_show_the_effective_configuration(tmp_path: Path) -> N
     keys = files_of_keys(json.loads(body))
     assert [Path(each).name for each in keys.values()] == ["ca.crt", "ca.key", "sa.key"]
     assert [each for each in keys.values() if Path(each).exists()] == []
-    config = embedded_config(port, 1, more=keys)
+    config = embedded_config(registry(), port, 1, more=keys)
     assert (status, config.warnings) == (200, ())
     assert json.loads(body) == {
         "kubecontrollermanager.config.k8s.io": dict(config.document)

@@ -268,7 +268,7 @@ def _daemon_problem(arguments: list[str], output: str) -> str:
             Path(output).write_text(result.stdout)
         return result.output if result.exit_code else ""
     if arguments and not arguments[0].startswith("-"):
-        subcommand = root.commands.get(arguments[0])
+        subcommand = root.get_command(click.Context(root), arguments[0])
         if subcommand is None:
             return f"there is no command {arguments[0]}"
         return _parsed(subcommand, arguments[1:])

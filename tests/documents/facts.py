@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
@@ -32,7 +33,9 @@ def help_of(*arguments: str) -> str:
 @cache
 def flags() -> frozenset[str]:
     """Return all flags of our programs, and of the pytest plugin."""
-    texts = [help_of(), *(help_of(each) for each in make_command().commands)]
+    group = make_command()
+    names = group.list_commands(click.Context(group))
+    texts = [help_of(), *map(help_of, names)]
     texts += [help_of("devcluster", each) for each in ("restore", "snapshot")]
     texts += [
         CliRunner().invoke(each, ["--help"]).output

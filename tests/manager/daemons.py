@@ -18,6 +18,7 @@ from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
+from controller_manager.registry import registry as this_build
 from tests.clusters import Cluster, make_config
 from tests.controllers.user import settle
 from tests.streams import PassedStream
@@ -99,6 +100,7 @@ class Daemon:
             clock=cluster.clock,
             rng=random.Random(name),
             logger=silent_logger(),
+            build=this_build(),
         )
         self.stop = asyncio.Event()
         self.running = asyncio.create_task(self.manager.run(self.stop))
@@ -165,6 +167,7 @@ class RefusedDaemon:
             rng=random.Random(1),
             logger=make_logger(stream=self.log),
             registry=self.registry,
+            build=this_build(),
         )
         stop = asyncio.Event()
         running = asyncio.create_task(manager.run(stop))
@@ -198,6 +201,7 @@ async def take_over_from(
         clock=cluster.clock,
         rng=random.Random(1),
         logger=make_logger(stream=log),
+        build=this_build(),
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))

@@ -18,7 +18,8 @@ from controller_manager.options.config import (
     PodRangesConfig,
 )
 from controller_manager.options.gates import FeatureGates
-from controller_manager.registry import Registry, registry
+from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
 from tests.clusters import ROOT_CA, Cluster, make_config
 from tests.manager.daemons import take_over_from
 

@@ -19,6 +19,7 @@ from controller_manager.client.transport import Request
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.registry import registry
 from controller_manager.serving.health import probe
 from tests.client.candidates import NAME
 from tests.client.elections import (
@@ -165,6 +166,7 @@ async def test_a_manager_says_that_nothing_elects_it() -> None:
         clock=cluster.clock,
         rng=random.Random(1),
         logger=make_logger(stream=log),
+        build=registry(),
     )
     running = asyncio.create_task(manager.run(asyncio.Event()))
     await settle(600)

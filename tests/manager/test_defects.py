@@ -22,6 +22,7 @@ from controller_manager.informers.reflector import Reflector
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
+from controller_manager.registry import registry as this_build
 from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe
 from tests.clusters import ROOT_CA, Cluster, make_config
@@ -127,6 +128,7 @@ async def running(
         rng=random.Random(1),
         logger=make_logger(stream=log),
         registry=registry,
+        build=this_build(),
     )
     stop = asyncio.Event()
     task = asyncio.create_task(manager.run(stop))

@@ -17,6 +17,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.registry import registry as this_build
 from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
@@ -72,6 +73,7 @@ async def test_the_metrics_have_upstreams_names_labels_and_buckets(
         rng=random.Random(1),
         logger=silent_logger(),
         registry=registry,
+        build=this_build(),
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))
@@ -141,6 +143,7 @@ async def test_the_remaining_time_of_a_plugins_credential_is_a_metric(
         rng=cluster.rng,
         logger=silent_logger(),
         registry=registry,
+        build=this_build(),
     )
     name = "rest_client_exec_plugin_ttl_seconds"
     assert registry.get_sample_value(name) == float("inf")

@@ -16,6 +16,7 @@ from controller_manager.client.transport import Request
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.registry import registry
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import deployment_json
@@ -196,6 +197,7 @@ async def test_the_lease_has_its_own_connection(cluster: Cluster) -> None:
         clock=cluster.clock,
         rng=random.Random(1),
         logger=silent_logger(),
+        build=registry(),
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))

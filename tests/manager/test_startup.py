@@ -18,8 +18,9 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import LeaderElectionConfig
-from controller_manager.registry import Registry, registry
+from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User, settle
@@ -35,6 +36,7 @@ def manager_of(cluster: Cluster, log: io.StringIO | None = None) -> ControllerMa
         clock=cluster.clock,
         rng=cluster.rng,
         logger=logger,
+        build=registry(),
     )
 
 
@@ -184,6 +186,7 @@ async def test_a_daemon_without_a_controller_leads_and_answers(
         clock=cluster.clock,
         rng=cluster.rng,
         logger=make_logger(stream=log),
+        build=registry(),
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))

@@ -13,10 +13,10 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
-from controller_manager.registry import Registry
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.watches import For
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import replica_set_json

@@ -8,6 +8,7 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
+from controller_manager.registry import registry
 from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
 from tests.clusters import Cluster, make_config
 
@@ -65,6 +66,7 @@ async def test_reviews_of_a_manager_are_limited(cluster: Cluster) -> None:
         clock=cluster.clock,
         rng=cluster.rng,
         logger=silent_logger(),
+        build=registry(),
     )
     reviewers = [manager._servers._reviewer(cluster.transport) for _ in range(2)]
     limiters = {each._limiter for each in reviewers if isinstance(each, Client)}

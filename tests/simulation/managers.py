@@ -14,6 +14,7 @@ from controller_manager.clock import LoopClock
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
+from controller_manager.registry import registry
 from tests.clusters import EPOCH, ROOT_CA, TOKEN
 from tests.simulation.faults import START_FAULTS
 from tests.simulation.loop import PROCESS, VirtualLoop
@@ -98,6 +99,7 @@ class Manager:
             rng=random.Random(f"{self.world.seed}/{self.number}/{self.starts}"),
             logger=silent_logger(),
             work_clock=WorkClock(),
+            build=registry(),
         )
         context = contextvars.copy_context()
         context.run(PROCESS.set, self.number + 1)

@@ -22,6 +22,7 @@ from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster
 from tests.conformance.endpoints import merged
 from tests.conformance.recordings import RECORDINGS, Recording
@@ -262,6 +263,7 @@ class _Sieve:
                 rng=random.Random(next(self._starts)),
                 logger=silent_logger(),
                 work_clock=WorkClock(),
+                build=registry(),
             )
             process.task = asyncio.create_task(manager.run(asyncio.Event()))
             try:

@@ -7,8 +7,8 @@
   of them, ``request_filter`` selects its requests, ``fault_control`` and
   ``fault_layer`` apply it, ``open_watch`` ends watches.
 - ``plugin``: the fixtures of pytest, with ``options`` and ``importing``.
-- Inside: ``running_cluster``, ``cluster_thread``, ``pace`` (faster time),
-  ``default_kubeconfig``, ``cluster_error``.
+- Inside: ``running_cluster``, ``installed_build`` (its controllers),
+  ``cluster_thread``, ``pace`` (faster time), ``default_kubeconfig``, ``cluster_error``.
 
 pytest imports this package wherever it is installed. So the first use of a name below
 imports the cluster, and not the import of this package.

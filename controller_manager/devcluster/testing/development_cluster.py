@@ -9,6 +9,7 @@ from typing import Final, Self
 from controller_manager.devcluster.testing.cluster_thread import ClusterThread
 from controller_manager.devcluster.testing.fault_control import FaultControl
 from controller_manager.devcluster.testing.faults import Faults
+from controller_manager.devcluster.testing.installed_build import installed_build
 from controller_manager.devcluster.testing.namespaces import TemporaryNamespace
 from controller_manager.devcluster.testing.pace import PacedLoop
 from controller_manager.devcluster.testing.running_cluster import (
@@ -17,6 +18,7 @@ from controller_manager.devcluster.testing.running_cluster import (
 )
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from controller_manager.devcluster.testing.snapshot import Snapshot
+from controller_manager.runtime.registry import Registry
 
 _DEFAULTS: Final = ClusterSettings()
 
@@ -29,9 +31,16 @@ class DevelopmentCluster:
     It is in memory, and gone at the end, unless its settings name a data file.
     """
 
-    def __init__(self, settings: ClusterSettings = _DEFAULTS) -> None:
-        """Take the settings; nothing runs yet."""
+    def __init__(
+        self, settings: ClusterSettings = _DEFAULTS, build: Registry | None = None
+    ) -> None:
+        """Take the settings, and the controllers that can run.
+
+        Without a `build`, these are the controllers of the installed program. Nothing
+        runs yet.
+        """
         self.settings: Final = settings
+        self._build = build
         self._thread: ClusterThread[RunningCluster] | None = None
         self._running: RunningCluster | None = None
 
@@ -152,7 +161,7 @@ class DevelopmentCluster:
             raise RuntimeError(msg)
         factor = self.settings.time_factor
         return ClusterThread(
-            lambda: run_cluster(self.settings),
+            lambda: run_cluster(self.settings, self._build or installed_build()),
             asyncio.SelectorEventLoop if factor == 1 else lambda: PacedLoop(factor),
         )
 

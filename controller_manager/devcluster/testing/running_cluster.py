@@ -43,7 +43,7 @@ from controller_manager.observability.logs import Logger, make_logger, silent_lo
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.gates import FeatureGates
 from controller_manager.options.parsing import OptionsError
-from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 
 _OF_ACCOUNTS: Final = frozenset(
@@ -155,8 +155,10 @@ class RunningCluster:
 
 
 @asynccontextmanager
-async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster]:
-    """Run a cluster in the running event loop until left.
+async def run_cluster(
+    settings: ClusterSettings, build: Registry
+) -> AsyncIterator[RunningCluster]:
+    """Run a cluster with controllers of `build` in the running loop, until left.
 
     Raises ClusterError for settings that cannot be used.
     """
@@ -176,9 +178,8 @@ async def run_cluster(settings: ClusterSettings) -> AsyncIterator[RunningCluster
         flags = keys.write(directory)
         if settings.controllers:
             flags["controllers"] = ",".join(settings.controllers)
-        config = embedded_config(0, verbosity, settings.feature_gates, flags)
-        plugins = _plugins(settings)
-        options = _options(settings, config.features, keys, plugins, file)
+        config = embedded_config(build, 0, verbosity, settings.feature_gates, flags)
+        options = _options(settings, build, config.features, keys, file)
         cluster = await stack.enter_async_context(
             DevCluster(options, clock, logger, faults)
         )
@@ -212,11 +213,12 @@ def _reserved(server: HTTPServer) -> socket.socket:
 
 def _options(
     settings: ClusterSettings,
+    build: Registry,
     features: FeatureGates,
     keys: ClusterKeys,
-    plugins: frozenset[str],
     data: DataFile | None,
 ) -> ClusterOptions:
+    """Return the options of the cluster; raises PluginError."""
     return ClusterOptions(
         port=settings.port,
         port_remedy="choose another port, or 0 for a free one",
@@ -224,16 +226,17 @@ def _options(
         pod_start_delay=settings.pod_start_delay,
         grace_scale=settings.grace_scale,
         rbac=settings.rbac,
+        build=build,
         features=features,
         keys=keys,
         data=data,
-        admission_plugins=plugins,
+        admission_plugins=_plugins(settings, build),
     )
 
 
-def _plugins(settings: ClusterSettings) -> frozenset[str]:
+def _plugins(settings: ClusterSettings, build: Registry) -> frozenset[str]:
     """Return the admission plugins that are on; raises PluginError."""
-    running = {each.name for each in registry().select(settings.controllers)}
+    running = {each.name for each in build.select(settings.controllers)}
     return chosen_plugins(
         settings.enable_admission_plugins,
         settings.disable_admission_plugins,

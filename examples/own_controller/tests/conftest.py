@@ -25,7 +25,8 @@ from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.parsing import parse
-from controller_manager.registry import Registry, registry
+from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
 
 NAME = "shared-config"
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,7 +56,9 @@ class Cluster:
     def __post_init__(self) -> None:
         users = {TOKEN: ADMIN}
         rng = random.Random(1)
-        self.server = APIServer(clock=self.clock, rng=rng, users=users, rbac=self.rbac)
+        self.server = APIServer(
+            clock=self.clock, rng=rng, users=users, rbac=self.rbac, build=registry()
+        )
         self.transport = InMemoryTransport(self.server, TOKEN)
         self.client = Client(self.transport, self.clock)
 

@@ -17,7 +17,8 @@ from shared_config.metrics import SharedConfigMetrics
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.cli.command import make_command
 from controller_manager.observability.exposition import expose
-from controller_manager.registry import Registry, registry
+from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.roles import (
     cluster_role,
     cluster_role_binding,

@@ -4,8 +4,6 @@ They are equal to upstream's: the same key, account and secret give the same RSA
 byte by byte.
 """
 
-import base64
-import hashlib
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -14,13 +12,10 @@ import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from controller_manager.api.core.v1 import ServiceAccount
+from controller_manager.control.key_id import key_id
 
 ISSUER: Final = "kubernetes/serviceaccount"
 
@@ -107,15 +102,3 @@ def claims(account: ServiceAccount, secret: str) -> dict[str, Any]:
         UID_CLAIM: account.metadata.uid,
         "sub": f"system:serviceaccount:{namespace}:{name}",
     }
-
-
-def key_id(key: PrivateKey) -> str:
-    """Return a hash of the public key, by which an API server finds its copy.
-
-    Upstream: keyIDFromPublicKey of pkg/serviceaccount/jwt.go.
-    """
-    public = key.public_key().public_bytes(
-        Encoding.DER, PublicFormat.SubjectPublicKeyInfo
-    )
-    digest = hashlib.sha256(public).digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import (
 
 from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.meta import ObjectMeta
+from controller_manager.control.key_id import key_id
 from controller_manager.controllers.identity.tokens.jwt import (
     KeyFileError,
     PrivateKey,
     TokenSigner,
-    key_id,
     read_key,
 )
 from tests.controllers.identity.tokens.keys import elliptic_key, pem, rsa_key

@@ -21,6 +21,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, PodRangesConfig
+from controller_manager.registry import registry as this_build
 from controller_manager.runtime.outcome import Outcome
 from tests.clusters import TOKEN, Cluster, make_config
 
@@ -76,6 +77,7 @@ async def test_a_metric_says_that_the_allocator_runs(cluster: Cluster) -> None:
         rng=cluster.rng,
         logger=silent_logger(),
         registry=registry,
+        build=this_build(),
     )
     assert registry.get_sample_value("running_managed_controllers", labels) is None
     stop = asyncio.Event()

@@ -17,7 +17,7 @@ from jwt.types import Options
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
-from controller_manager.controllers.identity.tokens.jwt import key_id
+from controller_manager.control.key_id import key_id
 from controller_manager.devcluster.server.security.authentication import (
     AUDIENCE,
     CREDENTIAL_ID,

@@ -9,7 +9,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.identity.tokens.jwt import key_id
+from controller_manager.control.key_id import key_id
 from controller_manager.devcluster.kinds.core.serviceaccount.bound_tokens import (
     ALGORITHM,
     ISSUER,

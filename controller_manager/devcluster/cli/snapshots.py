@@ -1,7 +1,6 @@
 """The subcommands ``devcluster snapshot`` and ``devcluster restore``."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,21 +8,11 @@ import click
 
 from controller_manager.cli.daemon import run
 from controller_manager.cli.failure import Failure
+from controller_manager.devcluster.cli.failures import data_failures
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-
-
-@contextmanager
-def data_failures(prefix: str = "") -> Iterator[None]:
-    """Turn errors of files with state into one line; `prefix` names the flag."""
-    from controller_manager.devcluster.data.data_error import DataError  # noqa: PLC0415
-
-    try:
-        yield
-    except DataError as error:
-        raise Failure([f"{prefix}{error}"]) from None
 
 
 def _with_source(command: FunctionT) -> FunctionT:

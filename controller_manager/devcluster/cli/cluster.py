@@ -1,34 +1,36 @@
-"""The subcommands of the development cluster, which is an extra of the package."""
+"""The subcommand ``devcluster``."""
 
-import shlex
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
-from controller_manager.cli.daemon import ResultT, run
-from controller_manager.cli.failure import CommandNotRun, Failure
-from controller_manager.cli.help import NAME
-from controller_manager.cli.snapshots import (
+from controller_manager.cli.failure import Failure
+from controller_manager.devcluster.cli.command_line import (
+    COMMAND,
+    CommandLine,
+    Duration,
+    logger_of,
+)
+from controller_manager.devcluster.cli.failures import (
     data_failures,
+    needs_extra,
+    run_cluster,
+)
+from controller_manager.devcluster.cli.snapshots import (
     restore_command,
     snapshot_command,
 )
-from controller_manager.observability.logs import Logger, make_logger, silent_logger
-from controller_manager.options.durations import parse_duration
 from controller_manager.options.parsing import OptionsError
+from controller_manager.runtime.registry import Registry
 
 if TYPE_CHECKING:
     from controller_manager.devcluster.data.data_file import DataFile
     from controller_manager.devcluster.keys import ClusterKeys
     from controller_manager.options.config import Config
-
-_COMMAND: Final = "controller_manager.command"
-"""The key of the click context that holds the command after ``--``."""
 
 _NOTHING_TO_SERVE: Final = (
     "--secure-port: serves the controllers' health and metrics, but there are "
@@ -36,84 +38,9 @@ _NOTHING_TO_SERVE: Final = (
 )
 
 
-class _Duration(click.ParamType[float]):
-    name = "duration"
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's signature
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            seconds = parse_duration(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if seconds < 0:
-            self.fail("must not be negative", param, ctx)
-        return seconds
-
-
-def _needs_extra(error: ImportError) -> NoReturn:
-    message = (
-        f"the development cluster needs the package {error.name}; install it in a "
-        "checkout of this project with: pip install '.[devcluster]'"
-    )
-    raise Failure([message])
-
-
-class _CommandLine(click.Group):
-    """Takes a command after ``--``, and does not parse it; or has a subcommand."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Split the arguments at the first ``--``."""
-        position = args.index("--") if "--" in args else len(args)
-        ctx.meta[_COMMAND] = args[position + 1 :]
-        rest = super().parse_args(ctx, args[:position])
-        if args[position:] == ["--"]:
-            raise Failure(["devcluster: there is no command after --"])
-        return rest
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the subcommand; a command needs ``--`` before it."""
-        if args[0] not in self.commands:
-            message = (
-                f"devcluster: unexpected argument {args[0]!r}; write a command after "
-                f"--, as in: {NAME} devcluster -- {shlex.join(args)}"
-            )
-            raise Failure([message])
-        _check_no_flags(ctx, args[0])
-        return super().resolve_command(ctx, args)
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Add the command to the usage line."""
-        pieces = click.Command.collect_usage_pieces(self, ctx)
-        return [*pieces, "[-- COMMAND [ARGS]...]"]
-
-
-def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
-    """Raise Failure if flags of a cluster stand before a subcommand."""
-    given = [
-        parameter.opts[-1]
-        for parameter in ctx.command.params
-        if parameter.name is not None
-        and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        message = (
-            f"{given[0]}: a flag of the cluster, not of {subcommand}; see "
-            f"{NAME} devcluster {subcommand} --help"
-        )
-        raise Failure([message])
-
-
 @click.group(
     "devcluster",
-    cls=_CommandLine,
+    cls=CommandLine,
     invoke_without_command=True,
     context_settings={"allow_extra_args": True},
 )
@@ -138,7 +65,7 @@ def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
 )
 @click.option(
     "--pod-start-delay",
-    type=_Duration(),
+    type=Duration(),
     default="1s",
     show_default=True,
     help="Time from a pod's scheduling until it is Running and Ready.",
@@ -229,7 +156,9 @@ def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
     help="Log verbosity; 0 if not given, and with a COMMAND -1, which logs nothing.",
 )
 @click.pass_context
-def devcluster_command(
+@click.make_pass_decorator(Registry)
+def devcluster_command(  # noqa: PLR0913 - one for each kind of flag
+    build: Registry,
     ctx: click.Context,
     /,
     *,
@@ -240,7 +169,7 @@ def devcluster_command(
     secure_port: int,
     feature_gates: tuple[str, ...],
     verbosity: int | None,
-    **cluster: Any,  # noqa: ANN401 - the fields of ClusterOptions
+    **cluster: Any,
 ) -> None:
     """Run an API server, nodes and the controllers until interrupted.
 
@@ -253,7 +182,7 @@ def devcluster_command(
     """
     if ctx.invoked_subcommand is not None:
         return
-    command: list[str] = ctx.meta[_COMMAND]
+    command: list[str] = ctx.meta[COMMAND]
     if verbosity is None:
         verbosity = -1 if command else 0
     if without_controllers and secure_port:
@@ -261,7 +190,7 @@ def devcluster_command(
     level = max(verbosity, 0)
     with (
         _opened(data) as file,
-        _embedded(secure_port, level, feature_gates, file) as (config, keys),
+        _embedded(build, secure_port, level, feature_gates, file) as (config, keys),
     ):
         from controller_manager.devcluster.cluster import ClusterOptions  # noqa: PLC0415
         from controller_manager.devcluster.commands import run_devcluster  # noqa: PLC0415
@@ -269,13 +198,13 @@ def devcluster_command(
         plugins = _plugins(cluster, with_accounts=not without_controllers)
         fields = {**cluster, "admission_plugins": plugins}
         options = ClusterOptions(
-            features=config.features, keys=keys, data=file, **fields
+            build=build, features=config.features, keys=keys, data=file, **fields
         )
-        code = _run_cluster(
+        code = run_cluster(
             run_devcluster(
                 options,
                 config,
-                _logger(verbosity),
+                logger_of(verbosity),
                 kubeconfig=write_kubeconfig,
                 manifests=manifests,
                 with_controllers=not without_controllers,
@@ -317,7 +246,7 @@ def _opened(path: Path | None) -> "Iterator[DataFile | None]":
             DataFile,
         )
     except ImportError as error:
-        _needs_extra(error)
+        needs_extra(error)
     with data_failures("--data "):
         file = DataFile.open(path)
     with file:
@@ -326,6 +255,7 @@ def _opened(path: Path | None) -> "Iterator[DataFile | None]":
 
 @contextmanager
 def _embedded(
+    build: Registry,
     secure_port: int,
     verbosity: int,
     feature_gates: tuple[str, ...],
@@ -344,12 +274,14 @@ def _embedded(
             ClusterKeys,
         )
     except ImportError as error:
-        _needs_extra(error)
+        needs_extra(error)
     keys = file.keys if file is not None else ClusterKeys.generate()
     with TemporaryDirectory(prefix="devcluster-") as directory:
         flags = keys.write(Path(directory))
         try:
-            config = embedded_config(secure_port, verbosity, feature_gates, flags)
+            config = embedded_config(
+                build, secure_port, verbosity, feature_gates, flags
+            )
         except OptionsError as error:
             raise Failure(error.problems) from None
         yield config, keys
@@ -357,41 +289,3 @@ def _embedded(
 
 devcluster_command.add_command(snapshot_command)
 devcluster_command.add_command(restore_command)
-
-
-@click.command("demo")
-@click.option("-v", "--v", "verbosity", type=int, default=-1, help="Log verbosity.")
-def demo_command(verbosity: int) -> None:
-    """Show a deployment on a development cluster: apply, update, roll back, scale."""
-    try:
-        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
-            run_demo,
-        )
-    except ImportError as error:
-        _needs_extra(error)
-    _run_cluster(run_demo(_logger(verbosity)))
-
-
-def _logger(verbosity: int) -> Logger:
-    return make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
-
-
-def _run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
-    from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
-    from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
-    from controller_manager.devcluster.demo.demo import DemoError  # noqa: PLC0415
-    from controller_manager.devcluster.kinds.networking.default_cidr import (  # noqa: PLC0415
-        RangeError,
-    )
-    from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
-
-    try:
-        with data_failures():
-            return run(main)
-    except CommandError as error:
-        raise CommandNotRun([str(error)]) from None
-    except (DemoError, KubeconfigError, ManifestError, RangeError) as error:
-        raise Failure([str(error)]) from None
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise Failure([f"{where}{error.strerror or error}"]) from None

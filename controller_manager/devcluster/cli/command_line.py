@@ -1,0 +1,90 @@
+"""The command line of the subcommands ``devcluster`` and ``demo``."""
+
+import shlex
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from controller_manager.cli.failure import Failure
+from controller_manager.observability.logs import Logger, make_logger, silent_logger
+from controller_manager.options.durations import parse_duration
+from controller_manager.version import NAME
+
+COMMAND: Final = "controller_manager.command"
+"""The key of the click context that holds the command after ``--``."""
+
+
+class Duration(click.ParamType[float]):
+    """A duration as Go writes it, in seconds."""
+
+    name = "duration"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the seconds; raises click.BadParameter."""
+        if isinstance(value, float):
+            return value
+        try:
+            seconds = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds < 0:
+            self.fail("must not be negative", param, ctx)
+        return seconds
+
+
+class CommandLine(click.Group):
+    """Takes a command after ``--``, and does not parse it; or has a subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Split the arguments at the first ``--``."""
+        position = args.index("--") if "--" in args else len(args)
+        ctx.meta[COMMAND] = args[position + 1 :]
+        rest = super().parse_args(ctx, args[:position])
+        if args[position:] == ["--"]:
+            raise Failure(["devcluster: there is no command after --"])
+        return rest
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the subcommand; a command needs ``--`` before it."""
+        if args[0] not in self.commands:
+            message = (
+                f"devcluster: unexpected argument {args[0]!r}; write a command after "
+                f"--, as in: {NAME} devcluster -- {shlex.join(args)}"
+            )
+            raise Failure([message])
+        _check_no_flags(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Add the command to the usage line."""
+        pieces = click.Command.collect_usage_pieces(self, ctx)
+        return [*pieces, "[-- COMMAND [ARGS]...]"]
+
+
+def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
+    """Raise Failure if flags of a cluster stand before a subcommand."""
+    given = [
+        parameter.opts[-1]
+        for parameter in ctx.command.params
+        if parameter.name is not None
+        and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        message = (
+            f"{given[0]}: a flag of the cluster, not of {subcommand}; see "
+            f"{NAME} devcluster {subcommand} --help"
+        )
+        raise Failure([message])
+
+
+def logger_of(verbosity: int) -> Logger:
+    """Return a logger; with a negative verbosity it logs nothing."""
+    return make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()

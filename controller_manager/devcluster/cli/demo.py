@@ -1,0 +1,21 @@
+"""The subcommand ``demo``."""
+
+import click
+
+from controller_manager.devcluster.cli.command_line import logger_of
+from controller_manager.devcluster.cli.failures import needs_extra, run_cluster
+from controller_manager.runtime.registry import Registry
+
+
+@click.command("demo")
+@click.option("-v", "--v", "verbosity", type=int, default=-1, help="Log verbosity.")
+@click.make_pass_decorator(Registry)
+def demo_command(build: Registry, verbosity: int) -> None:
+    """Show a deployment on a development cluster: apply, update, roll back, scale."""
+    try:
+        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
+            run_demo,
+        )
+    except ImportError as error:
+        needs_extra(error)
+    run_cluster(run_demo(build, logger_of(verbosity)))

@@ -1,0 +1,50 @@
+"""The errors of a cluster that a user can correct, in one line."""
+
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from controller_manager.cli.daemon import ResultT, run
+from controller_manager.cli.failure import CommandNotRun, Failure
+
+
+def needs_extra(error: ImportError) -> NoReturn:
+    """Raise Failure with the command that installs a missing package."""
+    message = (
+        f"the development cluster needs the package {error.name}; install it in a "
+        "checkout of this project with: pip install '.[devcluster]'"
+    )
+    raise Failure([message])
+
+
+@contextmanager
+def data_failures(prefix: str = "") -> Iterator[None]:
+    """Turn errors of files with state into one line; `prefix` names the flag."""
+    from controller_manager.devcluster.data.data_error import DataError  # noqa: PLC0415
+
+    try:
+        yield
+    except DataError as error:
+        raise Failure([f"{prefix}{error}"]) from None
+
+
+def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a cluster until it ends; raises Failure."""
+    from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
+    from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
+    from controller_manager.devcluster.demo.demo import DemoError  # noqa: PLC0415
+    from controller_manager.devcluster.kinds.networking.default_cidr import (  # noqa: PLC0415
+        RangeError,
+    )
+    from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
+
+    try:
+        with data_failures():
+            return run(main)
+    except CommandError as error:
+        raise CommandNotRun([str(error)]) from None
+    except (DemoError, KubeconfigError, ManifestError, RangeError) as error:
+        raise Failure([str(error)]) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise Failure([f"{where}{error.strerror or error}"]) from None
