@@ -2,7 +2,7 @@
 
 import shutil
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -62,7 +62,7 @@ def help_text(commands: Mapping[str, str]) -> str:
         f"  {NAME} [command]",
         "",
         "Examples:",
-        *_examples(width),
+        *_examples(width, commands),
         "",
         "Available Commands:",
         *(f"  {name:<12}{text}" for name, text in commands.items()),
@@ -82,10 +82,16 @@ def help_text(commands: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _examples(width: int) -> list[str]:
-    """Return the lines of the examples: the purpose and the command of each."""
+def _examples(width: int, commands: Collection[str]) -> list[str]:
+    """Return the lines of the examples: the purpose and the command of each.
+
+    An example of a subcommand that is not installed is left out.
+    """
     lines = []
     for purpose, arguments in _EXAMPLES:
+        first = arguments.split()[0]
+        if not first.startswith("-") and first not in commands:
+            continue
         command = textwrap.wrap(
             f"{NAME} {arguments}", width - 8, break_on_hyphens=False
         )
