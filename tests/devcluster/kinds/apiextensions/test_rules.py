@@ -205,11 +205,27 @@ def test_rules_wait_until_the_object_fits_its_schema() -> None:
     assert len(found(schema, obj, ABSENT, invalid("y", "1", "odd"))) == 1
 
 
-def test_rules_that_take_too_long_end() -> None:
-    """With the word of a real API server."""
-    loops = "self.all(a, self.all(b, self.all(c, self.all(d, a + b + c + d >= 0))))"
-    schema = an_object(x=ruled({"type": "array", "items": INTEGER}, loops))
-    assert found(schema, {"x": [0] * 50}) == [
+def test_a_rule_that_takes_too_long_ends_all() -> None:
+    """With the words of a real API server."""
+    loops = "self.all(x, self.all(y, x == y))"
+    strings = ruled({"type": "array", "items": {"type": "string"}}, loops, "true")
+    assert found(an_object(x=strings), {"x": ["k" * 20] * 725}) == [
+        (
+            'x: Invalid value: "array": \'operation cancelled: actual cost limit '
+            "exceeded': no further validation rules will be run due to call cost "
+            "exceeds limit for rule: self.all(x, self.all(y, x == y))"
+        )
+    ]
+
+
+def test_rules_that_take_too_long_together_end() -> None:
+    """With the words of a real API server."""
+    loops = "self.all(a, self.all(b, a + b >= 0))"
+    numbers = ruled({"type": "array", "items": INTEGER}, loops)
+    schema = an_object(x=numbers, y=numbers, z=numbers)
+    most = [0] * 200
+    assert found(schema, {"x": most, "y": most}) == []
+    assert found(schema, {"x": most, "y": most, "z": most}) == [
         (
             '<nil>: Invalid value: "object": validation failed due to running out of '
             "cost budget, no further validation rules will be run"

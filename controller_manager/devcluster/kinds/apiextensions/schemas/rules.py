@@ -35,8 +35,11 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
 )
 
-_MOST_STEPS: Final = 300_000
-"""The most steps of all rules of one object together: about one second."""
+_MOST_STEPS_OF_RULE: Final = 300_000
+"""The most steps of one rule: about one second (upstream: PerCallLimit)."""
+
+_MOST_STEPS: Final = 2 * _MOST_STEPS_OF_RULE
+"""The most steps of all rules of one object (upstream: RuntimeCELCostBudget)."""
 
 _BLOCKING: Final = frozenset(
     (
@@ -55,6 +58,10 @@ _TOO_MANY_STEPS: Final = (
     "validation failed due to running out of cost budget, no further validation rules "
     "will be run"
 )
+_CALL_LIMIT: Final = (
+    "'operation cancelled: actual cost limit exceeded': no further validation rules "
+    "will be run due to call cost exceeds limit for rule: "
+)
 _MOST_CHARACTERS: Final = 5 << 10
 
 
@@ -62,6 +69,15 @@ _MOST_CHARACTERS: Final = 5 << 10
 def program_of(expression: str) -> Program:
     """Return an expression, ready to be evaluated; raises SyntaxProblem."""
     return Program(expression)
+
+
+class _CallLimitError(Exception):
+    """A rule takes more steps than one rule may take; has the cause."""
+
+    def __init__(self, cause: Cause) -> None:
+        """Take the cause."""
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class Rules:
@@ -99,6 +115,8 @@ class Rules:
         try:
             for cause in self._walk(obj, self._schema, "", old, budget):
                 found.append(cause)
+        except _CallLimitError as error:
+            found.append(error.cause)
         except OutOfBudgetError:
             found.append(wrong_value("", "object", _TOO_MANY_STEPS))
         return found
@@ -136,8 +154,22 @@ class _Check:
         self._is_root = is_root
         self._program = program_of(rule["rule"])
 
-    def causes(self, value: Any, old: Any, budget: Budget) -> Iterator[Cause]:
-        """Yield the cause if the rule does not hold."""
+    def causes(self, value: Any, old: Any, total: Budget) -> Iterator[Cause]:
+        """Yield the cause if the rule does not hold.
+
+        Raises _CallLimitError if this rule takes too many steps, and OutOfBudgetError
+        if the rules together do.
+        """
+        budget = Budget(_MOST_STEPS_OF_RULE, total)
+        try:
+            yield from self._causes(value, old, budget)
+        except OutOfBudgetError:
+            if budget.left >= 0:
+                raise
+            cause = self._cause(_CALL_LIMIT + self._text)
+            raise _CallLimitError(cause) from None
+
+    def _causes(self, value: Any, old: Any, budget: Budget) -> Iterator[Cause]:
         compares = self._program.uses("oldSelf")
         is_optional = self._rule.get("optionalOldSelf", False)
         if compares and old is ABSENT and not is_optional:
@@ -153,8 +185,13 @@ class _Check:
             if self._program.evaluate(names, budget) is not True:
                 yield self._failed(names, budget)
         except EvaluationError as error:
-            text = self._rule.get("message") or self._rule["rule"].strip()
-            yield self._cause(f"{error} evaluating rule: {text}")
+            yield self._cause(f"{error} evaluating rule: {self._text}")
+
+    @property
+    def _text(self) -> str:
+        """The message of the rule, or the rule (ruleErrorString)."""
+        text: str = self._rule.get("message") or self._rule["rule"].strip()
+        return text
 
     def _seen(self, value: Any) -> Any:
         return rule_value(value, self._schema, is_resource=self._is_root)
