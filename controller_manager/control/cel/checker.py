@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.control.cel.messages import Problem
 from controller_manager.control.cel.operators import is_defined, result_of
 from controller_manager.control.cel.syntax import (
     Call,
@@ -52,13 +53,6 @@ _TWO_VARIABLES: Final = {
     "transformMap": (3, 4),
     "transformMapEntry": (3, 4),
 }
-
-
-class Problem(Struct, frozen=True, order=True):
-    """An error, and its offset in the expression."""
-
-    at: int
-    message: str
 
 
 class Checked(Struct, frozen=True):

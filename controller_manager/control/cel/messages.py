@@ -3,11 +3,18 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller_manager.control.cel.checker import Problem
+from msgspec import Struct
 
 _SHOWN: Final = 100
 _NARROW, _WIDE = ".", "\uff0e"
 _HERE, _WIDE_HERE = "^", "\uff3e"
+
+
+class Problem(Struct, frozen=True, order=True):
+    """An error, and its offset in the expression."""
+
+    at: int
+    message: str
 
 
 def text_of(expression: str, problems: Iterable[Problem]) -> str:

@@ -2,6 +2,14 @@
 
 from typing import Final
 
+from controller_manager.control.cel.expected import (
+    begins_operand,
+    no_end,
+    no_field,
+    no_operand,
+    no_sign,
+)
+from controller_manager.control.cel.messages import Problem, text_of
 from controller_manager.control.cel.syntax import (
     Call,
     Collection,
@@ -12,7 +20,7 @@ from controller_manager.control.cel.syntax import (
     Operation,
     Selection,
 )
-from controller_manager.control.cel.tokens import SyntaxProblem, Token, tokens
+from controller_manager.control.cel.tokens import SyntaxProblem, Token, scan
 
 _LITERALS: Final = ("int", "uint", "double", "string", "bytes")
 _CONSTANTS: Final = {"true": "bool", "false": "bool", "null": "null_type"}
@@ -30,29 +38,51 @@ _PRECEDENCE: Final = {
 def parse(text: str) -> Node:
     """Return the node of an expression.
 
-    Raises SyntaxProblem for a text that is none, or is nested too deeply.
+    Raises SyntaxProblem for a text that is none, or is nested too deeply. Its message
+    has all errors of the lexer, and the first one of the parser.
     """
+    found, problems = scan(text)
     try:
-        return _Parser(text).whole()
+        node = _Parser(found).whole()
+        if not problems:
+            return node
+    except _UnexpectedError as error:
+        problems.append(error.problem)
     except RecursionError:
         msg = "the expression is nested too deeply"
         raise SyntaxProblem(msg) from None
+    raise SyntaxProblem(text_of(text, problems))
+
+
+class _UnexpectedError(Exception):
+    """The first token that is not expected."""
+
+    def __init__(self, token: Token, message: str) -> None:
+        super().__init__(message)
+        self.problem = Problem(token.at, message)
 
 
 class _Parser:
     """Reads tokens from the left to the right."""
 
-    def __init__(self, text: str) -> None:
-        self._tokens = list(tokens(text))
+    def __init__(self, found: list[Token]) -> None:
+        self._tokens = found
         self._position = 0
+        self._also: dict[int, tuple[str, ...]] = {}
+        """The signs that could stand in the place of an operand, by its position."""
 
     def whole(self) -> Node:
         node = self._expression()
         if self._next.kind != "end":
-            raise self._unexpected()
+            raise _UnexpectedError(self._next, no_end(self._next, self._following))
         return node
 
     # Tokens
+
+    @property
+    def _following(self) -> Token:
+        """The token after the next one; the last one stands for itself."""
+        return self._tokens[min(self._position + 1, len(self._tokens) - 1)]
 
     @property
     def _next(self) -> Token:
@@ -68,17 +98,48 @@ class _Parser:
         self._position += 1
         return self._tokens[self._position - 1]
 
-    def _take(self, *kinds_or_texts: str) -> Token:
+    def _take(self, sign: str) -> Token:
+        if (taken := self._taken(sign)) is None:
+            raise self._no_sign(sign)
+        return taken
+
+    def _take_name(self, *kinds: str) -> Token:
+        """Take a name of one of these kinds, which stands after a dot."""
         token = self._next
-        if token.kind not in kinds_or_texts and token.text not in kinds_or_texts:
-            raise self._unexpected()
+        if token.kind not in kinds:
+            raise _UnexpectedError(token, no_field(token))
         self._position += 1
         return token
 
-    def _unexpected(self) -> SyntaxProblem:
-        token = self._next
-        what = repr(token.text) if token.text else "the end"
-        return SyntaxProblem(f"{what} is not expected at offset {token.at}")
+    def _no_sign(self, *signs: str) -> _UnexpectedError:
+        message = no_sign(self._next, self._following, *signs)
+        return _UnexpectedError(self._next, message)
+
+    def _no_operand(self) -> _UnexpectedError:
+        also = self._also.get(self._position, ())
+        message = no_operand(self._next, self._following, also)
+        return _UnexpectedError(self._next, message)
+
+    def _has_more(self, closing: str, *, is_first: bool) -> bool:
+        """Tell whether a further item follows; take the comma or the closing sign."""
+        if is_first:
+            signs = (closing,) if closing == ")" else (closing, ",", "?")
+            self._also[self._position] = signs
+        if self._taken(closing) is not None:
+            return False
+        if is_first:
+            return True
+        if self._taken(",") is None:
+            raise (
+                self._no_sign(closing)
+                if closing == ")"
+                else self._no_sign(closing, ",")
+            )
+        if self._taken(closing) is not None:
+            return False
+        if closing != ")" and not begins_operand(self._next) and not self._is_next("?"):
+            raise self._no_sign(closing)
+        return True
 
     # Rules
 
@@ -126,7 +187,7 @@ class _Parser:
 
     def _selected(self, node: Node, sign: Token) -> Node:
         is_optional = self._taken("?") is not None
-        field = self._take("name", "quoted")
+        field = self._take_name("name", "quoted")
         name = field.text.strip("`")
         if not is_optional and (opening := self._taken("(")) is not None:
             return Call(opening.at, node, name, self._list(")"))
@@ -137,8 +198,8 @@ class _Parser:
 
     def _primary(self) -> Node:
         token = self._next
-        if token.kind == "end":
-            raise self._unexpected()
+        if not begins_operand(token) or token.text in ("!", "-"):
+            raise self._no_operand()
         self._position += 1
         match token.kind, token.text:
             case kind, _ if kind in _LITERALS:
@@ -156,9 +217,8 @@ class _Parser:
             case "sign", "{":
                 return self._map(token)
             case "sign", ".":
-                return self._named(self._take("name"))
-        self._position -= 1
-        raise self._unexpected()
+                return self._named(self._take_name("name"))
+        raise AssertionError(token)  # begins_operand has refused all others
 
     def _named(self, token: Token) -> Node:
         if (opening := self._taken("(")) is not None:
@@ -174,11 +234,7 @@ class _Parser:
     def _optional_list(self, closing: str) -> list[tuple[Node, bool]]:
         """Read expressions, and whether a question mark stands before each."""
         items: list[tuple[Node, bool]] = []
-        while self._taken(closing) is None:
-            if items:
-                self._take(",")
-                if self._taken(closing) is not None:
-                    break
+        while self._has_more(closing, is_first=not items):
             is_optional = self._taken("?") is not None
             items.append((self._expression(), is_optional))
         return items
@@ -193,11 +249,7 @@ class _Parser:
     def _map(self, opening: Token) -> Node:
         parts: list[Node] = []
         optional: list[int] = []
-        while self._taken("}") is None:
-            if parts:
-                self._take(",")
-                if self._taken("}") is not None:
-                    break
+        while self._has_more("}", is_first=not parts):
             if self._taken("?") is not None:
                 optional.append(len(parts) + 1)
             parts.append(self._expression())
@@ -210,14 +262,10 @@ class _Parser:
         parts: list[Node] = []
         names: list[str] = []
         optional: list[int] = []
-        while self._taken("}") is None:
-            if parts:
-                self._take(",")
-                if self._taken("}") is not None:
-                    break
+        while self._has_more("}", is_first=not parts):
             if self._taken("?") is not None:
                 optional.append(len(parts))
-            names.append(self._take("name", "quoted").text.strip("`"))
+            names.append(self._take_name("name", "quoted").text.strip("`"))
             self._take(":")
             parts.append(self._expression())
         return Collection(

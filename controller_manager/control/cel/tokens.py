@@ -1,14 +1,15 @@
 """The tokens of an expression (the lexer rules of CEL.g4)."""
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.control.cel.messages import Problem
+
 
 class SyntaxProblem(ValueError):  # noqa: N818 - a flaw of a text
-    """An expression that cannot be parsed; the message names the place."""
+    """An expression that cannot be parsed; the message is that of cel-go."""
 
 
 class Token(Struct, frozen=True):
@@ -48,18 +49,30 @@ _TOKEN: Final = re.compile(
 )
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens, and at last one of the kind ``end``.
+_UNREAD: Final = re.compile(
+    r"""[rR]?[bB]?[rR]?(['"])(?:[^\\\n\r]|\\.)*[\n\r]?|[=&|].?|.""", re.DOTALL
+)
+"""The characters that the lexer drops, with the one at which it gives up."""
 
-    Raises SyntaxProblem for a character that begins none.
+
+def scan(text: str) -> tuple[list[Token], list[Problem]]:
+    """Return the tokens, and at last one of the kind ``end``; and the errors.
+
+    Characters that begin no token are dropped with an error.
     """
+    found: list[Token] = []
+    problems: list[Problem] = []
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None or found.lastgroup is None:
-            msg = f"no token begins at offset {position}"
-            raise SyntaxProblem(msg)
-        if found.lastgroup != "space":
-            yield Token(found.lastgroup, found[0], position)
-        position = found.end()
-    yield Token("end", "", position)
+        token = _TOKEN.match(text, position)
+        if token is None or token.lastgroup is None:
+            dropped = _UNREAD.match(text, position)
+            unread = dropped[0] if dropped else text[position]
+            message = f"Syntax error: token recognition error at: '{unread}'"
+            problems.append(Problem(position, message))
+            position += len(unread)
+            continue
+        if token.lastgroup != "space":
+            found.append(Token(token.lastgroup, token[0], position))
+        position = token.end()
+    return [*found, Token("end", "", position)], problems

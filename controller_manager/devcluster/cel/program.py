@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.control.cel.checker import Problem
+from controller_manager.control.cel.messages import Problem
 from controller_manager.control.cel.parser import parse
 from controller_manager.control.cel.syntax import (
     Call,
@@ -15,7 +15,7 @@ from controller_manager.control.cel.syntax import (
     Operation,
     Selection,
 )
-from controller_manager.control.cel.tokens import tokens
+from controller_manager.control.cel.tokens import scan
 from controller_manager.devcluster.cel.evaluation import (
     GLOBALS,
     METHODS,
@@ -40,7 +40,7 @@ class Program:
         self.node = parse(text)
         self._literals = {
             each.at: literal_value(each)
-            for each in tokens(text)
+            for each in scan(text)[0]
             if each.kind in ("int", "uint", "double", "string", "bytes")
             or each.text in _CONSTANTS
         }

@@ -16,6 +16,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
 )
 from tests.clusters import Cluster
+from tests.control.cel.test_parser import OPERANDS
 from tests.devcluster.kinds.apiextensions.test_definitions import (
     SCHEMA,
     define,
@@ -243,7 +244,10 @@ def test_rules_that_take_too_long_together_end() -> None:
         (
             ruled(TEXT, "self.size() >"),
             "rule",
-            "compilation failed: the end is not expected at offset 13",
+            (
+                "compilation failed: ERROR: <input>:1:14: Syntax error: mismatched "
+                f"input '<EOF>' {OPERANDS}\n | self.size() >\n | .............^"
+            ),
         ),
         (
             ruled(an_object(y=TEXT), "self.z == 'a'"),
