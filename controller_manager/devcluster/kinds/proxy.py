@@ -9,4 +9,4 @@ _VERBS: Final = ("create", "delete", "get", "patch", "update")
 
 def proxy_of(options: str) -> Subresource:
     """Return the subresource ``proxy`` with options of that kind."""
-    return Subresource("proxy", options, _VERBS)
+    return Subresource("proxy", options, _VERBS, takes_path=True)

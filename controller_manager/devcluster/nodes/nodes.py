@@ -33,6 +33,7 @@ from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.logs import PodLogs
+from controller_manager.devcluster.nodes.node_proxy import NodeProxy
 from controller_manager.devcluster.nodes.node_status import (
     CAPACITY,
     PRESSURE,
@@ -129,11 +130,14 @@ class Nodes:
     def register(self) -> None:
         """Create the node objects, the driver, and its storage classes.
 
-        From now on the API server asks the nodes for logs.
+        From now on the API server asks the nodes for logs, and passes requests on.
         """
         if self._count:
             self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
             connections = PodConnections(self._objects)
+            self._server.connect(
+                NODE.resource, "proxy", NodeProxy(self._objects).answer
+            )
             for name in CONNECTIONS:
                 self._server.connect(POD.resource, name, connections.refuse)
         self._heartbeats.register()

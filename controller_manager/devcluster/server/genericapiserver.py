@@ -276,7 +276,10 @@ class GenericAPIServer:
     ) -> Response | StreamingResponse:
         """Answer a request about objects of a kind."""
         connector = self._connectors.get((target.kind.resource, target.subresource))
-        if connector is not None and request.method in ("GET", "POST"):
+        part = target.kind.subresource(target.subresource)
+        if connector is not None and (
+            request.method in ("GET", "POST") or (part and part.takes_path)
+        ):
             return await connector(target, request)
         match request.method:
             case "GET" if connection_of(target):

@@ -179,7 +179,10 @@ def find_target(
         namespace, parts = parts[1], parts[2:]
     plural, name, subresource = [*parts, "", "", ""][:3]
     kind = catalogue.find(*group_version, plural)
-    if kind is None or len(parts) > 3:
+    if kind is None:
+        raise no_such_resource()
+    part = kind.subresource(subresource) if subresource else None
+    if len(parts) > 3 and not (part and part.takes_path):
         raise no_such_resource()
     if kind.namespaced and not namespace and name:
         raise no_such_resource()

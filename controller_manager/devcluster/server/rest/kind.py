@@ -31,7 +31,8 @@ class Subresource:
 
     `replace` merges the old object and the new object of a PUT. Without it, and without
     a handler of a POST, requests get 501; ``status`` and ``scale`` work for every kind.
-    `model` names the type of the body of a POST in kubernetes_asyncio.
+    `model` names the type of the body of a POST in kubernetes_asyncio. If it
+    `takes_path`, a request may have more segments after it, and any method.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Subresource:
     version: str = ""
     replace: Callable[[JSON, JSON], JSON] | None = None
     model: str = ""
+    takes_path: bool = False
 
 
 @dataclass(frozen=True, slots=True)

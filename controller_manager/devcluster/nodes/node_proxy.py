@@ -1,0 +1,61 @@
+"""The subresource ``proxy`` of nodes, which connects to their kubelets.
+
+Upstream: ResourceLocation in pkg/registry/core/node/strategy.go, and the proxy handler
+of apimachinery's util/proxy.
+"""
+
+from typing import Final
+
+from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.nodes.kubelet_server import KubeletServer
+from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
+    bad_request,
+)
+from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.registry.objects import Objects
+
+_KUBELET_PORT: Final = "10250"
+
+
+class NodeProxy:
+    """Passes requests on to the kubelets of the nodes."""
+
+    def __init__(self, objects: Objects) -> None:
+        """Take the objects of the API server in the same process."""
+        self._objects = objects
+        self._kubelets = KubeletServer(objects.storage)
+
+    async def answer(self, target: Target, request: Request) -> Response:
+        """Return the answer of a node's kubelet; raises Refusal."""
+        prefix = f"/api/v1/nodes/{target.name}/proxy"
+        path = request.path.removeprefix(prefix)
+        name, port = _name_and_port(target.name)
+        node = self._objects.find(NODE, "", name).obj
+        if not path and request.method in ("GET", "HEAD"):
+            return Response(301, {"location": f"{request.path}/"})
+        if port != _KUBELET_PORT or is_stopped(node):
+            address = next(iter(addresses_of(node)), name)
+            raise _unreachable(f"{address}:{port}")
+        return self._kubelets.answer(name, path, request)
+
+
+def _name_and_port(text: str) -> tuple[str, str]:
+    """Return the parts of ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``."""
+    match text.split(":"):
+        case [name] if name:
+            return name, _KUBELET_PORT
+        case [name, port] if name:
+            return name, port or _KUBELET_PORT
+        case ["http" | "https", name, port] if name:
+            return name, port or _KUBELET_PORT
+    raise bad_request(f'invalid node request "{text}"')
+
+
+def _unreachable(address: str) -> Refusal:
+    """503: no program listens at the address."""
+    problem = f"dial tcp {address}: connect: connection refused"
+    message = f"error trying to reach service: {problem}"
+    return Refusal(503, "ServiceUnavailable", message)
