@@ -280,6 +280,9 @@ class GenericAPIServer:
         if connector is not None and (
             request.method in ("GET", "POST") or (part and part.takes_path)
         ):
+            admitted = await self._writer.admit_connection(target, request)
+            if admitted.status >= 400:
+                return admitted
             return await connector(target, request)
         match request.method:
             case "GET" if connection_of(target):

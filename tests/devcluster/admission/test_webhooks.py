@@ -287,6 +287,11 @@ async def test_a_connection_to_a_pod_is_reviewed(
         answer = await call(cluster, method, f"{path}/a/exec?{query}")
         assert answer.status == 400, answer.body
     assert (await call(cluster, "POST", f"{path}/b/exec")).status == 501
+    async with cluster.nodes(count=1):
+        refused = await call(cluster, "POST", f"{path}/a/exec")
+        missing = await call(cluster, "POST", f"{path}/b/exec")
+        assert (refused.status, missing.status) == (400, 404)
+        assert [each["name"] for each in hook.requests] == ["a", "a", "b", "a", "b"]
     first = hook.requests[0]
     assert (first["operation"], first["kind"]["kind"]) == ("CONNECT", "PodExecOptions")
     assert first["object"] == {

@@ -97,10 +97,32 @@ class Writer:
 
         It waits only for admission: other writes happen at once. Raises Refusal.
         """
+        target, submission = self._submitted(target)
+        return await attempted(submission, partial(self._attempt, target, request))
+
+    async def admit_connection(self, target: Target, request: Request) -> Response:
+        """Let admission see a connection that another part of the cluster answers.
+
+        The answer is empty, or that of a refusal. Raises Refusal.
+        """
+        target, submission = self._submitted(target)
+
+        def attempt() -> Response:
+            self._admit_connection(target, request)
+            return Response(200, {})
+
+        return await attempted(submission, attempt)
+
+    def _submitted(self, target: Target) -> tuple[Target, Submission]:
+        """Return a target with a new submission."""
         now = self._objects.clock.now()
         submission = Submission(target.kind, target.user, now, query=target.query)
-        target = replace(target, submission=submission)
-        return await attempted(submission, partial(self._attempt, target, request))
+        return replace(target, submission=submission), submission
+
+    def _admit_connection(self, target: Target, request: Request) -> None:
+        if connection := connection_of(target):
+            options = options_of(connection, request.query)
+            self._admit(target, options, Operation.CONNECT)
 
     def _storage_of(self, kind: Kind) -> RESTStorage:
         resource = CUSTOM_RESOURCES if kind.is_custom else kind.resource
@@ -175,9 +197,7 @@ class Writer:
         """Answer a POST to a subresource."""
         subresource = target.kind.subresource(target.subresource)
         connect = self._storage_of(target.kind).connect.get(target.subresource)
-        if connection := connection_of(target):
-            options = options_of(connection, request.query)
-            self._admit(target, options, Operation.CONNECT)
+        self._admit_connection(target, request)
         if subresource is None or connect is None:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
         content_type = header(request.headers, "content-type")
