@@ -6,7 +6,8 @@ They change objects in the API server of the same process, and run no containers
 - Packages: ``scheduling`` (the scheduler), ``volumes`` (CSI driver and mounts),
   ``devices`` and ``device_requests`` (claims to devices).
 - Kubelets: ``kubelet``, ``node_status``, ``heartbeats``, ``pod_fit``,
-  ``pressure`` (evictions), ``events`` and ``event_notes``, ``addresses``,
+  ``pressure`` (evictions), ``local_storage`` (files that commands write),
+  ``events`` and ``event_notes``, ``addresses``,
   ``configuration`` (config maps and secrets).
 - Pods: ``pod_runs``, ``pod_steps``, ``pod_status``, ``pod_states`` (tests of a status),
   ``restored_pods`` (runs from statuses).

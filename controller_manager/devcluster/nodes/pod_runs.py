@@ -19,6 +19,12 @@ from controller_manager.devcluster.nodes.container_runs import (
     Step,
 )
 from controller_manager.devcluster.nodes.event_notes import Note
+from controller_manager.devcluster.nodes.local_storage import (
+    LocalStorage,
+    Overflow,
+    local_storage,
+    overflow_of,
+)
 from controller_manager.devcluster.nodes.machine import pulling
 from controller_manager.devcluster.nodes.probes import JUST_NOW, Probe, probes_of
 from controller_manager.devcluster.nodes.programs import Program, Role, program_of
@@ -34,6 +40,7 @@ class PodRun(Struct, frozen=True):
     message of a pod that its kubelet has ended. `no_sandbox` has the periods in which
     the sandbox cannot be created, in seconds after `began`, the time at which the
     kubelet first saw the pod. `notes` has the events about the pod as a whole.
+    `storage` has its limits if it writes files.
     """
 
     full_name: str
@@ -48,6 +55,12 @@ class PodRun(Struct, frozen=True):
     failure: tuple[str, str] | None = None
     is_killed: bool = False
     notes: tuple[Note, ...] = ()
+    storage: LocalStorage | None = None
+
+    @property
+    def overflow(self) -> Overflow | None:
+        """The eviction that the files of the pod lead to, `None` for none."""
+        return overflow_of(self.storage, self.containers)
 
     @property
     def main(self) -> list[ContainerRun]:
@@ -99,6 +112,7 @@ class PodRun(Struct, frozen=True):
         times = [self.deadline, self.kill_at]
         if self.kill_at is None:
             times += [each.next for each in self.containers if self._may_move(each)]
+            times.append(self.overflow.due if self.overflow else None)
         else:  # containers that do not run will not start
             times += [
                 each.next for each in self.containers if each.step is Step.RUNNING
@@ -151,6 +165,7 @@ def new_run(
         annotations=pod["metadata"].get("annotations"),
         began=now.seconds,
         no_sandbox=_no_sandbox(pod),
+        storage=local_storage(pod, containers),
     )
     begun = tuple(
         _pulling(each, pulls) if run.turn_of(each) else each for each in containers

@@ -13,7 +13,7 @@ from controller_manager.devcluster.nodes.container_runs import (
     Moment,
     Step,
 )
-from controller_manager.devcluster.nodes.event_notes import normal, warning
+from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
 from controller_manager.devcluster.nodes.pod_runs import PodRun, is_due
 from controller_manager.devcluster.nodes.programs import Role
 
@@ -31,9 +31,9 @@ def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
     """Return the pod after all steps that are due now."""
     if is_due(run.deadline, now) and not run.is_over:
         reason, message = DEADLINE_EXCEEDED
-        failed = replace(run, failure=DEADLINE_EXCEEDED)
-        told = replace(failed, notes=(*run.notes, normal(reason, message)))
-        return killed(stopping(told, now), now)
+        return _failed(run, reason, normal(reason, message), now)
+    if run.kill_at is None and (overflow := run.overflow) and is_due(overflow.due, now):
+        return _failed(run, "Evicted", warning("Evicted", overflow.message), now)
     if _lacks_sandbox(run, now):
         return _without_sandbox(run, now)
     while True:
@@ -42,6 +42,12 @@ def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
             break
         run = following
     return killed(run, now) if is_due(run.kill_at, now) else run
+
+
+def _failed(run: PodRun, reason: str, note: Note, now: Moment) -> PodRun:
+    """Return the pod after its kubelet has ended it for a reason."""
+    failed = replace(run, failure=(reason, note.message), notes=(*run.notes, note))
+    return killed(stopping(failed, now), now)
 
 
 def stopping(run: PodRun, now: Moment) -> PodRun:

@@ -25,6 +25,7 @@ from controller_manager.devcluster.nodes.annotations import (
     periods_of,
     seconds_of,
 )
+from controller_manager.devcluster.nodes.commands import Write
 from controller_manager.devcluster.nodes.container_commands import run_of_container
 
 OUT_OF_MEMORY: Final = -1
@@ -53,11 +54,13 @@ class Program(Struct, frozen=True):
     It runs for `seconds`, which may be infinite. The first run ends with the first of
     `codes`, the second run with the second, and so on; the last code is for all later
     runs. After SIGTERM it continues for `termination` seconds, or until it is killed.
+    Each run writes the files `writes`.
     """
 
     seconds: float = FOREVER
     codes: tuple[int, ...] = (0,)
     termination: float = FOREVER
+    writes: tuple[Write, ...] = ()
 
     def code(self, restarts: int) -> int:
         """Return the exit code of the run after so many restarts."""
@@ -114,7 +117,7 @@ def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> 
     if run is not None:
         if find(pod, TERMINATION_SECONDS, container["name"]) is None:
             termination = run.termination
-        return Program(run.seconds, (run.code,), termination)
+        return Program(run.seconds, (run.code,), termination, run.writes)
     ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))
     return Program(_BRIEFLY if ends else FOREVER, (0,), termination)
 

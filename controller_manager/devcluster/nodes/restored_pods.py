@@ -16,6 +16,7 @@ from controller_manager.devcluster.nodes.container_runs import (
     Moment,
     Step,
 )
+from controller_manager.devcluster.nodes.local_storage import local_storage
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     container_of,
@@ -39,7 +40,7 @@ def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
             *status.get("containerStatuses", ()),
         )
     }
-    containers = (
+    containers = tuple(
         _adopted(
             container_of(pod, spec, role, now.seconds, grace_scale),
             named.get(spec["name"]),
@@ -52,8 +53,9 @@ def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
         full_name(pod),
         now.text,
         pod["spec"]["restartPolicy"],
-        tuple(containers),
+        containers,
         annotations=pod["metadata"].get("annotations"),
+        storage=local_storage(pod, containers),
     )
 
 
@@ -68,7 +70,10 @@ def with_annotations_of(
     for old, (spec, role) in zip(run.containers, specs_of(pod), strict=True):
         new = container_of(pod, spec, role, now.seconds, grace_scale)
         containers.append(_with_fate_of(old, new, now))
-    return replace(run, containers=tuple(containers), annotations=annotations)
+    storage = local_storage(pod, containers)
+    return replace(
+        run, containers=tuple(containers), annotations=annotations, storage=storage
+    )
 
 
 def _with_fate_of(old: ContainerRun, new: ContainerRun, now: Moment) -> ContainerRun:

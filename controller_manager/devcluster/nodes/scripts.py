@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.commands import Run, simple_run
+from controller_manager.devcluster.nodes.commands import Run, Write, simple_run
 
 _SHELLS: Final = frozenset(("ash", "bash", "dash", "sh"))
 _SIGTERM: Final = frozenset(("15", "SIGTERM", "TERM"))
@@ -117,6 +117,7 @@ class _Script:
     def _all(self, statements: Sequence[_Statement], code: int = 0) -> Run | None:
         seconds, exits = 0.0, False
         lines: list[tuple[float, str]] = []
+        writes: list[Write] = []
         for number, each in enumerate(statements):
             if each.separator == ("||" if code == 0 else "&&"):
                 continue
@@ -124,13 +125,14 @@ class _Script:
             if run is None:
                 return None
             lines += [(seconds + after, line) for after, line in run.lines]
+            writes += [replace(w, after=seconds + w.after) for w in run.writes]
             seconds, code = seconds + run.seconds, run.code
             following = statements[number + 1 : number + 2]
             is_last = not following or following[0].separator == ";"
             exits = run.exits or bool(code and is_last and self._ends_on_failure)
             if exits or seconds == FOREVER:
                 break
-        return Run(seconds, code, exits=exits, lines=tuple(lines))
+        return Run(seconds, code, exits=exits, lines=tuple(lines), writes=tuple(writes))
 
     def _one(self, statement: _Statement, code: int) -> Run | None:
         if statement.body is not None:
