@@ -67,6 +67,14 @@ async def test_custom_resources_are_counted_once_they_are_known(user: User) -> N
         await user.delete("widgets", "a", "example.com")
         await asyncio.sleep(0.2)
         assert user.used() == {"count/widgets.example.com": "1"}
+        await _create_widget(user, "c")
+        await _create_widget(user, "d")
+        why = (
+            "exceeded quota: q, requested: count/widgets.example.com=1, used: "
+            "count/widgets.example.com=3, limited: count/widgets.example.com=3"
+        )
+        with pytest.raises(Forbidden, match=why):
+            await _create_widget(user, "e")
 
 
 async def test_a_resource_that_is_not_served_any_more_is_not_watched(
