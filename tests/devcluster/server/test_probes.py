@@ -9,7 +9,42 @@ from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-VERBOSE = "[+]ping ok\n[+]log ok\n[+]etcd ok\n"
+HOOKS = """\
+[+]poststarthook/start-apiserver-admission-initializer ok
+[+]poststarthook/generic-apiserver-start-informers ok
+[+]poststarthook/priority-and-fairness-config-consumer ok
+[+]poststarthook/priority-and-fairness-filter ok
+[+]poststarthook/storage-object-count-tracker-hook ok
+[+]poststarthook/start-apiextensions-informers ok
+[+]poststarthook/start-apiextensions-controllers ok
+[+]poststarthook/crd-informer-synced ok
+[+]poststarthook/start-system-namespaces-controller ok
+[+]poststarthook/peer-endpoint-reconciler-controller ok
+[+]poststarthook/start-cluster-authentication-info-controller ok
+[+]poststarthook/start-kube-apiserver-identity-lease-controller ok
+[+]poststarthook/start-kube-apiserver-identity-lease-garbage-collector ok
+[+]poststarthook/storage-readiness ok
+[+]poststarthook/start-legacy-token-tracking-controller ok
+[+]poststarthook/start-service-ip-repair-controllers ok
+[+]poststarthook/rbac/bootstrap-roles ok
+[+]poststarthook/scheduling/bootstrap-system-priority-classes ok
+[+]poststarthook/priority-and-fairness-config-producer ok
+[+]poststarthook/bootstrap-controller ok
+[+]poststarthook/start-kubernetes-service-cidr-controller ok
+[+]poststarthook/aggregator-reload-proxy-client-cert ok
+[+]poststarthook/start-kube-aggregator-informers ok
+[+]poststarthook/apiservice-status-local-available-controller ok
+[+]poststarthook/apiservice-status-remote-available-controller ok
+[+]poststarthook/apiservice-registration-controller ok
+[+]poststarthook/apiservice-discovery-controller ok
+[+]poststarthook/kube-apiserver-autoregistration ok
+[+]autoregister-completion ok
+[+]poststarthook/apiservice-openapi-controller ok
+[+]poststarthook/apiservice-openapiv3-controller ok
+"""
+ALIVE = (
+    f"[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]etcd ok\n{HOOKS}"
+)
 
 
 @pytest.mark.parametrize(
@@ -20,22 +55,22 @@ VERBOSE = "[+]ping ok\n[+]log ok\n[+]etcd ok\n"
         ("/readyz/informer-sync", 200, "ok"),
         ("/livez/informer-sync", 404, "404 page not found\n"),
         ("/livez/", 404, "404 page not found\n"),
-        ("/livez?verbose", 200, f"{VERBOSE}livez check passed\n"),
+        ("/livez/poststarthook/rbac/bootstrap-roles", 200, "ok"),
+        ("/livez/poststarthook", 404, "404 page not found\n"),
+        ("/livez?verbose", 200, f"{ALIVE}livez check passed\n"),
         (
             "/healthz?verbose=1&exclude=etcd&exclude=nope",
             200,
-            (
-                "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"
-                "warn: some health checks cannot be excluded: no matches for "
-                '"nope"\nhealthz check passed\n'
-            ),
+            ALIVE.replace("[+]etcd ok", "[+]etcd excluded: ok")
+            + "warn: some health checks cannot be excluded: no matches for "
+            '"nope"\nhealthz check passed\n',
         ),
         (
             "/readyz?verbose",
             200,
             (
-                f"{VERBOSE}[+]etcd-readiness ok\n[+]informer-sync ok\n[+]shutdown ok\n"
-                "readyz check passed\n"
+                "[+]ping ok\n[+]log ok\n[+]etcd ok\n[+]etcd-readiness ok\n"
+                f"[+]informer-sync ok\n{HOOKS}[+]shutdown ok\nreadyz check passed\n"
             ),
         ),
     ],
