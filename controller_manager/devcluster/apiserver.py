@@ -51,6 +51,7 @@ from controller_manager.devcluster.kinds.core.serviceaccount.token_discovery imp
 from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
     add_bootstrap_flows,
 )
+from controller_manager.devcluster.kinds.flowcontrol.classification import Classifier
 from controller_manager.devcluster.kinds.networking.default_cidr import (
     add_default_cidr,
 )
@@ -129,6 +130,7 @@ class APIServer(GenericAPIServer):
                 first=[EscalationCheck(authorizer)],
             ),
             storages=find_storages(),
+            flows=Classifier(storage),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None

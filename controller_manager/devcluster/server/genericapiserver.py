@@ -5,9 +5,8 @@ clients get the same over HTTP and in memory.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, Protocol
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
@@ -49,6 +48,7 @@ from controller_manager.devcluster.server.http.responses import (
     no_such_path,
     presented,
     refused,
+    with_headers,
     with_warnings,
 )
 from controller_manager.devcluster.server.openapi.documents import OpenAPI
@@ -77,6 +77,14 @@ Connector = Callable[[Target, Request], Awaitable[Response | StreamingResponse]]
 """Answers requests about a subresource, such as the log of a pod; raises Refusal."""
 
 
+class Flows(Protocol):
+    """Finds the flow schema and the priority level of requests."""
+
+    def headers(self, user: User, attributes: Attributes) -> Mapping[str, str]:
+        """Return the headers that name both in the answer."""
+        ...
+
+
 class GenericAPIServer:
     """Answers requests of the Kubernetes API from memory, for the given kinds.
 
@@ -94,17 +102,20 @@ class GenericAPIServer:
         authorizer: Authorizer,
         admission: Chain,
         storages: Iterable[RESTStorage],
+        flows: Flows,
         logger: Logger | None = None,
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
 
         `rng` generates uids and names. `admission` changes and checks objects.
         `storages` has the handlers of resources that use stored objects.
+        `flows` classifies requests.
         """
         self.storage = storage
         self.catalogue = Catalogue(kinds)
         self.tokens = tokens
         self.authorizer = authorizer
+        self._flows = flows
         by_resource = {each.resource: each for each in storages}
         after_write = {
             name: each.after_write
@@ -165,8 +176,12 @@ class GenericAPIServer:
         self, certificate_user: User | None, request: Request
     ) -> Response | StreamingResponse:
         """Answer one request; `certificate_user` is that of TLS, if any."""
+        flow: Mapping[str, str] = {}
         try:
-            answer = await self._answer(request, certificate_user)
+            user = self._effective_user(request, certificate_user)
+            attributes = _attributes(request)
+            flow = self._flows.headers(user, attributes)
+            answer = await self._answer(request, user, attributes)
         except Refusal as refusal:
             answer = refused(refusal)
         except Exception as error:
@@ -174,23 +189,24 @@ class GenericAPIServer:
             message = f"Internal error occurred: {error}"
             answer = refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
-            return answer
+            return with_headers(answer, flow)
         try:
             answer = await presented(answer, request)
         except Refusal as refusal:
             answer = refused(refusal)
-        return replace(answer, headers={**answer.headers, "date": self._date.now()})
+        return with_headers(answer, {**flow, "date": self._date.now()})
 
     async def _answer(
-        self, request: Request, certificate_user: User | None
+        self, request: Request, user: User, attributes: Attributes
     ) -> Response | StreamingResponse:
-        """Answer a request in upstream's order (DefaultBuildHandlerChain)."""
-        check_timeout(request)
-        user = self._authenticated(request, certificate_user)
+        """Answer a request of an effective user (DefaultBuildHandlerChain)."""
         first = request.path.removeprefix("/").partition("/")[0]
         if first in PROBES:  # As upstream, these paths need no permission.
             return probe_answer(request.path, request.query)
-        user = self._authorized(request, user)
+        if self.authorizer.enforced:
+            self.authorizer.check(user, attributes)
+        elif user is ANONYMOUS and request.path not in _VERSION_PATHS:
+            raise forbid_anonymous(request.path)
         return await self._route(request, user)
 
     def _authenticated(self, request: Request, certificate_user: User | None) -> User:
@@ -202,15 +218,13 @@ class GenericAPIServer:
             header(request.headers, "authorization")
         )
 
-    def _authorized(self, request: Request, user: User) -> User:
-        """Return the effective user of a request; raises Refusal."""
-        if not self.authorizer.enforced:
-            if user is ANONYMOUS and request.path not in _VERSION_PATHS:
-                raise forbid_anonymous(request.path)
-            return self.impersonated(user, request)
-        user = self.impersonated(user, request)
-        self.authorizer.check(user, _attributes(request))
-        return user
+    def _effective_user(self, request: Request, certificate_user: User | None) -> User:
+        """Return the user of a request, or the impersonated one; raises Refusal."""
+        check_timeout(request)  # as upstream, before authentication
+        user = self._authenticated(request, certificate_user)
+        if user is ANONYMOUS and not self.authorizer.enforced:
+            return user  # it may do almost nothing
+        return self.impersonated(user, request)
 
     def impersonated(self, user: User, request: Request) -> User:
         """Return the user that `user` impersonates in a request.

@@ -67,7 +67,7 @@ class FlowSchemaStrategy(FlowControlStrategy):
 
     def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
         """Return the schemas in the order in which requests meet them."""
-        return sorted(items, key=_precedence_of)
+        return sorted(items, key=precedence_of)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -84,7 +84,8 @@ class FlowSchemaStrategy(FlowControlStrategy):
         ]
 
 
-def _precedence_of(stored: Stored) -> tuple[int, str]:
+def precedence_of(stored: Stored) -> tuple[int, str]:
+    """Return the order in which requests meet a schema: by precedence, then by name."""
     return stored.obj["spec"]["matchingPrecedence"], name_of(stored.obj)
 
 

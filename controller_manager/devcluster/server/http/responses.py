@@ -7,6 +7,7 @@ to YAML, protobuf, or JSON for people (endpoints/handlers/negotiation).
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from email.utils import format_datetime
 from typing import Final
 
@@ -14,6 +15,7 @@ import msgspec
 import yaml
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.schema import protobuf
@@ -46,6 +48,25 @@ def with_warnings(answer: Response, warnings: Sequence[str]) -> Response:
     known = [answer.headers["warning"]] if "warning" in answer.headers else []
     value = ", ".join([*known, *(f'299 - "{text}"' for text in texts)])
     return Response(answer.status, {**answer.headers, "warning": value}, answer.body)
+
+
+def with_headers(
+    answer: Response | StreamingResponse, headers: Mapping[str, str]
+) -> Response | StreamingResponse:
+    """Return an answer with more headers."""
+    if isinstance(answer, Response):
+        return replace(answer, headers={**answer.headers, **headers})
+    return _Stream(answer, {**answer.headers, **headers}) if headers else answer
+
+
+class _Stream:
+    """A stream with other headers."""
+
+    def __init__(self, stream: StreamingResponse, headers: Mapping[str, str]) -> None:
+        self.status = stream.status
+        self.headers = headers
+        self.chunks = stream.chunks
+        self.close = stream.close
 
 
 def json_or_404(body: JSON | None) -> Response:
