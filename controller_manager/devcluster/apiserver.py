@@ -206,9 +206,7 @@ class APIServer(GenericAPIServer):
         """Return the user that the Impersonate headers name; raises Refusal."""
         if not impersonates(request.headers):
             return user
-        attributes = attributes_of_request(
-            request.method, request.path, dict(request.query)
-        )
+        attributes = attributes_of_request(request.method, request.path, request.query)
         return impersonated(user, request.headers, attributes, self.authorizer)
 
     def _kinds(self) -> Iterable[Kind]:

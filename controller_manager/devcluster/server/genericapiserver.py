@@ -323,4 +323,4 @@ class GenericAPIServer:
 
 
 def _attributes(request: Request) -> Attributes:
-    return attributes_of_request(request.method, request.path, dict(request.query))
+    return attributes_of_request(request.method, request.path, request.query)

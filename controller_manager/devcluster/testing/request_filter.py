@@ -103,6 +103,6 @@ def version_of(request: Request) -> str:
 def attributes_of_request(request: Request) -> Attributes | None:
     """Return the attributes of a request, `None` if it names no resource."""
     attributes = request_info.attributes_of_request(
-        request.method, request.path, dict(request.query)
+        request.method, request.path, request.query
     )
     return None if attributes.path else attributes

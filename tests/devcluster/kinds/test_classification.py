@@ -1,6 +1,7 @@
 """Answers name the flow schema and the priority level of their requests."""
 
 from collections.abc import Sequence
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -32,11 +33,10 @@ async def ask(
     """Return the names of the schema and the level in an answer, `None` without."""
     cluster.server.tokens.add("of-user", user)
     path, _, query = path.partition("?")
-    pairs = tuple(tuple(each.split("=")) for each in query.split("&") if each)
     request = Request(
         method,
         path,
-        query=pairs,  # type: ignore[arg-type]
+        query=tuple(parse_qsl(query)),
         headers={
             "authorization": "Bearer of-user",
             **{name.replace("_", "-"): value for name, value in headers.items()},

@@ -11,9 +11,10 @@ A request here is answered without waiting, or has a limit of its own. So the pa
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
-from controller_manager.client.transport import Request
+from controller_manager.client.transport import Query, Request
 from controller_manager.devcluster.server.apimachinery.query import (
     asks_for_dry_run,
     is_true,
@@ -45,10 +46,12 @@ _CORE: Final = 3
 """The least number of segments in the path of a resource of the core group."""
 
 
-def attributes_of_request(
-    method: str, path: str, query: Mapping[str, str]
-) -> Attributes:
-    """Return the attributes of a request: a resource, or a path that is none."""
+@lru_cache(maxsize=256)
+def attributes_of_request(method: str, path: str, query: Query) -> Attributes:
+    """Return the attributes of a request: a resource, or a path that is none.
+
+    Several parts of the server ask for them during one request.
+    """
     segments = [each for each in path.split("/") if each]
     prefix = segments[0] if segments else ""
     least = _CORE if prefix == "api" else _CORE + 1
@@ -61,7 +64,7 @@ def attributes_of_request(
         if len(parts) == 1:
             return Attributes(method.lower(), path=path)
         verb, parts = parts[0], parts[1:]
-    return _about(verb, group, parts, query)
+    return _about(verb, group, parts, dict(query))
 
 
 def _about(
@@ -107,8 +110,7 @@ def check_timeout(request: Request) -> None:
     try:
         parse_duration(text)
     except ValueError:
-        query = dict(request.query)
-        found = attributes_of_request(request.method, request.path, query)
+        found = attributes_of_request(request.method, request.path, request.query)
         if found.verb in _LONG_VERBS or found.subresource in _LONG_SUBRESOURCES:
             return
         prefix = "invalid timeout specified in the request URL"

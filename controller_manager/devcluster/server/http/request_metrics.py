@@ -60,7 +60,7 @@ class RequestMetrics(Collector):
         server's memory grow.
         """
         query = dict(request.query)
-        found = attributes_of_request(request.method, request.path, query)
+        found = attributes_of_request(request.method, request.path, request.query)
         segments = request.path.strip("/").split("/")
         version = "".join(segments[1:2] if segments[0] == "api" else segments[2:3])
         kind = self._catalogue.find(found.group, version, found.resource)

@@ -79,4 +79,4 @@ def test_attributes_come_from_the_path(request_line: str, expected: Attributes) 
     """Also if the object does not exist, as in upstream's RequestInfo."""
     method, _, url = request_line.partition(" ")
     path, _, query = url.partition("?")
-    assert attributes_of_request(method, path, dict(parse_qsl(query))) == expected
+    assert attributes_of_request(method, path, tuple(parse_qsl(query))) == expected
