@@ -163,7 +163,12 @@ class Writer:
         if kind.namespaced and not target.namespace:
             raise method_not_allowed()
         content_type = header(request.headers, "content-type")
-        body = decode_object(request.body or b"", content_type, kind.kind)
+        body = decode_object(
+            request.body or b"",
+            content_type,
+            kind.kind,
+            has_protobuf=not kind.is_custom,
+        )
         obj, unknown = _checked(target, body)
         if not kind.is_stored:
             self._admit(target, obj)
@@ -226,8 +231,12 @@ class Writer:
             return self._scaled(target, decode_json(request.body or b"{}"), managed)
         _check_replaceable(target)
         content_type = header(request.headers, "content-type")
-        wanted = target.kind.kind
-        body = decode_object(request.body or b"", content_type, wanted)
+        body = decode_object(
+            request.body or b"",
+            content_type,
+            target.kind.kind,
+            has_protobuf=not target.kind.is_custom,
+        )
         managed = self._managed(target, request)
         return self._updated(target, body, managed, uid_is_precondition=True)
 

@@ -23,11 +23,8 @@ from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
 from controller_manager.devcluster.server.rest.kind import Kind, Subresource
 from controller_manager.devcluster.server.schema import Checker, TypeMismatch
 
-_BODY_TYPES: Final = (
-    "application/json",
-    "application/yaml",
-    protobuf.MEDIA_TYPE,
-)
+_CUSTOM_BODY_TYPES: Final = ("application/json", "application/yaml")
+_BODY_TYPES: Final = (*_CUSTOM_BODY_TYPES, protobuf.MEDIA_TYPE)
 
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -56,16 +53,19 @@ def decode_object(
     body: bytes,
     content_type: str,
     wanted: str,
+    *,
+    has_protobuf: bool = True,
 ) -> JSON:
     """Decode a body by its content type, JSON if there is none; raises Refusal.
 
-    `wanted` is the required kind.
+    `wanted` is the required kind. It `has_protobuf` unless it is a custom one.
     """
     media_type = content_type.partition(";")[0].strip()
-    if media_type and media_type not in _BODY_TYPES:
+    types = _BODY_TYPES if has_protobuf else _CUSTOM_BODY_TYPES
+    if media_type and media_type not in types:
         message = (
             "the body of the request was in an unknown format - accepted media types "
-            f"include: {', '.join(_BODY_TYPES)}"
+            f"include: {', '.join(types)}"
         )
         raise unsupported_media_type(message)
     value: Any
