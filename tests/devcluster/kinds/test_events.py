@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
-from tests.clusters import Cluster
+from controller_manager.client.transport import Request, Response
+from tests.clusters import TOKEN, Cluster
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
@@ -157,3 +157,53 @@ async def test_events_are_selected_by_their_reporter(cluster: Cluster) -> None:
         "source=me": ["old"],
         "source!=me": ["e"],
     }
+
+
+REGARDING = {
+    "kind": "Pod",
+    "namespace": "default",
+    "name": "p",
+    "uid": "1-2",
+    "apiVersion": "v1",
+    "resourceVersion": "7",
+    "fieldPath": "spec.containers{c}",
+}
+BOTH = {"reason": "Tried", "type": "Normal", "metadata.name": "e"}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (
+            CORE,
+            {
+                **{f"involvedObject.{name}": each for name, each in REGARDING.items()},
+                **BOTH,
+                "reportingComponent": "example.com/me",
+            },
+        ),
+        (
+            NEW,
+            {
+                **{f"regarding.{name}": each for name, each in REGARDING.items()},
+                **BOTH,
+                "reportingController": "example.com/me",
+            },
+        ),
+    ],
+)
+async def test_events_are_selected_by_fields_in_both_groups(
+    cluster: Cluster, path: str, fields: dict[str, str]
+) -> None:
+    """By those of the group alone; any other field is refused."""
+    await answer(cluster, "POST", NEW, {**EVENT, "regarding": REGARDING})
+    for name, value in fields.items():
+        for sign, number in (("=", 1), ("!=", 0)):
+            query = (("fieldSelector", f"{name}{sign}{value}"),)
+            headers = {"authorization": f"Bearer {TOKEN}"}
+            request = Request("GET", path, query, headers)
+            found = await cluster.server.handle(request)
+            assert isinstance(found, Response)
+            assert len(json.loads(found.body)["items"]) == number, (name, sign)
+    refused = await answer(cluster, "GET", f"{path}?fieldSelector=note=x")
+    assert refused["message"] == "field label not supported: note"
