@@ -36,6 +36,7 @@ from controller_manager.devcluster.server.http.negotiation import (
     decode_object,
     header,
     strict_error,
+    with_read_protobuf,
 )
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
@@ -95,8 +96,12 @@ class Writer:
     async def answer(self, target: Target, request: Request) -> Response:
         """Answer a request that is not a GET.
 
-        It waits only for admission: other writes happen at once. Raises Refusal.
+        It waits only for admission, and for a large body in protobuf: other writes
+        happen at once. Raises Refusal.
         """
+        sends_object = request.method in ("POST", "PUT") and not target.kind.is_custom
+        if sends_object and target.subresource in _WHOLE_OBJECTS:
+            request = await with_read_protobuf(request, target.kind.kind)
         target, submission = self._submitted(target)
         return await attempted(submission, partial(self._attempt, target, request))
 
