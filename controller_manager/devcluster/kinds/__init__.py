@@ -2,9 +2,11 @@
 
 ``kinds/GROUP/KIND.py`` has a ``KIND``; a kind with many parts is a package, whose
 module ``strategy`` has it. `find_kinds` searches the modules for it, so a new kind
-takes one new file, whose strategy overrides the default behaviour. Beside ``KIND``, a
-module may have a ``REST_STORAGE``: the handlers that use other stored objects. The
-package `server` does not import this package; its caller passes both.
+takes one new file, whose strategy overrides the default behaviour. Its names, scope,
+verbs and subresources are those in discovery of a Kubernetes 1.36 server, where
+``built_in`` finds them. Beside ``KIND``, a module may have a ``REST_STORAGE``: the
+handlers that use other stored objects. The package `server` does not import this
+package; its caller passes both.
 
 There is one package for each group: ``admissionregistration``, ``apiextensions``,
 ``apiregistration``, ``apiserverinternal``, ``apps``, ``authentication``,
@@ -23,9 +25,8 @@ Several groups share these modules:
   ``label_selectors``, ``ports``, ``quantities`` (their canonical form).
 - Defaults: ``claim_defaults``, ``pod_spec_defaults``, ``scheduling_group`` (a field
   behind a feature gate).
-- Behaviour: ``columns`` (of tables), ``proxy`` (a subresource), ``fixed_uids``,
-  ``replicas`` (of replica sets and replication controllers), ``reviews`` (answers that
-  are not stored).
+- Behaviour: ``columns`` (of tables), ``fixed_uids``, ``replicas`` (of replica sets and
+  replication controllers), ``reviews`` (answers that are not stored).
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,9 @@
-"""The types of the Kubernetes API 1.36, as data.
+"""The types and resources of the Kubernetes API 1.36, as data.
 
 ``models`` reads the types of one package of the API from ``models.data`` when one of
 them is first asked for. ``protobuf`` encodes and decodes objects of these types.
-``file`` has the format of the data. ``python -m controller_manager.devcluster.schema
-TABLE`` writes the data from a table of types. Nothing here knows requests or storage.
+``file`` has the format of the data. ``resources`` has the resources that discovery
+lists, from ``resources.data``. ``python -m controller_manager.devcluster.schema TABLE``
+writes the data from a table of types and resources. Nothing here knows requests or
+storage.
 """

@@ -1,7 +1,7 @@
-"""Write the file of the types from a table of an API server's types.
+"""Write the files of types and resources from a table of an API server.
 
-The table is a JSON document with ``models``: each type with its fields, as
-``models.py`` describes them.
+The table is a JSON document with ``models``, each type with its fields, as
+``models.py`` describes them, and ``discovery``, a list of APIResourceLists.
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from controller_manager.devcluster.schema import resources
 from controller_manager.devcluster.schema.file import write
 from controller_manager.devcluster.schema.models import DATA
 
@@ -46,21 +47,30 @@ _PLACE: Final = ("proto", "inside")
 @click.command()
 @click.argument("table", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path(__file__).with_name(DATA),
-    help="The file to write, that of the package by default.",
+    "--directory",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    default=Path(__file__).parent,
+    help="The directory of the files, that of the package by default.",
 )
-def main(table: Path, output: Path) -> None:
-    """Write the models of TABLE into a file."""
-    models: dict[str, dict[str, Any]] = msgspec.json.decode(table.read_bytes())[
-        "models"
-    ]
+def main(table: Path, directory: Path) -> None:
+    """Write the models and the resources of TABLE into files."""
+    content: dict[str, Any] = msgspec.json.decode(table.read_bytes())
+    models: dict[str, dict[str, Any]] = content["models"]
     models.update(_METADATA)
     for name, model in models.items():
         _complete(models, name, model)
-    output.write_bytes(write(models))
-    click.echo(f"{len(models)} models in {output.stat().st_size} bytes")
+    _write(directory / DATA, write(models), f"{len(models)} models")
+    lists = content["discovery"]
+    _write(
+        directory / resources.DATA,
+        resources.write(lists),
+        f"the resources of {len(lists)} group versions",
+    )
+
+
+def _write(path: Path, data: bytes, contents: str) -> None:
+    path.write_bytes(data)
+    click.echo(f"{path.name}: {contents} in {len(data)} bytes")
 
 
 def _complete(

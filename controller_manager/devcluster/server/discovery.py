@@ -1,7 +1,5 @@
 """Discovery: groups, versions, resources, and the version of the server."""
 
-import base64
-import hashlib
 import re
 from typing import Final
 
@@ -243,8 +241,8 @@ def _entries(kind: Kind) -> list[JSON]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    if kind.is_stored:
-        entry["storageVersionHash"] = _storage_version_hash(kind)
+    if kind.storage_version_hash:
+        entry["storageVersionHash"] = kind.storage_version_hash
     entries = [entry]
     for sub in kind.subresources:
         entry = {
@@ -259,8 +257,3 @@ def _entries(kind: Kind) -> list[JSON]:
         entry["verbs"] = list(sub.verbs)
         entries.append(entry)
     return entries
-
-
-def _storage_version_hash(kind: Kind) -> str:
-    digest = hashlib.sha256(f"{kind.group}/{kind.version}/{kind.kind}".encode())
-    return base64.b64encode(digest.digest()[:8]).decode()

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.inmemory import InMemoryTransport
 from controller_manager.client.transport import Request
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import CORE, PODS, create_pod, send

@@ -86,10 +86,14 @@ def test_the_tool_writes_the_file_of_a_table(tmp_path: Path) -> None:
         "x.v1alpha1.A": {"fields": {"a": other}},
     }
     path = tmp_path / "table.json"
-    path.write_text(json.dumps({"models": table}))
+    path.write_text(json.dumps({"models": table, "discovery": []}))
     out = tmp_path / "models.data"
-    result = CliRunner().invoke(__main__.main, [str(path), f"--output={out}"])
-    assert result.output == f"5 models in {out.stat().st_size} bytes\n"
+    result = CliRunner().invoke(__main__.main, [str(path), f"--directory={tmp_path}"])
+    sizes = [out.stat().st_size, (tmp_path / "resources.data").stat().st_size]
+    assert result.output == (
+        f"models.data: 5 models in {sizes[0]} bytes\n"
+        f"resources.data: the resources of 0 group versions in {sizes[1]} bytes\n"
+    )
     models = Models(out.read_bytes())
     found = {
         name: {field: each.number for field, each in models.model(name).fields.items()}

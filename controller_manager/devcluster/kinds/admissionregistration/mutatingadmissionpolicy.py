@@ -16,6 +16,7 @@ from controller_manager.devcluster.kinds.admissionregistration.policy_fields imp
     param_kind_text,
     validate_policy_fields,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -23,7 +24,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -82,13 +82,8 @@ class MutatingAdmissionPolicyStrategy(Strategy):
         return [name_of(obj), count, param_kind_text(spec), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "MutatingAdmissionPolicy",
+KIND: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
     "mutatingadmissionpolicies",
-    namespaced=False,
-    model="V1MutatingAdmissionPolicy",
-    categories=("api-extensions",),
-    strategy=MutatingAdmissionPolicyStrategy(),
+    MutatingAdmissionPolicyStrategy(),
 )

@@ -10,8 +10,8 @@ from controller_manager.devcluster.kinds.admissionregistration.matching import (
 from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
     PolicyBindingStrategy,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind
 
 
 class MutatingAdmissionPolicyBindingStrategy(PolicyBindingStrategy):
@@ -26,13 +26,8 @@ class MutatingAdmissionPolicyBindingStrategy(PolicyBindingStrategy):
         return [*causes, *validate_mutable(match, "spec.matchResources")]
 
 
-KIND: Final = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "MutatingAdmissionPolicyBinding",
+KIND: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
     "mutatingadmissionpolicybindings",
-    namespaced=False,
-    model="V1MutatingAdmissionPolicyBinding",
-    categories=("api-extensions",),
-    strategy=MutatingAdmissionPolicyBindingStrategy(),
+    MutatingAdmissionPolicyBindingStrategy(),
 )

@@ -9,9 +9,9 @@ from controller_manager.devcluster.kinds.admissionregistration.webhooks import (
     apply_webhook_defaults,
     validate_webhooks,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -48,13 +48,8 @@ class MutatingWebhookConfigurationStrategy(Strategy):
         return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "MutatingWebhookConfiguration",
+KIND: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
     "mutatingwebhookconfigurations",
-    namespaced=False,
-    model="V1MutatingWebhookConfiguration",
-    categories=("api-extensions",),
-    strategy=MutatingWebhookConfigurationStrategy(),
+    MutatingWebhookConfigurationStrategy(),
 )

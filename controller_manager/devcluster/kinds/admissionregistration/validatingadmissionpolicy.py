@@ -13,9 +13,9 @@ from controller_manager.devcluster.kinds.admissionregistration.policy_fields imp
     param_kind_text,
     validate_policy_fields,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -65,14 +65,8 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
         return [name_of(obj), count, param_kind_text(spec), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "ValidatingAdmissionPolicy",
+KIND: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
     "validatingadmissionpolicies",
-    namespaced=False,
-    model="V1ValidatingAdmissionPolicy",
-    categories=("api-extensions",),
-    subresources=(status_of("ValidatingAdmissionPolicy"),),
-    strategy=ValidatingAdmissionPolicyStrategy(),
+    ValidatingAdmissionPolicyStrategy(),
 )

@@ -7,6 +7,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
     PolicyBindingStrategy,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
@@ -15,7 +16,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _DENY_AND_WARN: Final = (
@@ -49,13 +49,8 @@ def _validate_actions(actions: list[str]) -> list[Cause]:
     return causes
 
 
-KIND: Final = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "ValidatingAdmissionPolicyBinding",
+KIND: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
     "validatingadmissionpolicybindings",
-    namespaced=False,
-    model="V1ValidatingAdmissionPolicyBinding",
-    categories=("api-extensions",),
-    strategy=ValidatingAdmissionPolicyBindingStrategy(),
+    ValidatingAdmissionPolicyBindingStrategy(),
 )

@@ -1,5 +1,8 @@
 """The kinds that a definition adds to the API."""
 
+import base64
+import hashlib
+
 import msgspec
 
 from controller_manager.api.json_objects import JSON
@@ -72,7 +75,21 @@ def _kind(definition: JSON, version: JSON, since: int) -> Kind:
         singular_name=names["singular"],
         list_name=names["listKind"],
         deprecation=_deprecation(version, api_version, names["kind"]),
+        storage_version_hash=_storage_version_hash(spec),
     )
+
+
+def _storage_version_hash(spec: JSON) -> str:
+    """Return the hash of the version that is stored, empty if it is not served.
+
+    Upstream: StorageVersionHash of k8s.io/apiserver/pkg/endpoints/discovery.
+    """
+    for version in spec["versions"]:
+        if version.get("storage") and version.get("served"):
+            stored = f"{spec['group']}/{version['name']}/{spec['names']['kind']}"
+            digest = hashlib.sha256(stored.encode()).digest()
+            return base64.b64encode(digest[:8]).decode()
+    return ""
 
 
 def _deprecation(version: JSON, api_version: str, kind: str) -> str:

@@ -19,6 +19,7 @@ from controller_manager.devcluster.kinds.apiextensions.definition_validation imp
     validate_definition_update,
     validate_stored_versions,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
@@ -26,7 +27,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.kind import Catalogue, Kind, status_of
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import CREATED_AT, NAME
 from controller_manager.devcluster.server.storage.storage import Storage
@@ -103,17 +104,10 @@ def _storage_versions(definition: JSON) -> list[str]:
     ]
 
 
-KIND: Final = Kind(
-    "apiextensions.k8s.io",
-    "v1",
-    "CustomResourceDefinition",
+KIND: Final = kind_of(
+    "apiextensions.k8s.io/v1",
     "customresourcedefinitions",
-    namespaced=False,
-    model="V1CustomResourceDefinition",
-    short_names=("crd", "crds"),
-    categories=("api-extensions",),
-    subresources=(status_of("CustomResourceDefinition"),),
-    strategy=CustomResourceDefinitionStrategy(),
+    CustomResourceDefinitionStrategy(),
 )
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICES
 from controller_manager.devcluster.server.apimachinery.names import (
@@ -22,7 +23,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.kind import Catalogue, Kind, status_of
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -191,17 +192,7 @@ def _validate_remote(service: JSON, spec: JSON) -> Iterator[Cause]:
         yield invalid("spec.insecureSkipTLSVerify", "true", why)
 
 
-KIND: Final = Kind(
-    "apiregistration.k8s.io",
-    "v1",
-    "APIService",
-    "apiservices",
-    namespaced=False,
-    model="V1APIService",
-    categories=("api-extensions",),
-    subresources=(status_of("APIService"),),
-    strategy=APIServiceStrategy(),
-)
+KIND: Final = kind_of("apiregistration.k8s.io/v1", "apiservices", APIServiceStrategy())
 
 
 def set_all_availabilities(_: Kind, objects: Objects, catalogue: Catalogue) -> None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -13,7 +14,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -90,13 +90,6 @@ def _validate_common(status: JSON) -> Sequence[Cause]:
     return (invalid("status.commonEncodingVersion", shown(common), why),)
 
 
-KIND: Final = Kind(
-    "internal.apiserver.k8s.io",
-    "v1alpha1",
-    "StorageVersion",
-    "storageversions",
-    namespaced=False,
-    model="V1alpha1StorageVersion",
-    subresources=(status_of("StorageVersion"),),
-    strategy=StorageVersionStrategy(),
+KIND: Final = kind_of(
+    "internal.apiserver.k8s.io/v1alpha1", "storageversions", StorageVersionStrategy()
 )

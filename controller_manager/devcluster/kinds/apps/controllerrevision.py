@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
@@ -16,7 +17,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -75,11 +75,4 @@ def _qualified(owner: JSON) -> str:
     return f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
 
 
-KIND: Final = Kind(
-    "apps",
-    "v1",
-    "ControllerRevision",
-    "controllerrevisions",
-    model="V1ControllerRevision",
-    strategy=ControllerRevisionStrategy(),
-)
+KIND: Final = kind_of("apps/v1", "controllerrevisions", ControllerRevisionStrategy())

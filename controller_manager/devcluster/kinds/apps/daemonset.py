@@ -12,6 +12,7 @@ from controller_manager.devcluster.kinds.apps.template_generation import (
     set_template_generation,
     template_generation,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
     SELECTOR,
@@ -28,7 +29,6 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -147,14 +147,4 @@ class DaemonSetStrategy(Strategy):
         ]
 
 
-KIND: Final = Kind(
-    "apps",
-    "v1",
-    "DaemonSet",
-    "daemonsets",
-    model="V1DaemonSet",
-    short_names=("ds",),
-    categories=("all",),
-    subresources=(status_of("DaemonSet"),),
-    strategy=DaemonSetStrategy(),
-)
+KIND: Final = kind_of("apps/v1", "daemonsets", DaemonSetStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
     SELECTOR,
@@ -30,7 +31,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -155,14 +155,4 @@ def _rolling_update(rolling: JSON, field: str) -> list[Cause]:
     return causes
 
 
-KIND: Final = Kind(
-    "apps",
-    "v1",
-    "Deployment",
-    "deployments",
-    model="V1Deployment",
-    short_names=("deploy",),
-    categories=("all",),
-    subresources=(SCALE, status_of("Deployment")),
-    strategy=DeploymentStrategy(),
-)
+KIND: Final = kind_of("apps/v1", "deployments", DeploymentStrategy())

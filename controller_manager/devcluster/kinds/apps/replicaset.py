@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
     validate_workload,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
 
 
 class ReplicaSetStrategy(ReplicasStrategy):
@@ -25,14 +25,4 @@ class ReplicaSetStrategy(ReplicasStrategy):
         return validate_selector_unchanged(old, new)
 
 
-KIND: Final = Kind(
-    "apps",
-    "v1",
-    "ReplicaSet",
-    "replicasets",
-    model="V1ReplicaSet",
-    short_names=("rs",),
-    categories=("all",),
-    subresources=(SCALE, status_of("ReplicaSet")),
-    strategy=ReplicaSetStrategy(),
-)
+KIND: Final = kind_of("apps/v1", "replicasets", ReplicaSetStrategy())

@@ -9,6 +9,7 @@ from controller_manager.devcluster.kinds.apps.statefulset_validation import (
     validate_stateful_set_spec,
     validate_stateful_set_update,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
@@ -25,7 +26,6 @@ from controller_manager.devcluster.kinds.replica_status import (
 )
 from controller_manager.devcluster.server.apimachinery.names import validate_label
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -153,16 +153,10 @@ def _rolling_update(obj: JSON) -> JSON:
     return rolling
 
 
-KIND: Final = Kind(
-    "apps",
-    "v1",
-    "StatefulSet",
+KIND: Final = kind_of(
+    "apps/v1",
     "statefulsets",
-    model="V1StatefulSet",
-    short_names=("sts",),
-    categories=("all",),
-    subresources=(SCALE, status_of("StatefulSet")),
-    strategy=StatefulSetStrategy(),
+    StatefulSetStrategy(),
     gated=(
         (
             Gate("MaxUnavailableStatefulSet", default=False),

@@ -4,8 +4,8 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
@@ -28,14 +28,7 @@ def review_self(call: Call, obj: JSON) -> JSON:
     }
 
 
-KIND: Final = Kind(
-    "authentication.k8s.io",
-    "v1",
-    "SelfSubjectReview",
-    "selfsubjectreviews",
-    namespaced=False,
-    model="V1SelfSubjectReview",
-    verbs=("create",),
-    strategy=SelfSubjectReviewStrategy(),
+KIND: Final = kind_of(
+    "authentication.k8s.io/v1", "selfsubjectreviews", SelfSubjectReviewStrategy()
 )
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_self)

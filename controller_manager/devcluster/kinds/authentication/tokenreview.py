@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.rbac.rules import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.security.authentication import (
     AUDIENCE,
@@ -60,14 +60,5 @@ def review_token(call: Call, obj: JSON) -> JSON:
     return reviewed(call, obj, _status(call, spec["token"], wanted))
 
 
-KIND: Final = Kind(
-    "authentication.k8s.io",
-    "v1",
-    "TokenReview",
-    "tokenreviews",
-    namespaced=False,
-    model="V1TokenReview",
-    verbs=("create",),
-    strategy=TokenReviewStrategy(),
-)
+KIND: Final = kind_of("authentication.k8s.io/v1", "tokenreviews", TokenReviewStrategy())
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_token)

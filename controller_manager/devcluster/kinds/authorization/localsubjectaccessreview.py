@@ -13,9 +13,9 @@ from controller_manager.devcluster.kinds.authorization.review_attributes import 
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_local_review,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
@@ -42,13 +42,9 @@ def review_local_access(call: Call, obj: JSON) -> JSON:
     return reviewed_access(call, obj, reviewed_user(obj["spec"]))
 
 
-KIND: Final = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "LocalSubjectAccessReview",
+KIND: Final = kind_of(
+    "authorization.k8s.io/v1",
     "localsubjectaccessreviews",
-    model="V1LocalSubjectAccessReview",
-    verbs=("create",),
-    strategy=LocalSubjectAccessReviewStrategy(),
+    LocalSubjectAccessReviewStrategy(),
 )
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_local_access)

@@ -10,8 +10,8 @@ from controller_manager.devcluster.kinds.authorization.access_reviews import (
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_self_review,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 
 
 def review_own_access(call: Call, obj: JSON) -> JSON:
@@ -20,13 +20,8 @@ def review_own_access(call: Call, obj: JSON) -> JSON:
     return reviewed_access(call, obj, call.user)
 
 
-KIND: Final = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "SelfSubjectAccessReview",
+KIND: Final = kind_of(
+    "authorization.k8s.io/v1",
     "selfsubjectaccessreviews",
-    namespaced=False,
-    model="V1SelfSubjectAccessReview",
-    verbs=("create",),
 )
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_own_access)

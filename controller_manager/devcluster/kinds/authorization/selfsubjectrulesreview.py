@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
@@ -53,14 +52,9 @@ def review_own_rules(call: Call, obj: JSON) -> JSON:
     }
 
 
-KIND: Final = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "SelfSubjectRulesReview",
+KIND: Final = kind_of(
+    "authorization.k8s.io/v1",
     "selfsubjectrulesreviews",
-    namespaced=False,
-    model="V1SelfSubjectRulesReview",
-    verbs=("create",),
-    strategy=SelfSubjectRulesReviewStrategy(),
+    SelfSubjectRulesReviewStrategy(),
 )
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_own_rules)

@@ -13,8 +13,8 @@ from controller_manager.devcluster.kinds.authorization.review_attributes import 
 from controller_manager.devcluster.kinds.authorization.review_validation import (
     validate_review,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
@@ -30,14 +30,7 @@ def review_access(call: Call, obj: JSON) -> JSON:
     return reviewed_access(call, obj, reviewed_user(obj["spec"]))
 
 
-KIND: Final = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "SubjectAccessReview",
-    "subjectaccessreviews",
-    namespaced=False,
-    model="V1SubjectAccessReview",
-    verbs=("create",),
-    strategy=SubjectAccessReviewStrategy(),
+KIND: Final = kind_of(
+    "authorization.k8s.io/v1", "subjectaccessreviews", SubjectAccessReviewStrategy()
 )
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_access)

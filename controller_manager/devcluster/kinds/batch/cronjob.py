@@ -12,6 +12,7 @@ from controller_manager.devcluster.kinds.batch.cronjob_validation import (
 from controller_manager.devcluster.kinds.batch.job.spec_defaults import (
     default_failure_policy,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
     SELECTOR,
@@ -25,7 +26,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -104,14 +104,4 @@ class CronJobStrategy(Strategy):
         ]
 
 
-KIND: Final = Kind(
-    "batch",
-    "v1",
-    "CronJob",
-    "cronjobs",
-    model="V1CronJob",
-    short_names=("cj",),
-    categories=("all",),
-    subresources=(status_of("CronJob"),),
-    strategy=CronJobStrategy(),
-)
+KIND: Final = kind_of("batch/v1", "cronjobs", CronJobStrategy())

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.certificates.signing_validation import (
     DECISIONS,
     conditions_of,
@@ -16,12 +17,6 @@ from controller_manager.devcluster.kinds.certificates.signing_validation import 
 )
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import (
-    READ_AND_WRITE,
-    Kind,
-    Subresource,
-    status_of,
-)
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -36,10 +31,6 @@ from controller_manager.devcluster.server.security.authentication import (
     User,
 )
 
-GROUP: Final = "certificates.k8s.io"
-PLURAL: Final = "certificatesigningrequests"
-
-_KIND: Final = "CertificateSigningRequest"
 _USER_FIELDS: Final = ("username", "uid", "groups", "extra")
 
 
@@ -158,17 +149,9 @@ def _replace_approval(old: JSON, new: JSON) -> JSON:
     return {**old, "metadata": new["metadata"], "status": status}
 
 
-KIND: Final = Kind(
-    GROUP,
-    "v1",
-    _KIND,
-    PLURAL,
-    namespaced=False,
-    model="V1CertificateSigningRequest",
-    short_names=("csr",),
-    subresources=(
-        Subresource("approval", _KIND, READ_AND_WRITE, replace=_replace_approval),
-        status_of(_KIND),
-    ),
-    strategy=CertificateSigningRequestStrategy(),
+KIND: Final = kind_of(
+    "certificates.k8s.io/v1",
+    "certificatesigningrequests",
+    CertificateSigningRequestStrategy(),
+    replace={"approval": _replace_approval},
 )

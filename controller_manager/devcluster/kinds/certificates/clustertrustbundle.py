@@ -6,13 +6,13 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.certificates.pem import blocks
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
@@ -69,12 +69,6 @@ class ClusterTrustBundleStrategy(Strategy):
         return [name_of(obj), obj["spec"].get("signerName", "<none>")]
 
 
-KIND: Final = Kind(
-    "certificates.k8s.io",
-    "v1beta1",
-    "ClusterTrustBundle",
-    "clustertrustbundles",
-    namespaced=False,
-    model="V1beta1ClusterTrustBundle",
-    strategy=ClusterTrustBundleStrategy(),
+KIND: Final = kind_of(
+    "certificates.k8s.io/v1beta1", "clustertrustbundles", ClusterTrustBundleStrategy()
 )

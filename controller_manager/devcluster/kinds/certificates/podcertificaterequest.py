@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -44,12 +44,8 @@ class PodCertificateRequestStrategy(Strategy):
         return [name_of(obj), *(spec.get(each, "") for each in fields), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "certificates.k8s.io",
-    "v1beta1",
-    "PodCertificateRequest",
+KIND: Final = kind_of(
+    "certificates.k8s.io/v1beta1",
     "podcertificaterequests",
-    model="V1beta1PodCertificateRequest",
-    subresources=(status_of("PodCertificateRequest"),),
-    strategy=PodCertificateRequestStrategy(),
+    PodCertificateRequestStrategy(),
 )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.coordination.strategies import (
     validate_strategy,
@@ -16,7 +17,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -81,12 +81,9 @@ def _drop_coordination(obj: JSON) -> None:
         obj.get("spec", {}).pop(name, None)
 
 
-KIND: Final = Kind(
-    "coordination.k8s.io",
-    "v1",
-    "Lease",
+KIND: Final = kind_of(
+    "coordination.k8s.io/v1",
     "leases",
-    model="V1Lease",
-    strategy=LeaseStrategy(),
+    LeaseStrategy(),
     gated=((COORDINATED_ELECTION, LeaseStrategy(keeps_coordination=True)),),
 )

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.coordination.strategies import (
     OLDEST_EMULATION,
@@ -22,7 +23,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import GatedKind, Kind
+from controller_manager.devcluster.server.rest.kind import GatedKind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -110,13 +111,6 @@ def _version(text: str) -> _Version | None:
 
 
 KIND: Final = GatedKind(
-    Kind(
-        "coordination.k8s.io",
-        "v1beta1",
-        "LeaseCandidate",
-        "leasecandidates",
-        model="V1beta1LeaseCandidate",
-        strategy=LeaseCandidateStrategy(),
-    ),
+    kind_of("coordination.k8s.io/v1beta1", "leasecandidates", LeaseCandidateStrategy()),
     required_gate=COORDINATED_ELECTION,
 )

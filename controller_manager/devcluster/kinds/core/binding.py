@@ -3,11 +3,11 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.pod.binding import bind
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.server.apimachinery.statuses import success
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 
 
 def bind_pod(call: Call, obj: JSON) -> JSON:
@@ -18,12 +18,5 @@ def bind_pod(call: Call, obj: JSON) -> JSON:
     return success(201)
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "Binding",
-    "bindings",
-    model="V1Binding",
-    verbs=("create",),
-)
+KIND: Final = kind_of("v1", "bindings")
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=bind_pod)

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Column
 
@@ -13,15 +13,9 @@ class ComponentStatusStrategy(Strategy):
     columns: ClassVar = (NAME, Column("Status"), Column("Message"), Column("Error"))
 
 
-KIND: Final = Kind(
-    "",
+KIND: Final = kind_of(
     "v1",
-    "ComponentStatus",
     "componentstatuses",
-    model="V1ComponentStatus",
-    namespaced=False,
-    short_names=("cs",),
-    verbs=("get", "list"),
-    strategy=ComponentStatusStrategy(),
+    ComponentStatusStrategy(),
     deprecation="v1 ComponentStatus is deprecated in v1.19+",
 )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import data_count, name_of
 from controller_manager.devcluster.kinds.core.data_validation import (
     LARGEST,
@@ -18,7 +19,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -59,12 +59,4 @@ class ConfigMapStrategy(Strategy):
         return [name_of(obj), data_count(obj), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "ConfigMap",
-    "configmaps",
-    model="V1ConfigMap",
-    short_names=("cm",),
-    strategy=ConfigMapStrategy(),
-)
+KIND: Final = kind_of("v1", "configmaps", ConfigMapStrategy())

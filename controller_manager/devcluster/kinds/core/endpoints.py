@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.endpoints_validation import (
     validate_subsets,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -61,14 +61,10 @@ def _addresses(subset: JSON) -> list[str]:
     ]
 
 
-KIND: Final = Kind(
-    "",
+KIND: Final = kind_of(
     "v1",
-    "Endpoints",
     "endpoints",
-    model="V1Endpoints",
-    short_names=("ep",),
-    strategy=EndpointsStrategy(),
+    EndpointsStrategy(),
     deprecation=(
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
     ),

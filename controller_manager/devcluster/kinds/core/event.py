@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -15,7 +16,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
     UNKNOWN,
@@ -142,15 +142,7 @@ def _validate_report(obj: JSON) -> Iterator[Cause]:
             yield invalid(field, '""', f"can have at most {most} characters")
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "Event",
-    "events",
-    model="CoreV1Event",
-    short_names=("ev",),
-    strategy=EventStrategy(),
-)
+KIND: Final = kind_of("v1", "events", EventStrategy())
 
 
 def expire_events(storage: Storage, before: datetime) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.limitrange_validation import (
     CONTAINER,
     validate_limit_range,
 )
 from controller_manager.devcluster.kinds.quantities import make_canonical
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 _AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
@@ -41,12 +41,4 @@ def _fill_in(item: JSON, field: str, source: str) -> None:
         item[field] = found
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "LimitRange",
-    "limitranges",
-    model="V1LimitRange",
-    short_names=("limits",),
-    strategy=LimitRangeStrategy(),
-)
+KIND: Final = kind_of("v1", "limitranges", LimitRangeStrategy())

@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.names import validate_label
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -12,12 +13,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     conflict,
 )
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.rest.kind import (
-    ALL_VERBS,
-    Kind,
-    Subresource,
-    status_of,
-)
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -88,18 +83,6 @@ def _replace_finalizers(old: JSON, new: JSON) -> JSON:
     return {**old, "spec": new.get("spec", {})}
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "Namespace",
-    "namespaces",
-    namespaced=False,
-    model="V1Namespace",
-    short_names=("ns",),
-    verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection"),
-    subresources=(
-        Subresource("finalize", "Namespace", ("update",), replace=_replace_finalizers),
-        status_of("Namespace"),
-    ),
-    strategy=NamespaceStrategy(),
+KIND: Final = kind_of(
+    "v1", "namespaces", NamespaceStrategy(), replace={"finalize": _replace_finalizers}
 )

@@ -5,16 +5,15 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.node_ranges import (
     default_ranges,
     validate_change_of_ranges,
     validate_ranges,
 )
-from controller_manager.devcluster.kinds.proxy import proxy_of
 from controller_manager.devcluster.kinds.taint_validation import validate_taints
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -124,14 +123,4 @@ def _address(status: JSON, type_: str) -> str:
     return NONE
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "Node",
-    "nodes",
-    namespaced=False,
-    model="V1Node",
-    short_names=("no",),
-    subresources=(proxy_of("NodeProxyOptions"), status_of("Node")),
-    strategy=NodeStrategy(),
-)
+KIND: Final = kind_of("v1", "nodes", NodeStrategy())

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import (
     UNSET,
@@ -17,7 +18,6 @@ from controller_manager.devcluster.kinds.core.volume_validation import (
     validate_volume_update,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -99,14 +99,4 @@ class PersistentVolumeStrategy(Strategy):
         ]
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "PersistentVolume",
-    "persistentvolumes",
-    namespaced=False,
-    model="V1PersistentVolume",
-    short_names=("pv",),
-    subresources=(status_of("PersistentVolume"),),
-    strategy=PersistentVolumeStrategy(),
-)
+KIND: Final = kind_of("v1", "persistentvolumes", PersistentVolumeStrategy())

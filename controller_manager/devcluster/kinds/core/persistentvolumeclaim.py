@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.claim_validation import (
@@ -21,7 +22,6 @@ from controller_manager.devcluster.kinds.core.volume_columns import (
     phase_of,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -88,13 +88,4 @@ class PersistentVolumeClaimStrategy(Strategy):
         ]
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "PersistentVolumeClaim",
-    "persistentvolumeclaims",
-    model="V1PersistentVolumeClaim",
-    short_names=("pvc",),
-    subresources=(status_of("PersistentVolumeClaim"),),
-    strategy=PersistentVolumeClaimStrategy(),
-)
+KIND: Final = kind_of("v1", "persistentvolumeclaims", PersistentVolumeClaimStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     container_cells,
     name_of,
@@ -15,7 +16,6 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_pod_template,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
@@ -47,11 +47,4 @@ class PodTemplateStrategy(Strategy):
         return [name_of(obj), *container_cells(template), selector_text(labels)]
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "PodTemplate",
-    "podtemplates",
-    model="V1PodTemplate",
-    strategy=PodTemplateStrategy(),
-)
+KIND: Final = kind_of("v1", "podtemplates", PodTemplateStrategy())

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
@@ -12,7 +13,6 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_template_labels,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
-from controller_manager.devcluster.server.rest.kind import SCALE, Kind, status_of
 
 
 class ReplicationControllerStrategy(ReplicasStrategy):
@@ -43,14 +43,4 @@ class ReplicationControllerStrategy(ReplicasStrategy):
         return {"matchLabels": selector} if selector else None
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "ReplicationController",
-    "replicationcontrollers",
-    model="V1ReplicationController",
-    short_names=("rc",),
-    categories=("all",),
-    subresources=(SCALE, status_of("ReplicationController")),
-    strategy=ReplicationControllerStrategy(),
-)
+KIND: Final = kind_of("v1", "replicationcontrollers", ReplicationControllerStrategy())

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.names import LIMITS
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.resourcequota_validation import (
     validate_amounts,
@@ -14,7 +15,6 @@ from controller_manager.devcluster.kinds.core.resourcequota_validation import (
 )
 from controller_manager.devcluster.kinds.quantities import make_canonical
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -63,13 +63,4 @@ class ResourceQuotaStrategy(Strategy):
         return [name_of(obj), ", ".join(requests), ", ".join(limits), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "ResourceQuota",
-    "resourcequotas",
-    model="V1ResourceQuota",
-    short_names=("quota",),
-    subresources=(status_of("ResourceQuota"),),
-    strategy=ResourceQuotaStrategy(),
-)
+KIND: Final = kind_of("v1", "resourcequotas", ResourceQuotaStrategy())

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import data_count, name_of
 from controller_manager.devcluster.kinds.core.data_validation import (
     LARGEST,
@@ -23,7 +24,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -115,6 +115,4 @@ def _json_problem(encoded: str) -> str:
     return f"json: cannot unmarshal {found} into {what}"
 
 
-KIND: Final = Kind(
-    "", "v1", "Secret", "secrets", model="V1Secret", strategy=SecretStrategy()
-)
+KIND: Final = kind_of("v1", "secrets", SecretStrategy())

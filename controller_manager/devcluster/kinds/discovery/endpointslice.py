@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.discovery.endpointslice_validation import (
     validate_slice,
@@ -15,7 +16,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -93,11 +93,4 @@ def _first(texts: list[str]) -> str:
     return f"{listed} + {more} more..." if more > 0 else listed or _UNSET
 
 
-KIND: Final = Kind(
-    "discovery.k8s.io",
-    "v1",
-    "EndpointSlice",
-    "endpointslices",
-    model="V1EndpointSlice",
-    strategy=EndpointSliceStrategy(),
-)
+KIND: Final = kind_of("discovery.k8s.io/v1", "endpointslices", EndpointSliceStrategy())

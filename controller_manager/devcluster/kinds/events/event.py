@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.event import KIND as STORED
 from controller_manager.devcluster.kinds.core.event import EventStrategy
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -18,7 +19,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
 )
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.kind import Conversion, Kind
+from controller_manager.devcluster.server.rest.kind import Conversion
 from controller_manager.devcluster.server.rest.strategy import fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
 
@@ -85,14 +86,10 @@ def _validate_new(event: JSON) -> Iterator[Cause]:
             yield invalid(name, '""', _UNSET)
 
 
-KIND: Final = Kind(
-    "events.k8s.io",
-    "v1",
-    STORED.kind,
-    STORED.plural,
-    model="EventsV1Event",
-    short_names=STORED.short_names,
-    strategy=NewEventStrategy(),
+KIND: Final = kind_of(
+    "events.k8s.io/v1",
+    "events",
+    NewEventStrategy(),
     conversion=Conversion(STORED, to_stored=to_core, from_stored=from_core),
 )
 

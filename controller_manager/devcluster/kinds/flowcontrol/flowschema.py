@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
     FLOW_SCHEMAS,
@@ -22,7 +23,6 @@ from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation impo
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
@@ -116,15 +116,8 @@ def set_dangling(objects: Objects, schema: JSON) -> None:
     objects.put(KIND, ("", name_of(schema)), {**schema, "status": status})
 
 
-KIND: Final = Kind(
-    "flowcontrol.apiserver.k8s.io",
-    "v1",
-    "FlowSchema",
-    "flowschemas",
-    namespaced=False,
-    model="V1FlowSchema",
-    subresources=(status_of("FlowSchema"),),
-    strategy=FlowSchemaStrategy(),
+KIND: Final = kind_of(
+    "flowcontrol.apiserver.k8s.io/v1", "flowschemas", FlowSchemaStrategy()
 )
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
     MANDATORY,
@@ -26,7 +27,6 @@ from controller_manager.devcluster.kinds.flowcontrol.priority_level_validation i
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
@@ -115,15 +115,10 @@ def _update_schemas(objects: Objects, level: str) -> None:
             set_dangling(objects, stored.obj)
 
 
-KIND: Final = Kind(
-    "flowcontrol.apiserver.k8s.io",
-    "v1",
-    "PriorityLevelConfiguration",
+KIND: Final = kind_of(
+    "flowcontrol.apiserver.k8s.io/v1",
     "prioritylevelconfigurations",
-    namespaced=False,
-    model="V1PriorityLevelConfiguration",
-    subresources=(status_of("PriorityLevelConfiguration"),),
-    strategy=PriorityLevelStrategy(),
+    PriorityLevelStrategy(),
 )
 
 

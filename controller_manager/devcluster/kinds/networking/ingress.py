@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.networking.ingress_validation import (
     validate_balanced,
@@ -15,7 +16,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -91,13 +91,4 @@ def _hosts_text(rules: Sequence[JSON]) -> str:
     return ",".join(hosts) or "*"
 
 
-KIND: Final = Kind(
-    "networking.k8s.io",
-    "v1",
-    "Ingress",
-    "ingresses",
-    model="V1Ingress",
-    short_names=("ing",),
-    subresources=(status_of("Ingress"),),
-    strategy=IngressStrategy(),
-)
+KIND: Final = kind_of("networking.k8s.io/v1", "ingresses", IngressStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.domain_paths import (
     validate_domain_prefixed_path,
@@ -23,7 +24,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -108,12 +108,4 @@ def _validate_scope(parameters: JSON) -> Iterator[Cause]:
         yield from validate_label(namespace, field)
 
 
-KIND: Final = Kind(
-    "networking.k8s.io",
-    "v1",
-    "IngressClass",
-    "ingressclasses",
-    namespaced=False,
-    model="V1IngressClass",
-    strategy=IngressClassStrategy(),
-)
+KIND: Final = kind_of("networking.k8s.io/v1", "ingressclasses", IngressClassStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
@@ -21,7 +22,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -84,16 +84,7 @@ def _parent_text(parent: JSON) -> str:
     return "/".join(each for each in parts if each)
 
 
-KIND: Final = Kind(
-    "networking.k8s.io",
-    "v1",
-    "IPAddress",
-    "ipaddresses",
-    namespaced=False,
-    model="V1IPAddress",
-    short_names=("ip",),
-    strategy=IPAddressStrategy(),
-)
+KIND: Final = kind_of("networking.k8s.io/v1", "ipaddresses", IPAddressStrategy())
 
 
 def keep_used_address(objects: Objects, old: JSON | None, new: JSON | None) -> None:

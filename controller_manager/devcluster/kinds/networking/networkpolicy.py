@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of, selector_text
 from controller_manager.devcluster.kinds.networking.network_policy_validation import (
     ranges_of,
     validate_policy_spec,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -51,12 +51,6 @@ class NetworkPolicyStrategy(Strategy):
         return [name_of(obj), selector_text(obj["spec"]["podSelector"]), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "networking.k8s.io",
-    "v1",
-    "NetworkPolicy",
-    "networkpolicies",
-    model="V1NetworkPolicy",
-    short_names=("netpol",),
-    strategy=NetworkPolicyStrategy(),
+KIND: Final = kind_of(
+    "networking.k8s.io/v1", "networkpolicies", NetworkPolicyStrategy()
 )

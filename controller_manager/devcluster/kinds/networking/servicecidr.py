@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE, range_version
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -13,7 +14,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -75,13 +75,4 @@ def validate_ranges(ranges: list[str]) -> list[Cause]:
     return causes
 
 
-KIND: Final = Kind(
-    "networking.k8s.io",
-    "v1",
-    "ServiceCIDR",
-    "servicecidrs",
-    namespaced=False,
-    model="V1ServiceCIDR",
-    subresources=(status_of("ServiceCIDR"),),
-    strategy=ServiceCIDRStrategy(),
-)
+KIND: Final = kind_of("networking.k8s.io/v1", "servicecidrs", ServiceCIDRStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
@@ -20,7 +21,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -60,12 +60,4 @@ class RuntimeClassStrategy(Strategy):
         return [name_of(obj), obj.get("handler", ""), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "node.k8s.io",
-    "v1",
-    "RuntimeClass",
-    "runtimeclasses",
-    namespaced=False,
-    model="V1RuntimeClass",
-    strategy=RuntimeClassStrategy(),
-)
+KIND: Final = kind_of("node.k8s.io/v1", "runtimeclasses", RuntimeClassStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import (
     percent,
@@ -18,7 +19,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -101,13 +101,6 @@ def _validate_spec(spec: JSON) -> list[Cause]:
     return causes
 
 
-KIND: Final = Kind(
-    "policy",
-    "v1",
-    "PodDisruptionBudget",
-    "poddisruptionbudgets",
-    model="V1PodDisruptionBudget",
-    short_names=("pdb",),
-    subresources=(status_of("PodDisruptionBudget"),),
-    strategy=PodDisruptionBudgetStrategy(),
+KIND: Final = kind_of(
+    "policy/v1", "poddisruptionbudgets", PodDisruptionBudgetStrategy()
 )

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
 from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
-from controller_manager.devcluster.server.rest.kind import Kind
 
 
 class ClusterRoleStrategy(RoleStrategy):
@@ -34,12 +34,6 @@ class ClusterRoleStrategy(RoleStrategy):
         return causes
 
 
-KIND: Final = Kind(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "ClusterRole",
-    "clusterroles",
-    namespaced=False,
-    model="V1ClusterRole",
-    strategy=ClusterRoleStrategy(),
+KIND: Final = kind_of(
+    "rbac.authorization.k8s.io/v1", "clusterroles", ClusterRoleStrategy()
 )

@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Final
 
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
-from controller_manager.devcluster.server.rest.kind import Kind
 
 
 class ClusterRoleBindingStrategy(BindingStrategy):
@@ -12,12 +12,6 @@ class ClusterRoleBindingStrategy(BindingStrategy):
     role_kinds: ClassVar = ("ClusterRole",)
 
 
-KIND: Final = Kind(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "ClusterRoleBinding",
-    "clusterrolebindings",
-    namespaced=False,
-    model="V1ClusterRoleBinding",
-    strategy=ClusterRoleBindingStrategy(),
+KIND: Final = kind_of(
+    "rbac.authorization.k8s.io/v1", "clusterrolebindings", ClusterRoleBindingStrategy()
 )

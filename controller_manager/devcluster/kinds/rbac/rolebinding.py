@@ -2,14 +2,7 @@
 
 from typing import Final
 
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
-from controller_manager.devcluster.server.rest.kind import Kind
 
-KIND: Final = Kind(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "RoleBinding",
-    "rolebindings",
-    model="V1RoleBinding",
-    strategy=BindingStrategy(),
-)
+KIND: Final = kind_of("rbac.authorization.k8s.io/v1", "rolebindings", BindingStrategy())

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
@@ -25,12 +25,4 @@ class DeviceClassStrategy(Strategy):
         return [name_of(obj), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "resource.k8s.io",
-    "v1",
-    "DeviceClass",
-    "deviceclasses",
-    model="V1DeviceClass",
-    namespaced=False,
-    strategy=DeviceClassStrategy(),
-)
+KIND: Final = kind_of("resource.k8s.io/v1", "deviceclasses", DeviceClassStrategy())

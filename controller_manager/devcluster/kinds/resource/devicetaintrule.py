@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import (
     validate_conditions,
@@ -18,7 +19,6 @@ from controller_manager.devcluster.kinds.resource.device_validation import (
     validate_taint,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause, too_many
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 from controller_manager.devcluster.server.storage.storage import Storage
@@ -90,13 +90,6 @@ def _validate_selector(selector: JSON) -> Iterator[Cause]:
             yield from check(selector[name], f"spec.deviceSelector.{name}")
 
 
-KIND: Final = Kind(
-    "resource.k8s.io",
-    "v1beta2",
-    "DeviceTaintRule",
-    "devicetaintrules",
-    namespaced=False,
-    model="V1beta2DeviceTaintRule",
-    subresources=(status_of("DeviceTaintRule"),),
-    strategy=DeviceTaintRuleStrategy(),
+KIND: Final = kind_of(
+    "resource.k8s.io/v1beta2", "devicetaintrules", DeviceTaintRuleStrategy()
 )

@@ -3,10 +3,11 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.resource.devicetaintrule import (
     KIND as STORED,
 )
-from controller_manager.devcluster.server.rest.kind import Conversion, Kind
+from controller_manager.devcluster.server.rest.kind import Conversion
 
 
 def _same_fields(obj: JSON) -> JSON:
@@ -15,14 +16,9 @@ def _same_fields(obj: JSON) -> JSON:
     return {name: value for name, value in obj.items() if name not in aside}
 
 
-KIND: Final = Kind(
-    STORED.group,
-    "v1alpha3",
-    STORED.kind,
-    STORED.plural,
-    namespaced=False,
-    model="V1alpha3DeviceTaintRule",
-    subresources=STORED.subresources,
-    strategy=STORED.strategy,
+KIND: Final = kind_of(
+    "resource.k8s.io/v1alpha3",
+    "devicetaintrules",
+    STORED.strategy,
     conversion=Conversion(STORED, to_stored=_same_fields, from_stored=_same_fields),
 )

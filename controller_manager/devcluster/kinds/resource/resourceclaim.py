@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.resource.claim_defaults import (
@@ -17,7 +18,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -82,12 +82,4 @@ class ResourceClaimStrategy(Strategy):
         return [name_of(obj), ",".join(states), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "resource.k8s.io",
-    "v1",
-    "ResourceClaim",
-    "resourceclaims",
-    model="ResourceV1ResourceClaim",
-    subresources=(status_of("ResourceClaim"),),
-    strategy=ResourceClaimStrategy(),
-)
+KIND: Final = kind_of("resource.k8s.io/v1", "resourceclaims", ResourceClaimStrategy())

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.resource.claim_defaults import (
@@ -18,7 +19,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
@@ -56,11 +56,6 @@ class ResourceClaimTemplateStrategy(Strategy):
         return [name_of(obj), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "resource.k8s.io",
-    "v1",
-    "ResourceClaimTemplate",
-    "resourceclaimtemplates",
-    model="V1ResourceClaimTemplate",
-    strategy=ResourceClaimTemplateStrategy(),
+KIND: Final = kind_of(
+    "resource.k8s.io/v1", "resourceclaimtemplates", ResourceClaimTemplateStrategy()
 )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import (
     validate_conditions,
@@ -22,7 +23,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -96,13 +96,8 @@ class ResourcePoolStatusRequestStrategy(Strategy):
         return [name_of(obj), driver, *sums, errors, age(obj, now)]
 
 
-KIND: Final = Kind(
-    "resource.k8s.io",
-    "v1alpha3",
-    "ResourcePoolStatusRequest",
+KIND: Final = kind_of(
+    "resource.k8s.io/v1alpha3",
     "resourcepoolstatusrequests",
-    namespaced=False,
-    model="V1alpha3ResourcePoolStatusRequest",
-    subresources=(status_of("ResourcePoolStatusRequest"),),
-    strategy=ResourcePoolStatusRequestStrategy(),
+    ResourcePoolStatusRequestStrategy(),
 )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.resource.device_validation import (
@@ -23,7 +24,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -142,12 +142,4 @@ def _validate_devices(devices: Sequence[JSON]) -> Iterator[Cause]:
         names.add(name)
 
 
-KIND: Final = Kind(
-    "resource.k8s.io",
-    "v1",
-    "ResourceSlice",
-    "resourceslices",
-    namespaced=False,
-    model="V1ResourceSlice",
-    strategy=ResourceSliceStrategy(),
-)
+KIND: Final = kind_of("resource.k8s.io/v1", "resourceslices", ResourceSliceStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import (
     validate_conditions,
@@ -14,7 +15,6 @@ from controller_manager.devcluster.kinds.scheduling.policy import (
     validate_scheduling_policy,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
@@ -56,12 +56,4 @@ class PodGroupStrategy(Strategy):
         return [name_of(obj), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "scheduling.k8s.io",
-    "v1alpha2",
-    "PodGroup",
-    "podgroups",
-    model="V1alpha2PodGroup",
-    subresources=(status_of("PodGroup"),),
-    strategy=PodGroupStrategy(),
-)
+KIND: Final = kind_of("scheduling.k8s.io/v1alpha2", "podgroups", PodGroupStrategy())

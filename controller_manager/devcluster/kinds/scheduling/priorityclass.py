@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -18,7 +19,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -137,15 +137,8 @@ def find_priority_class(storage: Storage, name: str) -> JSON | None:
     return min(defaults, key=lambda each: int(each["value"]), default=None)
 
 
-KIND: Final = Kind(
-    "scheduling.k8s.io",
-    "v1",
-    "PriorityClass",
-    "priorityclasses",
-    namespaced=False,
-    model="V1PriorityClass",
-    short_names=("pc",),
-    strategy=PriorityClassStrategy(),
+KIND: Final = kind_of(
+    "scheduling.k8s.io/v1", "priorityclasses", PriorityClassStrategy()
 )
 
 

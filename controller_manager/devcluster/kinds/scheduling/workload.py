@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.scheduling.policy import (
@@ -18,7 +19,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
@@ -80,11 +80,4 @@ def _validate_reference(reference: JSON | None) -> list[Cause]:
     ]
 
 
-KIND: Final = Kind(
-    "scheduling.k8s.io",
-    "v1alpha2",
-    "Workload",
-    "workloads",
-    model="V1alpha2Workload",
-    strategy=WorkloadStrategy(),
-)
+KIND: Final = kind_of("scheduling.k8s.io/v1alpha2", "workloads", WorkloadStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
@@ -15,7 +16,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -127,12 +127,4 @@ def _validate_tokens(tokens: Sequence[JSON]) -> Iterator[Cause]:
             yield invalid(where, shown(seconds), why)
 
 
-KIND: Final = Kind(
-    "storage.k8s.io",
-    "v1",
-    "CSIDriver",
-    "csidrivers",
-    namespaced=False,
-    model="V1CSIDriver",
-    strategy=CSIDriverStrategy(),
-)
+KIND: Final = kind_of("storage.k8s.io/v1", "csidrivers", CSIDriverStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
@@ -23,7 +24,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -106,12 +106,4 @@ def _validate_keys(keys: Sequence[str], field: str) -> Iterator[Cause]:
         yield from validate_qualified_name(key, field)
 
 
-KIND: Final = Kind(
-    "storage.k8s.io",
-    "v1",
-    "CSINode",
-    "csinodes",
-    namespaced=False,
-    model="V1CSINode",
-    strategy=CSINodeStrategy(),
-)
+KIND: Final = kind_of("storage.k8s.io/v1", "csinodes", CSINodeStrategy())

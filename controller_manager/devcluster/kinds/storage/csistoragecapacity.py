@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
 from controller_manager.devcluster.kinds.field_values import (
@@ -18,7 +19,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
@@ -58,11 +58,6 @@ class CSIStorageCapacityStrategy(Strategy):
         return [name_of(obj), obj["storageClassName"], obj.get("capacity", UNSET)]
 
 
-KIND: Final = Kind(
-    "storage.k8s.io",
-    "v1",
-    "CSIStorageCapacity",
-    "csistoragecapacities",
-    model="V1CSIStorageCapacity",
-    strategy=CSIStorageCapacityStrategy(),
+KIND: Final = kind_of(
+    "storage.k8s.io/v1", "csistoragecapacities", CSIStorageCapacityStrategy()
 )

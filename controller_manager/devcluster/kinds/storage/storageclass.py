@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
 from controller_manager.devcluster.kinds.storage.default_class import is_default
@@ -19,7 +20,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_supported,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -95,13 +95,4 @@ class StorageClassStrategy(Strategy):
         ]
 
 
-KIND: Final = Kind(
-    "storage.k8s.io",
-    "v1",
-    "StorageClass",
-    "storageclasses",
-    namespaced=False,
-    model="V1StorageClass",
-    short_names=("sc",),
-    strategy=StorageClassStrategy(),
-)
+KIND: Final = kind_of("storage.k8s.io/v1", "storageclasses", StorageClassStrategy())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.storage_validation import (
@@ -19,7 +20,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_long,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -107,13 +107,6 @@ def _validate_source(source: JSON) -> list[Cause]:
     return validate_subdomain(name, f"{where}.persistentVolumeName") if name else []
 
 
-KIND: Final = Kind(
-    "storage.k8s.io",
-    "v1",
-    "VolumeAttachment",
-    "volumeattachments",
-    namespaced=False,
-    model="V1VolumeAttachment",
-    subresources=(status_of("VolumeAttachment"),),
-    strategy=VolumeAttachmentStrategy(),
+KIND: Final = kind_of(
+    "storage.k8s.io/v1", "volumeattachments", VolumeAttachmentStrategy()
 )

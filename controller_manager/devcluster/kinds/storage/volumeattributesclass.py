@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.storage_validation import (
     validate_parameters,
@@ -15,7 +16,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     forbidden_field,
     required,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -59,13 +59,6 @@ class VolumeAttributesClassStrategy(Strategy):
         return [name_of(obj), obj["driverName"], age(obj, now)]
 
 
-KIND: Final = Kind(
-    "storage.k8s.io",
-    "v1",
-    "VolumeAttributesClass",
-    "volumeattributesclasses",
-    namespaced=False,
-    model="V1VolumeAttributesClass",
-    short_names=("vac",),
-    strategy=VolumeAttributesClassStrategy(),
+KIND: Final = kind_of(
+    "storage.k8s.io/v1", "volumeattributesclasses", VolumeAttributesClassStrategy()
 )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import (
     validate_conditions,
@@ -16,7 +17,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 
@@ -91,13 +91,8 @@ def _is_true(conditions: Sequence[JSON], name: str) -> bool:
     )
 
 
-KIND: Final = Kind(
-    "storagemigration.k8s.io",
-    "v1beta1",
-    "StorageVersionMigration",
+KIND: Final = kind_of(
+    "storagemigration.k8s.io/v1beta1",
     "storageversionmigrations",
-    namespaced=False,
-    model="V1beta1StorageVersionMigration",
-    subresources=(status_of("StorageVersionMigration"),),
-    strategy=StorageVersionMigrationStrategy(),
+    StorageVersionMigrationStrategy(),
 )

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,
 )

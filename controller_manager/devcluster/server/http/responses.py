@@ -15,9 +15,9 @@ import msgspec
 import yaml
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.inmemory import StreamingResponse
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.schema import protobuf
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal

@@ -100,6 +100,8 @@ class Kind:
     gated: tuple[tuple[Gate, Strategy], ...] = ()
     """Strategies that replace `strategy` while a gate is enabled."""
     scale_paths: ScalePaths = ScalePaths()
+    storage_version_hash: str = ""
+    """Names the version in which objects are stored, in discovery."""
 
     def with_features(self, features: FeatureGates) -> "Kind":
         """Return the kind with the strategy for these feature gates."""

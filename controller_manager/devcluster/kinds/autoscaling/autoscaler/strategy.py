@@ -11,10 +11,10 @@ from controller_manager.devcluster.kinds.autoscaling.autoscaler.metric_targets i
 from controller_manager.devcluster.kinds.autoscaling.autoscaler.validation import (
     validate_autoscaler,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -105,15 +105,9 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         ]
 
 
-KIND: Final = Kind(
-    "autoscaling",
-    "v2",
-    "HorizontalPodAutoscaler",
+KIND: Final = kind_of(
+    "autoscaling/v2",
     "horizontalpodautoscalers",
-    model="V2HorizontalPodAutoscaler",
-    short_names=("hpa",),
-    categories=("all",),
-    subresources=(status_of("HorizontalPodAutoscaler"),),
-    strategy=HorizontalPodAutoscalerStrategy(),
+    HorizontalPodAutoscalerStrategy(),
     gated=((_SCALE_TO_ZERO, HorizontalPodAutoscalerStrategy(scales_to_zero=True)),),
 )

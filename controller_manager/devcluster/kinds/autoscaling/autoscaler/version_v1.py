@@ -17,7 +17,8 @@ from controller_manager.devcluster.kinds.autoscaling.autoscaler.v1_conversion im
     from_v1,
     to_v1,
 )
-from controller_manager.devcluster.server.rest.kind import Conversion, Kind, status_of
+from controller_manager.devcluster.kinds.built_in import kind_of
+from controller_manager.devcluster.server.rest.kind import Conversion
 from controller_manager.devcluster.server.rest.tables import Cells
 
 
@@ -29,15 +30,9 @@ class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):
         return super().cells(from_v1(obj), now)
 
 
-KIND: Final = Kind(
-    "autoscaling",
-    "v1",
-    STORED.kind,
-    STORED.plural,
-    model="V1HorizontalPodAutoscaler",
-    short_names=STORED.short_names,
-    categories=STORED.categories,
-    subresources=(status_of(STORED.kind),),
-    strategy=OldAutoscalerStrategy(),
+KIND: Final = kind_of(
+    "autoscaling/v1",
+    "horizontalpodautoscalers",
+    OldAutoscalerStrategy(),
     conversion=Conversion(STORED, to_stored=from_v1, from_stored=to_v1),
 )

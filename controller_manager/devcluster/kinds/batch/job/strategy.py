@@ -24,6 +24,7 @@ from controller_manager.devcluster.kinds.batch.job.status_validation import (
 from controller_manager.devcluster.kinds.batch.job.update_validation import (
     validate_job_update,
 )
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
     SELECTOR,
@@ -39,7 +40,6 @@ from controller_manager.devcluster.kinds.scheduling_group import (
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -187,14 +187,9 @@ def _completions(obj: JSON) -> str:
     return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
 
 
-KIND: Final = Kind(
-    "batch",
-    "v1",
-    "Job",
+KIND: Final = kind_of(
+    "batch/v1",
     "jobs",
-    model="V1Job",
-    categories=("all",),
-    subresources=(status_of("Job"),),
-    strategy=JobStrategy(),
+    JobStrategy(),
     gated=((GENERIC_WORKLOAD, JobStrategy(keeps_scheduling_group=True)),),
 )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.pod.binding import binding
 from controller_manager.devcluster.kinds.core.pod.columns import (
     POD_COLUMNS,
@@ -21,7 +22,6 @@ from controller_manager.devcluster.kinds.pod_spec_defaults import (
     default_pod_spec,
 )
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
-from controller_manager.devcluster.kinds.proxy import proxy_of
 from controller_manager.devcluster.kinds.scheduling_group import (
     GENERIC_WORKLOAD,
     OF_POD,
@@ -29,12 +29,6 @@ from controller_manager.devcluster.kinds.scheduling_group import (
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.kind import (
-    READ_AND_WRITE,
-    Kind,
-    Subresource,
-    status_of,
-)
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
 from controller_manager.devcluster.server.storage.storage import Storage
@@ -152,31 +146,10 @@ _GATED: Final = {
 }
 """The condition of a new pod with scheduling gates."""
 
-_CONNECT: Final = ("create", "get")
-
-KIND: Final = Kind(
-    "",
+KIND: Final = kind_of(
     "v1",
-    "Pod",
     "pods",
-    model="V1Pod",
-    short_names=("po",),
-    categories=("all",),
-    subresources=(
-        Subresource("attach", "PodAttachOptions", _CONNECT),
-        Subresource("binding", "Binding", ("create",), model="V1Binding"),
-        Subresource("ephemeralcontainers", "Pod", READ_AND_WRITE),
-        Subresource(
-            "eviction", "Eviction", ("create",), "policy", "v1", model="V1Eviction"
-        ),
-        Subresource("exec", "PodExecOptions", _CONNECT),
-        Subresource("log", "Pod", ("get",)),
-        Subresource("portforward", "PodPortForwardOptions", _CONNECT),
-        proxy_of("PodProxyOptions"),
-        Subresource("resize", "Pod", READ_AND_WRITE),
-        status_of("Pod"),
-    ),
-    strategy=PodStrategy(),
+    PodStrategy(),
     gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
 )
 REST_STORAGE: Final = RESTStorage(

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
 from controller_manager.devcluster.kinds.core.service.address_validation import (
     validate_kept_addresses,
@@ -29,7 +30,6 @@ from controller_manager.devcluster.kinds.core.service.update import (
 from controller_manager.devcluster.kinds.core.service.validation import (
     validate_service,
 )
-from controller_manager.devcluster.kinds.proxy import proxy_of
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_service_name,
 )
@@ -37,7 +37,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.rest.kind import Kind, status_of
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
 from controller_manager.devcluster.server.storage.storage import Storage
@@ -118,17 +117,7 @@ class ServiceStrategy(Strategy):
         return service_cells(obj, now)
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "Service",
-    "services",
-    model="V1Service",
-    short_names=("svc",),
-    categories=("all",),
-    subresources=(proxy_of("ServiceProxyOptions"), status_of("Service")),
-    strategy=ServiceStrategy(),
-)
+KIND: Final = kind_of("v1", "services", ServiceStrategy())
 
 
 def sync_dependents(objects: Objects, old: JSON | None, new: JSON | None) -> None:

@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.serviceaccount.token_request import (
     token_request,
 )
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.kind import Kind, Subresource
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -32,25 +32,7 @@ class ServiceAccountStrategy(Strategy):
         return [name_of(obj), len(obj.get("secrets", [])), age(obj, now)]
 
 
-KIND: Final = Kind(
-    "",
-    "v1",
-    "ServiceAccount",
-    "serviceaccounts",
-    model="V1ServiceAccount",
-    short_names=("sa",),
-    subresources=(
-        Subresource(
-            "token",
-            "TokenRequest",
-            ("create",),
-            "authentication.k8s.io",
-            "v1",
-            model="AuthenticationV1TokenRequest",
-        ),
-    ),
-    strategy=ServiceAccountStrategy(),
-)
+KIND: Final = kind_of("v1", "serviceaccounts", ServiceAccountStrategy())
 REST_STORAGE: Final = RESTStorage(KIND.resource, connect={"token": token_request})
 
 
