@@ -34,6 +34,9 @@ from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 
+from controller_manager.devcluster.kinds.apiregistration.group_priorities import (
+    priority,
+)
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import GatedKind, Kind
 from controller_manager.options.gates import FeatureGates
@@ -41,12 +44,12 @@ from controller_manager.options.gates import FeatureGates
 
 @cache
 def find_kinds() -> tuple[Kind, ...]:
-    """Return the kinds that every server serves, sorted by group and name."""
+    """Return the kinds that every server serves, in the order of discovery."""
     return _sorted(each for each in _declared() if isinstance(each, Kind))
 
 
 def kinds_with(features: FeatureGates) -> tuple[Kind, ...]:
-    """Return the kinds served with these feature gates, sorted by group and name."""
+    """Return the kinds served with these feature gates, in the order of discovery."""
     gated = (
         each.kind for each in _gated_kinds() if features.is_enabled(each.required_gate)
     )
@@ -73,4 +76,7 @@ def _declared(name: str = "KIND") -> Iterator[object]:
 
 
 def _sorted(kinds: Iterator[Kind]) -> tuple[Kind, ...]:
-    return tuple(sorted(kinds, key=lambda kind: (kind.group, kind.plural)))
+    """Sort kinds by the priority of their group, then by group and name."""
+    return tuple(
+        sorted(kinds, key=lambda kind: (-priority(kind.group), kind.group, kind.plural))
+    )

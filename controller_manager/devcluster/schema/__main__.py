@@ -17,29 +17,90 @@ from controller_manager.devcluster.schema.models import DATA
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
 
-def _metadata(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
-    group_kind = {"group": "meta.k8s.io", "version": "v1", "kind": kind}
+_DISCOVERY: Final = "io.k8s.api.apidiscovery.v2"
+
+
+def _kind(group: str, version: str, kind: str, fields: dict[str, Any]) -> Any:
+    group_kind = {"group": group, "version": version, "kind": kind}
     return {"fields": fields, "group-version-kind": [group_kind], "type": "object"}
 
 
-_METADATA: Final[dict[str, dict[str, Any]]] = {
-    f"{_META}.PartialObjectMetadata": _metadata(
+def _field(number: int, ref: str = "", **facts: Any) -> Any:
+    """Return a field that holds a text, or a value of the model `ref`."""
+    of = {"ref": ref} if ref else {"type": "string"}
+    return {**of, "proto": (number,), **facts}
+
+
+def _list(number: int, ref: str = "") -> Any:
+    items = {"ref": ref} if ref else {"type": "string"}
+    omitted = {"omitempty": True} if not ref.startswith(_META) else {}
+    return {"type": "array", "items": items, "proto": (number,), **omitted}
+
+
+def _model(**fields: Any) -> Any:
+    return {"fields": fields, "type": "object"}
+
+
+_UNDECLARED: Final[dict[str, dict[str, Any]]] = {
+    f"{_META}.PartialObjectMetadata": _kind(
+        "meta.k8s.io",
+        "v1",
         "PartialObjectMetadata",
-        {"metadata": {"ref": f"{_META}.ObjectMeta", "proto": (1,), "omitempty": True}},
+        {"metadata": _field(1, f"{_META}.ObjectMeta", omitempty=True)},
     ),
-    f"{_META}.PartialObjectMetadataList": _metadata(
+    f"{_META}.PartialObjectMetadataList": _kind(
+        "meta.k8s.io",
+        "v1",
         "PartialObjectMetadataList",
         {
-            "metadata": {"ref": f"{_META}.ListMeta", "proto": (1,), "omitempty": True},
-            "items": {
-                "type": "array",
-                "items": {"ref": f"{_META}.PartialObjectMetadata"},
-                "proto": (2,),
-            },
+            "metadata": _field(1, f"{_META}.ListMeta", omitempty=True),
+            "items": _list(2, f"{_META}.PartialObjectMetadata"),
         },
     ),
+    f"{_META}.GroupVersionKind": _model(
+        group=_field(1), version=_field(2), kind=_field(3)
+    ),
+    f"{_META}.Verbs": {"type": "array"},
+    f"{_DISCOVERY}.APIGroupDiscoveryList": _kind(
+        "apidiscovery.k8s.io",
+        "v2",
+        "APIGroupDiscoveryList",
+        {
+            "metadata": _field(1, f"{_META}.ListMeta", omitempty=True),
+            "items": _list(2, f"{_DISCOVERY}.APIGroupDiscovery"),
+        },
+    ),
+    f"{_DISCOVERY}.APIGroupDiscovery": _model(
+        metadata=_field(1, f"{_META}.ObjectMeta", omitempty=True),
+        versions=_list(2, f"{_DISCOVERY}.APIVersionDiscovery"),
+    ),
+    f"{_DISCOVERY}.APIVersionDiscovery": _model(
+        version=_field(1),
+        resources=_list(2, f"{_DISCOVERY}.APIResourceDiscovery"),
+        freshness=_field(3, omitempty=True),
+    ),
+    f"{_DISCOVERY}.APIResourceDiscovery": _model(
+        resource=_field(1),
+        responseKind=_field(2, f"{_META}.GroupVersionKind", omitempty=True),
+        scope=_field(3),
+        singularResource=_field(4),
+        verbs=_list(5),
+        shortNames=_list(6),
+        categories=_list(7),
+        subresources=_list(8, f"{_DISCOVERY}.APISubresourceDiscovery"),
+    ),
+    f"{_DISCOVERY}.APISubresourceDiscovery": _model(
+        subresource=_field(1),
+        responseKind=_field(2, f"{_META}.GroupVersionKind", omitempty=True),
+        acceptedTypes=_list(3, f"{_META}.GroupVersionKind"),
+        verbs=_list(4),
+    ),
 }
-"""Types that an API server sends and does not declare: metadata of any kind."""
+"""Types that an API server sends and does not declare.
+
+They are metadata of any kind, all discovery in one document, and the message that the
+verbs of an APIResource are.
+"""
 
 _PLACE: Final = ("proto", "inside")
 
@@ -56,7 +117,10 @@ def main(table: Path, directory: Path) -> None:
     """Write the models and the resources of TABLE into files."""
     content: dict[str, Any] = msgspec.json.decode(table.read_bytes())
     models: dict[str, dict[str, Any]] = content["models"]
-    models.update(_METADATA)
+    models.update(_UNDECLARED)
+    if resource := models.get(f"{_META}.APIResource"):
+        verbs = resource["fields"]["verbs"]
+        resource["fields"]["verbs"] = _field(verbs["proto"][0], f"{_META}.Verbs")
     for name, model in models.items():
         _complete(models, name, model)
     _write(directory / DATA, write(models), f"{len(models)} models")

@@ -294,6 +294,9 @@ class _Decoder:
 
     _FieldsV1 = _JSON = _RawExtension = _raw
 
+    def _Verbs(self, data: bytes, _: int) -> list[str]:  # noqa: N802
+        return [_text(value) for _, value in read_fields(data)]
+
     def _JSONSchemaPropsOrArray(self, data: bytes, depth: int) -> Any:  # noqa: N802
         schemas = [
             (number, self.message(_SCHEMA, _as_bytes(value), depth + 1))
@@ -388,9 +391,7 @@ class _Encoder:
                 packed = struct.pack("<d", value)
                 return write_varint(number << 3 | _FIXED64) + packed
             case "list":
-                return write_bytes(
-                    number, b"".join(write_bytes(1, each.encode()) for each in value)
-                )
+                return write_bytes(number, self._Verbs(value))
         if field.format == "byte":
             return write_bytes(number, base64.b64decode(value))
         return write_bytes(number, value.encode())
@@ -418,6 +419,9 @@ class _Encoder:
         return write_bytes(1, msgspec.json.encode(value))
 
     _FieldsV1 = _JSON = _RawExtension = _raw
+
+    def _Verbs(self, value: list[str]) -> bytes:  # noqa: N802
+        return b"".join(write_bytes(1, each.encode()) for each in value)
 
     def _JSONSchemaPropsOrArray(self, value: Any) -> bytes:  # noqa: N802
         if isinstance(value, list):

@@ -1,15 +1,18 @@
 """Discovery: groups, versions, resources, and the version of the server."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.http.accepting import accepts_as
+from controller_manager.devcluster.schema.resources import Resource
+from controller_manager.devcluster.server.http.accepting import accepted_as
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.http.responses import (
+    encoded,
     json_or_404,
     json_response,
     no_such_path,
@@ -21,10 +24,8 @@ from controller_manager.version import KUBERNETES_VERSION
 
 _MAJOR, _MINOR, _PATCH = KUBERNETES_VERSION.removeprefix("v").split(".")
 
-AGGREGATED: Final = (
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-)
-"""The media type of all groups with all their resources in one document."""
+_ALL: Final = ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
+"""Group, version and kind of all groups with all their resources in one document."""
 
 VERSION: Final[JSON] = {
     "major": _MAJOR,
@@ -70,19 +71,32 @@ def answer(
     return no_such_path()
 
 
-def wants_aggregated(request: Request) -> bool:
-    """Tell whether a request asks for all groups in one document."""
-    accept = header(request.headers, "accept")
-    return accepts_as(accept, "apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
+def wants_aggregated(request: Request) -> str:
+    """Return the media type in which a request asks for all groups in one document.
+
+    The text is empty for a request that asks for something else.
+    """
+    return accepted_as(header(request.headers, "accept"), *_ALL)
 
 
 def aggregated_response(
     catalogue: Catalogue, request: Request, *, core: bool
 ) -> Response:
-    """Return the answer with all groups, or the core group, in one document."""
+    """Return the answer with all groups, or the core group, in one document.
+
+    Its ETag is that of the JSON in every encoding, as upstream.
+    """
+    media_type = wants_aggregated(request)
+    headers = {
+        "content-type": "{};g={};v={};as={}".format(media_type, *_ALL),
+        "vary": "Accept",
+        "cache-control": "public",
+    }
     body = msgspec.json.encode(aggregated(catalogue, core=core))
-    headers = {"content-type": AGGREGATED, "vary": "Accept"}
-    return unless_known(Response(200, headers, body), request)
+    answer = unless_known(Response(200, headers, body), request)
+    if answer.status != 200:
+        return answer
+    return replace(answer, body=encoded(body, media_type))
 
 
 def paths(catalogue: Catalogue) -> JSON:
@@ -108,12 +122,21 @@ def api_versions(address: str) -> JSON:
 
 
 def _versions_by_group(catalogue: Catalogue) -> dict[str, list[str]]:
-    """Return the versions of each group except the core group, the preferred first."""
+    """Return the versions of each group except the core group, the preferred first.
+
+    The groups of custom resources come last, by name: all have the same priority.
+    """
     versions: dict[str, list[str]] = {}
+    custom = set()
     for name, version in catalogue.group_versions():
         if name:
             versions.setdefault(name, []).append(version)
-    return {name: sorted(each, key=_priority) for name, each in versions.items()}
+        if any(each.is_custom for each in catalogue.kinds(name, version) or ()):
+            custom.add(name)
+    order = sorted(
+        versions, key=lambda name: (name in custom, name if name in custom else "")
+    )
+    return {name: sorted(versions[name], key=_priority) for name in order}
 
 
 def _priority(version: str) -> tuple[int, int, int, str]:
@@ -155,12 +178,12 @@ def aggregated(catalogue: Catalogue, *, core: bool) -> JSON:
     """Return all groups, or the core group, with all their resources."""
     groups = {"": ["v1"]} if core else _versions_by_group(catalogue)
     return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
+        "kind": _ALL[2],
+        "apiVersion": "/".join(_ALL[:2]),
         "metadata": {},
         "items": [
             {
-                "metadata": {"name": name, "creationTimestamp": None},
+                "metadata": {"name": name} if name else {},
                 "versions": [
                     {
                         "version": version,
@@ -184,31 +207,38 @@ def aggregated(catalogue: Catalogue, *, core: bool) -> JSON:
 def _discovered(kind: Kind) -> JSON:
     entry: JSON = {
         "resource": kind.plural,
-        "responseKind": _response_kind(kind.group, kind.version, kind.kind),
+        "responseKind": _response_kind(kind, kind.kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": list(kind.verbs),
+        "verbs": kind.verbs,
     }
     if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
+        entry["shortNames"] = kind.short_names
     if kind.categories:
-        entry["categories"] = list(kind.categories)
+        entry["categories"] = kind.categories
     if kind.subresources:
         entry["subresources"] = [
             {
                 "subresource": each.name,
                 "responseKind": _response_kind(
-                    each.group or kind.group, each.version or kind.version, each.kind
+                    kind, each.kind, each.group, each.version
                 ),
-                "verbs": list(each.verbs),
+                "verbs": each.verbs,
             }
             for each in kind.subresources
         ]
     return entry
 
 
-def _response_kind(group: str, version: str, kind: str) -> JSON:
-    return {"group": group, "version": version, "kind": kind}
+def _response_kind(kind: Kind, name: str, group: str = "", version: str = "") -> JSON:
+    """Return the kind of an answer about a resource, or about its subresource.
+
+    Only custom resources have their own group and version in it; the others leave both
+    empty, unless the kind is one of another group (ConvertGroupVersionIntoToDiscovery).
+    """
+    if kind.is_custom and not version:
+        group, version = kind.group, kind.version
+    return {"group": group, "version": version, "kind": name}
 
 
 def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None:
@@ -218,7 +248,7 @@ def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None
         return None
     resources = sorted(
         (entry for kind in kinds for entry in _entries(kind)),
-        key=lambda entry: str(entry["name"]),
+        key=lambda entry: entry.name,
     )
     # Only the list of the core group has no apiVersion.
     answer: JSON = {"kind": "APIResourceList"}
@@ -229,31 +259,28 @@ def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None
     return answer
 
 
-def _entries(kind: Kind) -> list[JSON]:
-    entry: JSON = {
-        "name": kind.plural,
-        "singularName": kind.singular,
-        "namespaced": kind.namespaced,
-        "kind": kind.kind,
-        "verbs": list(kind.verbs),
-    }
-    if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        entry["categories"] = list(kind.categories)
-    if kind.storage_version_hash:
-        entry["storageVersionHash"] = kind.storage_version_hash
-    entries = [entry]
-    for sub in kind.subresources:
-        entry = {
-            "name": f"{kind.plural}/{sub.name}",
-            "singularName": "",
-            "namespaced": kind.namespaced,
-        }
-        if sub.group:
-            entry["group"] = sub.group
-            entry["version"] = sub.version
-        entry["kind"] = sub.kind
-        entry["verbs"] = list(sub.verbs)
-        entries.append(entry)
-    return entries
+def _entries(kind: Kind) -> list[Resource]:
+    """Return the entries of a resource and of its subresources."""
+    entry = Resource(
+        name=kind.plural,
+        singular_name=kind.singular,
+        namespaced=kind.namespaced,
+        kind=kind.kind,
+        verbs=kind.verbs,
+        short_names=kind.short_names,
+        categories=kind.categories,
+        storage_version_hash=kind.storage_version_hash,
+    )
+    below = (
+        Resource(
+            name=f"{kind.plural}/{each.name}",
+            singular_name="",
+            namespaced=kind.namespaced,
+            group=each.group,
+            version=each.version,
+            kind=each.kind,
+            verbs=each.verbs,
+        )
+        for each in kind.subresources
+    )
+    return [entry, *below]

@@ -197,7 +197,7 @@ async def test_a_stale_group_version_counts_as_not_discovered(
             answer = await cluster.transport.request(request)
             body = msgspec.json.decode(answer.body)
             for group in body["items"]:
-                if group["metadata"]["name"] == "policy":
+                if group["metadata"].get("name") == "policy":
                     group["versions"][0]["freshness"] = "Stale"
             return Response(answer.status, answer.headers, msgspec.json.encode(body))
 

@@ -77,7 +77,10 @@ class Objects:
         start = datetime(1, 1, 2, tzinfo=UTC)
         return start + timedelta(microseconds=self._rng.randrange(6 * 10**16))
 
-    def _Time(self, _: int) -> str:  # noqa: N802 - a model's name, as below
+    def _Verbs(self, _: int) -> list[str]:  # noqa: N802 - a model's name, as below
+        return [self._text() for _ in range(self._rng.randint(0, 2))]
+
+    def _Time(self, _: int) -> str:  # noqa: N802
         return format_time(self._moment())
 
     def _MicroTime(self, _: int) -> str:  # noqa: N802

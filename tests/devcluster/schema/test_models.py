@@ -91,7 +91,7 @@ def test_the_tool_writes_the_file_of_a_table(tmp_path: Path) -> None:
     result = CliRunner().invoke(__main__.main, [str(path), f"--directory={tmp_path}"])
     sizes = [out.stat().st_size, (tmp_path / "resources.data").stat().st_size]
     assert result.output == (
-        f"models.data: 5 models in {sizes[0]} bytes\n"
+        f"models.data: 12 models in {sizes[0]} bytes\n"
         f"resources.data: the resources of 0 group versions in {sizes[1]} bytes\n"
     )
     models = Models(out.read_bytes())

@@ -14,35 +14,12 @@ from controller_manager.devcluster.kinds.apiregistration.apiservice import (
 from controller_manager.devcluster.kinds.apiregistration.apiservice import (
     local_service,
 )
+from controller_manager.devcluster.kinds.apiregistration.group_priorities import (
+    PRIORITIES,
+)
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Catalogue
-
-_GROUPS: Final[Mapping[str, int]] = {
-    "": 18000,
-    "apps": 17800,
-    "events.k8s.io": 17750,
-    "authentication.k8s.io": 17700,
-    "authorization.k8s.io": 17600,
-    "autoscaling": 17500,
-    "batch": 17400,
-    "certificates.k8s.io": 17300,
-    "networking.k8s.io": 17200,
-    "policy": 17100,
-    "rbac.authorization.k8s.io": 17000,
-    "storage.k8s.io": 16800,
-    "apiextensions.k8s.io": 16700,
-    "admissionregistration.k8s.io": 16700,
-    "scheduling.k8s.io": 16600,
-    "coordination.k8s.io": 16500,
-    "node.k8s.io": 16300,
-    "discovery.k8s.io": 16200,
-    "flowcontrol.apiserver.k8s.io": 16100,
-    "internal.apiserver.k8s.io": 16000,
-    "resource.k8s.io": 15900,
-    "storagemigration.k8s.io": 15800,
-}
-"""The priorities of the built-in groups; the aggregator's own has no APIService."""
 
 _VERSIONS: Final[Mapping[tuple[str, str], int]] = {
     ("", "v1"): 1,
@@ -56,10 +33,10 @@ _CUSTOM: Final = {"groupPriorityMinimum": 1000, "versionPriority": 100}
 def add_local_services(objects: Objects, catalogue: Catalogue) -> None:
     """Store the APIServices of the built-in group versions."""
     for group, version in catalogue.group_versions():
-        if group in _GROUPS:
+        if group in PRIORITIES:
             ripe = _STABLE if version.lstrip("v").isdecimal() else _BETA
             priorities = {
-                "groupPriorityMinimum": _GROUPS[group],
+                "groupPriorityMinimum": PRIORITIES[group],
                 "versionPriority": _VERSIONS.get((group, version), ripe),
             }
             _add(objects, group, version, priorities, "onstart")

@@ -93,18 +93,22 @@ def wanted_form(accept: str, *, has_protobuf: bool = True) -> Form:
     return accepted(accept, has_protobuf=has_protobuf).form
 
 
-def accepts_as(accept: str, group: str, version: str, kind: str) -> bool:
-    """Tell whether a header asks for JSON of this kind before plain JSON."""
+def accepted_as(accept: str, group: str, version: str, kind: str) -> str:
+    """Return the media type in which a header asks for this kind, if it does so first.
+
+    The text is empty for a header that asks for another form before.
+    """
     wanted = {"g": group, "v": version, "as": kind}
     for clause in _clauses(accept) if "as=" in accept else ():
-        if not _is_in_range(JSON_TYPE, clause.media_range):
-            continue
-        given = {name: clause.parameters.get(name) for name in wanted}
-        if given == wanted:
-            return True
-        if not any(given.values()):
-            return False
-    return False
+        for media_type in _SERVED:
+            if not _is_in_range(media_type, clause.media_range):
+                continue
+            given = {name: clause.parameters.get(name) for name in wanted}
+            if given == wanted:
+                return media_type
+            if not any(given.values()):
+                return ""
+    return ""
 
 
 def _clauses(accept: str) -> Iterator[_Clause]:

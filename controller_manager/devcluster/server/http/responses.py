@@ -150,7 +150,7 @@ async def presented(answer: Response, request: Request) -> Response:
         encode = _ENCODERS.get(media_type)
         if encode is None:
             break
-        body = await _encoded(encode, answer.body)
+        body = await _in_turn(encode, answer.body)
         if body is not None:
             headers = {**answer.headers, "content-type": media_type}
             return Response(answer.status, headers, body)
@@ -158,6 +158,12 @@ async def presented(answer: Response, request: Request) -> Response:
         body = msgspec.json.format(answer.body, indent=2)
         return Response(answer.status, answer.headers, body)
     return answer
+
+
+def encoded(body: bytes, media_type: str) -> bytes:
+    """Return JSON in the encoding of a media type that it has a form for."""
+    encode = _ENCODERS.get(media_type)
+    return (encode(body) if encode else None) or body
 
 
 def media_type_of(request: Request, *, has_protobuf: bool = True) -> str:
@@ -171,7 +177,7 @@ def media_type_of(request: Request, *, has_protobuf: bool = True) -> str:
         return JSON_TYPE
 
 
-async def _encoded(
+async def _in_turn(
     encode: Callable[[bytes], bytes | None], body: bytes
 ) -> bytes | None:
     """Return JSON in another encoding; a large body is encoded in a thread."""

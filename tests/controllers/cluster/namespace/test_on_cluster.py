@@ -14,7 +14,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.devcluster.server.discovery import AGGREGATED
 from controller_manager.observability.logs import make_logger
 from tests.clusters import Cluster, make_config
 
@@ -299,7 +298,8 @@ async def test_a_malformed_group_version_is_reported(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
     """It keeps the namespace, since it may have objects in it."""
-    headers = {"accept": AGGREGATED}
+    wanted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    headers = {"accept": wanted}
     answer = await cluster.transport.request(Request("GET", "/apis", headers=headers))
     body = answer.body.replace(b'"name":"policy"', b'"name":"pol/icy"')
     spoilt.answers["GET", "/apis"] = replace(answer, body=body)
