@@ -23,5 +23,5 @@ def take_changed(write: Write, changed: JSON, kind: Kind) -> None:
     managers = obj["metadata"].get("managedFields")
     if managers is not None:
         found["metadata"]["managedFields"] = managers
-    write.kind.strategy.apply_defaults(found)
+    write.kind.apply_defaults(found)
     write.obj = found

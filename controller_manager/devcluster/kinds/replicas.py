@@ -25,7 +25,6 @@ class ReplicasStrategy(Strategy):
     """Defaults, validation and columns of both kinds."""
 
     counts_generations: ClassVar = True
-    null_condition_times: ClassVar = ("lastTransitionTime",)
     selectable_fields: ClassVar = fields_by_path("status.replicas")
     columns: ClassVar = REPLICAS
 
@@ -34,7 +33,6 @@ class ReplicasStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         default_template(spec)
-        obj.setdefault("status", {}).setdefault("replicas", 0)
 
     def validate_status(self, obj: JSON) -> Sequence[Cause]:
         """Check the counts of replicas."""

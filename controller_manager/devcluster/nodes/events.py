@@ -150,7 +150,7 @@ class Reporter:
         found = self._namespaces.get(("", namespace))
         if found is None or "deletionTimestamp" in found.obj["metadata"]:
             return
-        EVENT.strategy.apply_defaults(event)
+        EVENT.apply_defaults(event)
         self._objects.insert(EVENT, (namespace, name), event)
         if len(self._events) > _MOST_EVENTS:
             self._drop_oldest()

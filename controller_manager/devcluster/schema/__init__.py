@@ -2,8 +2,8 @@
 
 ``models`` reads the types of one package of the API from ``models.data`` when one of
 them is first asked for. ``protobuf`` encodes and decodes objects of these types.
-``file`` has the format of the data. ``resources`` has the resources that discovery
-lists, from ``resources.data``. ``python -m controller_manager.devcluster.schema TABLE``
-writes the data from a table of types and resources. Nothing here knows requests or
-storage.
+``zeros`` fills in the fields that Go writes when they are empty. ``file`` has the
+format of the data. ``resources`` has the resources that discovery lists, from
+``resources.data``. ``python -m controller_manager.devcluster.schema TABLE`` writes the
+data from a table of types and resources. Nothing here knows requests or storage.
 """

@@ -21,7 +21,7 @@ from tests.devcluster.requests import call
 def test_a_node_that_somebody_creates_has_every_field() -> None:
     """Empty ones, as the API server writes them."""
     node: JSON = {"status": {"nodeInfo": {"kubeletVersion": "v1.30.0"}}}
-    NODE.strategy.apply_defaults(node)
+    NODE.apply_defaults(node)
     assert node == {
         "spec": {},
         "status": {

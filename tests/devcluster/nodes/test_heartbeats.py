@@ -247,12 +247,16 @@ async def test_a_lease_that_is_refused_stops_no_kubelet(
         assert (await ready(leased))[1] == time(300)
 
 
+NO_TIMES: JSON = {"lastHeartbeatTime": None, "lastTransitionTime": None}
+"""The times that Go writes for a condition without them."""
+
+
 @pytest.mark.parametrize(
     ("written", "kept"),
     [
         ([], []),
         ([{"type": "Ready", "status": "True"}], []),
-        ([{"status": "True"}], [{"status": "True"}]),
+        ([{"status": "True"}], [{"type": "", "status": "True", **NO_TIMES}]),
     ],
     ids=["no conditions", "no times", "no type"],
 )

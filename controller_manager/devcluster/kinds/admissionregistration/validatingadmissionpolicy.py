@@ -51,7 +51,6 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the failure policy and the match constraints."""
         apply_policy_defaults(obj)
-        obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the match and the expressions."""

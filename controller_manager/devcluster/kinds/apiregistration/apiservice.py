@@ -48,13 +48,9 @@ class APIServiceStrategy(Strategy):
     columns: ClassVar = (NAME, Column("Service"), Column("Available"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the port, and the fields that Go writes also when they are empty."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("groupPriorityMinimum", 0)
-        spec.setdefault("versionPriority", 0)
-        if "service" in spec:
-            spec["service"].setdefault("port", _PORT)
-        obj.setdefault("status", {})
+        """Fill in the port."""
+        if service := obj.get("spec", {}).get("service"):
+            service.setdefault("port", _PORT)
 
     def validate_name(self, name: str) -> list[Cause]:
         """Check that the name can be part of a path; `validate` checks the rest."""

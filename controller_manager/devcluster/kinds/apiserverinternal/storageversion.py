@@ -37,11 +37,6 @@ class StorageVersionStrategy(Strategy):
         AGE,
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec and the status also when they are empty."""
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
-
     def validate_status(self, obj: JSON) -> Sequence[Cause]:
         """Check the entry of each API server, and the common version."""
         return [*_validate_servers(obj["status"]), *_validate_common(obj["status"])]

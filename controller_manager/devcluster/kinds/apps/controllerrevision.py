@@ -38,10 +38,6 @@ class ControllerRevisionStrategy(Strategy):
         AGE,
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Write the number of the revision also when it is 0."""
-        obj.setdefault("revision", 0)
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check that there are data, and that the number is not negative."""
         causes = []

@@ -39,12 +39,6 @@ from controller_manager.devcluster.server.rest.tables import (
 )
 from controller_manager.devcluster.server.storage.storage import Storage
 
-_COUNTS: Final = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
-)
 _ALL: Final = (
     "currentNumberScheduled",
     "numberMisscheduled",
@@ -73,7 +67,6 @@ class DaemonSetStrategy(Strategy):
     """
 
     counts_generations: ClassVar = True
-    null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (
         NAME,
         Column("Desired", "integer"),
@@ -89,7 +82,7 @@ class DaemonSetStrategy(Strategy):
     models: ClassVar = ("V1RollingUpdateDaemonSet",)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in template, update strategy, and counts."""
+        """Fill in template and update strategy."""
         spec = obj.setdefault("spec", {})
         strategy = spec.setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
@@ -98,9 +91,6 @@ class DaemonSetStrategy(Strategy):
             rolling.setdefault("maxSurge", 0)
         spec.setdefault("revisionHistoryLimit", 10)
         default_template(spec)
-        status = obj.setdefault("status", {})
-        for name in _COUNTS:
-            status.setdefault(name, 0)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Set the count of the template's changes to one."""

@@ -56,7 +56,6 @@ class DeploymentStrategy(Strategy):
 
     counts_generations: ClassVar = True
     kept_by_status: ClassVar = ("labels",)
-    null_condition_times: ClassVar = ("lastUpdateTime", "lastTransitionTime")
     columns: ClassVar = (
         NAME,
         Column("Ready"),
@@ -80,7 +79,6 @@ class DeploymentStrategy(Strategy):
             rolling.setdefault("maxSurge", "25%")
         spec.setdefault("revisionHistoryLimit", 10)
         spec.setdefault("progressDeadlineSeconds", 600)
-        obj.setdefault("status", {})
 
     def changes_generation(self, old: JSON, new: JSON) -> bool:
         """Tell whether the spec or an annotation changes."""

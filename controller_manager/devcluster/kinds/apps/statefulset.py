@@ -58,7 +58,6 @@ class StatefulSetStrategy(Strategy):
     """Most of the spec is immutable."""
 
     counts_generations: ClassVar = True
-    null_condition_times: ClassVar = ("lastTransitionTime",)
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
     models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
 
@@ -87,9 +86,6 @@ class StatefulSetStrategy(Strategy):
         for claim in spec.get("volumeClaimTemplates", ()):
             claim.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
             default_claim(claim)
-        status = obj.setdefault("status", {})
-        status.setdefault("replicas", 0)
-        status.setdefault("availableReplicas", 0)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Drop the field of a feature that is off."""

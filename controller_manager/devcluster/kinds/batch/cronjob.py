@@ -65,10 +65,8 @@ class CronJobStrategy(Strategy):
         spec.setdefault("successfulJobsHistoryLimit", 3)
         spec.setdefault("failedJobsHistoryLimit", 1)
         template = spec.setdefault("jobTemplate", {})
-        template.setdefault("metadata", {})
         default_failure_policy(template.setdefault("spec", {}))
         default_template(template["spec"])
-        obj.setdefault("status", {})
 
     def validate_name(self, name: str) -> list[Cause]:
         """Check that the name leaves room for that of a job."""

@@ -45,16 +45,10 @@ class CertificateSigningRequestStrategy(Strategy):
         Column("RequestedDuration"),
         Column("Condition"),
     )
-    null_condition_times: ClassVar = ("lastUpdateTime", "lastTransitionTime")
     selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = fields_by_path(
         "spec.signerName"
     )
     empty: ClassVar = {"spec": {}, "status": {}}
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec and the status also when they are empty."""
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
 
     def record_user(self, obj: JSON, user: User) -> None:
         """Fill in the user of the request; the user fields of the body are ignored."""

@@ -25,10 +25,6 @@ class ClusterTrustBundleStrategy(Strategy):
         "spec.signerName"
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec also when it is empty."""
-        obj.setdefault("spec", {})
-
     def validate_name(self, name: str) -> list[Cause]:
         """Accept each name; `validate` compares the name with the signer."""
         del name

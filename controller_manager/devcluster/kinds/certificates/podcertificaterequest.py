@@ -29,9 +29,8 @@ class PodCertificateRequestStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec and the status also when they are empty."""
+        """Fill in the longest life of the certificate."""
         obj.setdefault("spec", {}).setdefault("maxExpirationSeconds", 86400)
-        obj.setdefault("status", {})
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Keep the spec: a request does not change."""

@@ -59,13 +59,10 @@ class EventStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the fields that every event has."""
-        obj.setdefault("source", {})
+        """Write null for absent times."""
         obj.setdefault("firstTimestamp", None)
         obj.setdefault("lastTimestamp", None)
         obj.setdefault("eventTime", None)
-        obj.setdefault("reportingComponent", "")
-        obj.setdefault("reportingInstance", "")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the rules for all events (legacyValidateEvent)."""

@@ -24,9 +24,8 @@ class LimitRangeStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("limits", None)  # Go writes the field also when it is absent
         for item in spec["limits"] or ():
-            item.setdefault("type", "")
             make_canonical(item, *_AMOUNTS)
-            if item["type"] == CONTAINER:
+            if item.get("type") == CONTAINER:
                 _fill_in(item, "default", "max")
                 _fill_in(item, "defaultRequest", "default")
                 _fill_in(item, "defaultRequest", "min")

@@ -25,19 +25,6 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 
-_INFO: Final = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
-)
-
 _ROLE: Final = "node-role.kubernetes.io/"
 _OLDER_ROLE: Final = "kubernetes.io/role"
 
@@ -61,14 +48,8 @@ class NodeStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the daemon endpoints, the node info, and paths of devices."""
+        """Fill in the ranges of pod addresses."""
         default_ranges(obj.setdefault("spec", {}))
-        status = obj.setdefault("status", {})
-        status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
-        for volume in status.get("volumesAttached") or ():
-            volume.setdefault("devicePath", "")
-        given = status.get("nodeInfo") or {}
-        status["nodeInfo"] = {**dict.fromkeys(_INFO, ""), **given}
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the taints, and the ranges for pods."""

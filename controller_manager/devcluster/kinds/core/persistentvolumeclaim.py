@@ -37,7 +37,6 @@ class PersistentVolumeClaimStrategy(Strategy):
     """The spec is immutable, except for a larger size and fields that are set once."""
 
     returns_deleted: ClassVar = True
-    null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     columns: ClassVar = (
         NAME,
         Column("Status"),

@@ -46,8 +46,6 @@ class EndpointSliceStrategy(Strategy):
         """Fill in names and protocols of ports; Go shows absent lists as null."""
         obj["endpoints"] = obj.get("endpoints") or None
         obj["ports"] = obj.get("ports") or None
-        for endpoint in obj["endpoints"] or ():
-            endpoint.setdefault("conditions", {})
         for port in obj["ports"] or ():
             port.setdefault("name", "")
             port.setdefault("protocol", "TCP")

@@ -51,11 +51,9 @@ class FlowSchemaStrategy(FlowControlStrategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the precedence, and the empty fields that Go writes."""
+        """Fill in the precedence."""
         spec = obj.setdefault("spec", {})
-        spec.setdefault("priorityLevelConfiguration", {})
         spec["matchingPrecedence"] = spec.get("matchingPrecedence") or _PRECEDENCE
-        obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the spec; that of mandatory schemas is fixed."""

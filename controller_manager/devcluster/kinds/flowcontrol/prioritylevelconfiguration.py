@@ -56,7 +56,6 @@ class PriorityLevelStrategy(FlowControlStrategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the shares and the queues."""
         spec = obj.setdefault("spec", {})
-        obj.setdefault("status", {})
         if spec.get("type") == EXEMPT:
             spec.setdefault("exempt", {})
         for name, shares in (("exempt", 0), ("limited", _SHARES)):

@@ -42,11 +42,6 @@ class IngressStrategy(Strategy):
         AGE,
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in an empty spec, and the status that Go always shows."""
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {}).setdefault("loadBalancer", {})
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the rules, the backends and the hosts."""
         return list(validate_ingress_spec(obj["spec"]))

@@ -38,10 +38,6 @@ class IPAddressStrategy(Strategy):
 
     columns: ClassVar = (NAME, Column("ParentRef"), AGE)
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec also when it is empty."""
-        obj.setdefault("spec", {})
-
     def validate_name(self, name: str) -> list[Cause]:
         """Check that the name is an address in canonical form."""
         address = parse_address(name)

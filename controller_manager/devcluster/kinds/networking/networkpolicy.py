@@ -29,9 +29,8 @@ class NetworkPolicyStrategy(Strategy):
     columns: ClassVar = (NAME, Column("Pod-Selector"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the selector, the policy types and the protocols."""
+        """Fill in the policy types and the protocols."""
         spec = obj.setdefault("spec", {})
-        spec.setdefault("podSelector", {})
         egress = ["Egress"] if "egress" in spec else []
         spec.setdefault("policyTypes", ["Ingress", *egress])
         for rule in (*spec.get("ingress", ()), *spec.get("egress", ())):

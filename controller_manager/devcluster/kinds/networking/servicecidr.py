@@ -31,11 +31,6 @@ class ServiceCIDRStrategy(Strategy):
 
     columns: ClassVar = (NAME, Column("CIDRs"), AGE)
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec and the status also when they are empty."""
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the ranges."""
         return validate_ranges(obj["spec"].get("cidrs", []))

@@ -51,15 +51,6 @@ class PodDisruptionBudgetStrategy(Strategy):
         AGE,
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Write the counts and the messages of conditions also when they are empty."""
-        obj.setdefault("spec", {})
-        status = obj.setdefault("status", {})
-        for name in _COUNTS:
-            status.setdefault(name, 0)
-        for condition in status.get("conditions") or ():
-            condition.setdefault("message", "")
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the selector, and the one number that limits disruptions."""
         return _validate_spec(obj["spec"])

@@ -16,10 +16,6 @@ class DeviceClassStrategy(Strategy):
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, AGE)
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in an empty spec."""
-        obj.setdefault("spec", {})
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         return [name_of(obj), age(obj, now)]

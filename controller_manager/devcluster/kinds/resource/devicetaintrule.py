@@ -36,14 +36,6 @@ class DeviceTaintRuleStrategy(Strategy):
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, AGE)
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec, the taint and the status also when they are empty."""
-        spec = obj.setdefault("spec", {})
-        taint = spec.setdefault("taint", {})
-        for each in ("effect", "key"):
-            taint.setdefault(each, "")
-        obj.setdefault("status", {})
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         return [name_of(obj), age(obj, now)]

@@ -40,7 +40,6 @@ class ResourceClaimStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the allocation mode and the number of devices."""
         default_devices(obj.setdefault("spec", {}))
-        obj.setdefault("status", {})
 
     def validate_update(self, old: JSON, new: JSON) -> list[Cause]:
         """Check that the spec does not change."""

@@ -32,7 +32,6 @@ class ResourceClaimTemplateStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of the claims."""
         spec = obj.setdefault("spec", {})
-        spec.setdefault("metadata", {})
         default_devices(spec.setdefault("spec", {}))
 
     def validate(self, obj: JSON) -> list[Cause]:

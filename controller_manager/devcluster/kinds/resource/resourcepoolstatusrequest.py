@@ -55,10 +55,6 @@ class ResourcePoolStatusRequestStrategy(Strategy):
         AGE,
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec and the driver also when they are empty."""
-        obj.setdefault("spec", {}).setdefault("driver", "")
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the driver, the pool and the limit."""
         spec = obj["spec"]

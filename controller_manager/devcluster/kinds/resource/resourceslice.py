@@ -53,15 +53,6 @@ class ResourceSliceStrategy(Strategy):
         "spec.driver", "spec.nodeName"
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec, the driver and the pool also when they are empty."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("driver", "")
-        pool = spec.setdefault("pool", {})
-        pool.setdefault("name", "")
-        for each in ("generation", "resourceSliceCount"):
-            pool.setdefault(each, 0)
-
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Record that taints are added now, unless they say when."""
         del storage

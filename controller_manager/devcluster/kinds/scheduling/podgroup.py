@@ -25,14 +25,8 @@ class PodGroupStrategy(Strategy):
     columns: ClassVar = (NAME, AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the mode of disruptions.
-
-        Go writes the spec, the policy and the status also when they are empty.
-        """
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("schedulingPolicy", {})
-        spec.setdefault("disruptionMode", "Pod")
-        obj.setdefault("status", {})
+        """Fill in the mode of disruptions."""
+        obj.setdefault("spec", {}).setdefault("disruptionMode", "Pod")
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check that the group has one scheduling policy."""

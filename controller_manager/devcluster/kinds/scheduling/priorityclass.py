@@ -66,8 +66,7 @@ class PriorityClassStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the value and the preemption policy."""
-        obj.setdefault("value", 0)
+        """Fill in the preemption policy."""
         obj.setdefault("preemptionPolicy", LOWER_PRIORITY)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
@@ -157,5 +156,5 @@ def add_system_classes(objects: Objects) -> None:
             "generation": 1,
         }
         obj = {"metadata": metadata, "value": value, "description": description}
-        KIND.strategy.apply_defaults(obj)
+        KIND.apply_defaults(obj)
         objects.put(KIND, ("", name), obj)

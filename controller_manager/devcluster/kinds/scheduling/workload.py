@@ -35,7 +35,6 @@ class WorkloadStrategy(Strategy):
         """Go writes null for constraints that are absent."""
         spec = obj.setdefault("spec", {})
         for template in spec.get("podGroupTemplates") or ():
-            template.setdefault("schedulingPolicy", {})
             template.setdefault("schedulingConstraints", None)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:

@@ -47,8 +47,6 @@ class CSINodeStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         spec["drivers"] = spec.get("drivers") or []
         for driver in spec["drivers"]:
-            driver.setdefault("name", "")
-            driver.setdefault("nodeID", "")
             driver.setdefault("topologyKeys", None)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:

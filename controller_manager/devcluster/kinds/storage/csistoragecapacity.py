@@ -30,10 +30,6 @@ class CSIStorageCapacityStrategy(Strategy):
 
     columns: ClassVar = (NAME, Column("StorageClassName"), Column("Capacity"))
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the name of the class also when it is empty."""
-        obj.setdefault("storageClassName", "")
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the topology, the class and the capacity."""
         causes = []

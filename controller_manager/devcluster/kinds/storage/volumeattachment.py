@@ -49,14 +49,6 @@ class VolumeAttachmentStrategy(Strategy):
         AGE,
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes these fields also when they are empty."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("attacher", "")
-        spec.setdefault("source", {})
-        spec.setdefault("nodeName", "")
-        obj.setdefault("status", {}).setdefault("attached", False)
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the attacher, the source and the node."""
         spec = obj["spec"]

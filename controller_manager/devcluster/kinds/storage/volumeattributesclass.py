@@ -32,10 +32,6 @@ class VolumeAttributesClassStrategy(Strategy):
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("DriverName"), AGE)
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the name of the driver also when it is empty."""
-        obj.setdefault("driverName", "")
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the driver and the parameters."""
         parameters = obj.get("parameters") or {}

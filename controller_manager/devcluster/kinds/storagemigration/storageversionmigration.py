@@ -29,11 +29,6 @@ class StorageVersionMigrationStrategy(Strategy):
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Resource"), Column("Status"))
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes the spec and the status also when they are empty."""
-        obj.setdefault("spec", {}).setdefault("resource", {})
-        obj.setdefault("status", {})
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check that there is a resource."""
         if obj["spec"]["resource"].get("resource"):

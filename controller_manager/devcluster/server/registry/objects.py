@@ -130,7 +130,7 @@ class Objects(ObjectStore):
         place(kind, write.namespace, obj["metadata"])
         if kind.has_status:
             obj.pop("status", None)
-        kind.strategy.apply_defaults(obj)
+        kind.apply_defaults(obj)
         return obj
 
     def _prepare(self, write: Write, obj: JSON, user: User) -> None:
@@ -141,7 +141,7 @@ class Objects(ObjectStore):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
         if self._named(metadata, write.submission):
-            kind.strategy.apply_defaults(obj)
+            kind.apply_defaults(obj)
         self._stamp_new(kind, metadata, write.submission)
         kind.strategy.prepare_for_create(obj, self.storage)
         kind.strategy.record_user(obj, user)
@@ -210,7 +210,7 @@ class Objects(ObjectStore):
         managed = managed or self._managed_by_writer(kind, subresource)
         if managed:
             mine = planned_update(kind, old, asked, subresource) if asked else new
-            shown = with_null_times(kind.strategy.null_condition_times, mine)
+            shown = with_null_times(kind.null_condition_times, mine)
             new = with_entries(new, managed(old, shown, given))
         kind.strategy.stamp(old, new, self._now(submission))
         if not subresource:
@@ -232,7 +232,7 @@ class Objects(ObjectStore):
         """Return a changed object as the plugins change it; raises Refusal."""
         assert write.old is not None  # noqa: S101 - there is one in an update
         if write.subresource != "status":  # whose null the defaults would drop
-            write.kind.strategy.apply_defaults(new)
+            write.kind.apply_defaults(new)
         write.obj = new
         self.admission.mutate(write)
         changed = write.obj
@@ -313,5 +313,5 @@ def _with_managers(
     """Return a new object with the managers of its fields, if there are any."""
     if managed is None:
         return obj
-    shown = with_null_times(kind.strategy.null_condition_times, obj)
+    shown = with_null_times(kind.null_condition_times, obj)
     return with_entries(obj, managed(shown))

@@ -54,7 +54,7 @@ def complete(kind: Kind, obj: JSON) -> JSON:
     return {
         "kind": kind.kind,
         "apiVersion": kind.api_version,
-        **with_null_times(kind.strategy.null_condition_times, obj),
+        **with_null_times(kind.null_condition_times, obj),
     }
 
 

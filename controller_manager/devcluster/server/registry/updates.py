@@ -27,7 +27,7 @@ def planned_update(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
     """Return the object after an update, with defaults; it changes `new`."""
     _carry_over(old, new["metadata"])
     planned = _replaced(kind, old, new, subresource)
-    kind.strategy.apply_defaults(planned)
+    kind.apply_defaults(planned)
     return planned
 
 

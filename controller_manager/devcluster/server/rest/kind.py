@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema.zeros import condition_times, zeros_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.storage.storage import Stored
 from controller_manager.options.gates import FeatureGates, Gate
@@ -23,6 +25,8 @@ READ_AND_WRITE: Final = ("get", "patch", "update")
 """The verbs of a subresource that is part of its object."""
 
 _GENERIC: Final = Strategy()
+_zeros = cache(zeros_of)
+_condition_times = cache(condition_times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,18 @@ class Kind:
             if features.is_enabled(gate):
                 return replace(self, strategy=strategy)
         return self
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the defaults of `obj`, and the fields that are written when empty."""
+        self.strategy.apply_defaults(obj)
+        zeros = None if self.is_custom else _zeros(self.api_version, self.kind)
+        if zeros is not None:
+            zeros.fill(obj)
+
+    @property
+    def null_condition_times(self) -> tuple[str, ...]:
+        """Condition times that are written as null when they are absent."""
+        return () if self.is_custom else _condition_times(self.api_version, self.kind)
 
     @property
     def stored(self) -> "Kind":

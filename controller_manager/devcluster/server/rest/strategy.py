@@ -64,9 +64,6 @@ class Strategy:
     not_in_status: ClassVar[FieldSet] = _SPEC
     """Fields that a write of the status does not own (GetResetFields)."""
 
-    null_condition_times: ClassVar[tuple[str, ...]] = ()
-    """Condition times that Go writes as null when they are absent."""
-
     selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
     """The path of each field that a field selector may name, besides the metadata.
 

@@ -70,10 +70,8 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
             }
         status = obj.setdefault("status", {})
-        # A metric that could not be read has no type; Go writes it nevertheless.
         metrics = status.get("currentMetrics") or ()
-        status["currentMetrics"] = [{"type": "", **each} for each in metrics] or None
-        status.setdefault("desiredReplicas", 0)
+        status["currentMetrics"] = list(metrics) or None
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
         """Check a new autoscaler."""

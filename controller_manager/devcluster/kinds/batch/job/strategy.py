@@ -64,7 +64,6 @@ class JobStrategy(Strategy):
 
     counts_generations: ClassVar = True
     orphans_dependents: ClassVar = True
-    null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     selectable_fields: ClassVar = {"status.successful": ("status", "succeeded")}
     absent_fields: ClassVar = {"status.successful": "0"}
     columns: ClassVar = (
@@ -101,7 +100,6 @@ class JobStrategy(Strategy):
         spec.setdefault("manualSelector", False)
         default_failure_policy(spec)
         default_template(spec)
-        obj.setdefault("status", {})
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Make the job select its own pods, unless manualSelector is set.

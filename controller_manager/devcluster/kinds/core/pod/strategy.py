@@ -44,7 +44,6 @@ class PodStrategy(Strategy):
     returns_deleted: ClassVar = True
     records_deletion: ClassVar = True
     kept_by_status: ClassVar = ("ownerReferences",)
-    null_condition_times: ClassVar = ("lastProbeTime", "lastTransitionTime")
     empty: ClassVar = {"spec": {"containers": None}, "status": {}}
     selectable_fields: ClassVar = fields_by_path(
         "spec.nodeName",
@@ -74,7 +73,6 @@ class PodStrategy(Strategy):
                 requests = {**limits, **resources.get("requests", {})}
                 resources["requests"] = requests
         spec.setdefault("enableServiceLinks", True)
-        obj.setdefault("status", {})
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in the status; admission may have changed the resources.

@@ -1,0 +1,92 @@
+"""The fields that Go writes also when they are empty."""
+
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema.zeros import condition_times, zeros_of
+from tests.clusters import Cluster
+from tests.devcluster.kinds.requests import create
+
+EXTENSIONS = "apiextensions.k8s.io/v1"
+
+
+def filled(api_version: str, kind: str, obj: JSON) -> JSON:
+    zeros = zeros_of(api_version, kind)
+    assert zeros is not None
+    zeros.fill(obj)
+    return obj
+
+
+def test_structs_and_scalars_are_filled_in_at_any_depth() -> None:
+    """Not pointers, lists and fields with omitempty; given values stay."""
+    driver = {"nodeID": "n"}
+    assert filled("storage.k8s.io/v1", "CSINode", {"spec": {"drivers": [driver]}}) == {
+        "spec": {"drivers": [{"name": "", "nodeID": "n"}]}
+    }
+    assert filled("networking.k8s.io/v1", "Ingress", {}) == {
+        "spec": {},
+        "status": {"loadBalancer": {}},
+    }
+    null: JSON = {"spec": {"drivers": None}}
+    assert filled("storage.k8s.io/v1", "CSINode", null) == {"spec": {"drivers": None}}
+
+
+def test_a_model_inside_itself_is_filled_in() -> None:
+    """As schemas, in lists, maps and unions."""
+    version: JSON = {
+        "schema": {"openAPIV3Schema": {"properties": {"a": {"externalDocs": {}}}}}
+    }
+    definition: JSON = {"spec": {"versions": [version]}}
+    assert filled(EXTENSIONS, "CustomResourceDefinition", definition) == {
+        "spec": {
+            "group": "",
+            "names": {"kind": "", "plural": ""},
+            "scope": "",
+            "versions": [
+                {
+                    "name": "",
+                    "served": False,
+                    "storage": False,
+                    "schema": {
+                        "openAPIV3Schema": {"properties": {"a": {"externalDocs": {}}}}
+                    },
+                }
+            ],
+        },
+        "status": {"acceptedNames": {"kind": "", "plural": ""}},
+    }
+
+
+def test_an_unknown_kind_has_none() -> None:
+    """Go writes custom resources as they are."""
+    assert zeros_of("example.com/v1", "Tree") is None
+
+
+def test_absent_times_of_conditions_are_null() -> None:
+    """Not those behind a pointer, and none of an unknown kind."""
+    found = {
+        kind: condition_times("v1", kind) for kind in ("Node", "Pod", "Secret", "Tree")
+    }
+    assert found == {
+        "Node": ("lastHeartbeatTime", "lastTransitionTime"),
+        "Pod": ("lastProbeTime", "lastTransitionTime"),
+        "Secret": (),
+        "Tree": (),
+    }
+
+
+@pytest.mark.looptime
+async def test_a_stored_object_has_the_fields(cluster: Cluster) -> None:
+    """Also those that no default and no client fills in."""
+    term = {"weight": 1}
+    affinity = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    spec = {
+        "affinity": {"nodeAffinity": affinity},
+        "containers": [{"name": "c", "image": "i"}],
+    }
+    pod = create(cluster, "Pod", {"spec": spec})
+    assert pod["spec"]["affinity"]["nodeAffinity"] == {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {}}
+        ]
+    }
