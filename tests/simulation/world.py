@@ -12,9 +12,9 @@ from controller_manager.api.times import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.schema import Checker
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.options.config import (
     ClientConfig,
@@ -160,7 +160,7 @@ class World:
         metadata = obj["metadata"]
         kind = self.kind(plural)
         if kind.model:
-            changed = Checker().check(changed, kind.model)
+            changed, _ = check_object(changed, kind, kind.version)
         self.server.objects.update(
             kind,
             metadata.get("namespace", ""),

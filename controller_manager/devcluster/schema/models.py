@@ -15,6 +15,8 @@ from controller_manager.devcluster.schema.file import (
 
 DATA: Final = "models.data"
 
+OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
 _META_KINDS: Final = frozenset(
     (
         *("APIGroup", "APIGroupList", "APIResourceList", "APIVersions"),

@@ -145,13 +145,13 @@ async def test_data_is_base64(cluster: Cluster) -> None:
             "pods/p/eviction",
             "Eviction",
             {"metadata": []},
-            "array into Go struct field Eviction.metadata of type ObjectMeta",
+            "array into Go struct field Eviction.metadata of type v1.ObjectMeta",
         ),
         (
             "pods/p/binding",
             "Binding",
             {"target": "n"},
-            "string into Go struct field Binding.target of type ObjectReference",
+            "string into Go struct field Binding.target of type v1.ObjectReference",
         ),
         (
             "serviceaccounts/a/token",

@@ -16,6 +16,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.defaulting import
     has_defaults,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
+    coerced,
     coerced_metadata,
     validate_embedded,
 )
@@ -33,6 +34,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rule
 from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
     validate_value,
 )
+from controller_manager.devcluster.schema.duplicates import duplicates, plain
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
@@ -104,11 +106,20 @@ class CustomResourceStrategy(Strategy):
     # Reading what clients send
 
     def decoded(self, obj: JSON) -> tuple[JSON, list[str]]:
-        """Return an object without fields that its schema does not know."""
-        result, unknown = pruned(obj, self._schema, is_resource=True)
-        given = result.get("metadata")
-        result["metadata"], more = coerced_metadata({} if given is None else given)
-        return result, more + unknown
+        """Return an object without fields that its schema does not know.
+
+        Upstream decodes the metadata, prunes, and decodes the metadata of embedded
+        resources, in this order (customresource_handler.go).
+        """
+        repeated = duplicates(obj)
+        given = obj.get("metadata")
+        metadata, unknown = coerced_metadata({} if given is None else given)
+        result, dropped = pruned(plain(obj), self._schema, is_resource=True)
+        result, embedded = coerced(result, self._schema)
+        pruned_fields = [f'unknown field "{path}"' for path in sorted(dropped)]
+        result["metadata"] = metadata
+        problems = [*repeated, *unknown, *pruned_fields, *embedded]
+        return result, list(dict.fromkeys(problems))
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of the schema, and drop nulls that it forbids."""

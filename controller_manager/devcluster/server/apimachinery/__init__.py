@@ -6,5 +6,5 @@ Upstream: k8s.io/apimachinery.
 - ``names``: validation of names, labels and metadata.
 - ``query`` (parameters), ``continue_token`` (pages of a list).
 - ``json_patch`` and ``strategic_merge``: patches.
-- ``yaml_bodies``, ``base64_data``, ``go_json``: texts as Go reads them.
+- ``yaml_bodies`` and ``go_json``: texts as Go reads them.
 """

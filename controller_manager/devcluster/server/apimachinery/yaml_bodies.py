@@ -4,6 +4,9 @@ Upstream: sigs.k8s.io/yaml, which converts YAML to JSON. Keys become texts, and 
 stay texts.
 """
 
+import json
+import operator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import yaml
@@ -13,6 +16,11 @@ MOST_VALUES: Final = 1_000_000
 
 MOST_LEVELS: Final = 200
 """The greatest depth of a value."""
+
+YAML_ERRORS: Final = "yaml: unmarshal errors:"
+"""The first line of errors that each have a line."""
+
+_KEY: Final = operator.itemgetter(0)
 
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
@@ -59,6 +67,63 @@ def _check_depth(body: bytes) -> None:
             raise YAMLBodyError(problem)
 
 
+def repeated_keys(body: bytes) -> list[str]:
+    """Return the errors of keys that a document has twice in one map.
+
+    Go names the line of the second value, and the errors in that value first. Raises
+    YAMLBodyError.
+    """
+    try:
+        return list(_Keys().errors_of(yaml.parse(body, _Loader)))
+    except yaml.YAMLError as error:
+        raise YAMLBodyError(str(error)) from None
+
+
+class _Keys:
+    """Reads the keys of maps from the events of a document."""
+
+    def __init__(self) -> None:
+        self._maps: list[set[str] | None] = []  # None: a list
+        self._values: list[str] = []  # the error of each value that is open
+        self._key: str | None = None
+
+    def errors_of(self, events: Iterable[Any]) -> Iterator[str]:
+        """Yield the errors of a document."""
+        for event in events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                self._maps.pop()
+                error = self._values.pop()
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._values.append(self._error(event))
+                is_map = isinstance(event, yaml.MappingStartEvent)
+                self._maps.append(set() if is_map else None)
+                continue
+            elif isinstance(event, yaml.NodeEvent) and not self._is_key(event):
+                error = self._error(event)
+            else:
+                continue
+            if error:
+                yield error
+
+    def _is_key(self, event: Any) -> bool:
+        """Take a key of a map; tell whether the event is one."""
+        if self._key is not None or not self._maps or self._maps[-1] is None:
+            return False
+        self._key = getattr(event, "value", event.anchor)
+        return True
+
+    def _error(self, event: Any) -> str:
+        """Return the error of a value whose key the map has already, or ""."""
+        key, self._key = self._key, None
+        keys = self._maps[-1] if self._maps else None
+        if key is None or keys is None:
+            return ""
+        is_repeated = key in keys
+        keys.add(key)
+        line = event.start_mark.line + 1
+        return f"line {line}: key {json.dumps(key)} already set in map" * is_repeated
+
+
 class _Sizes:
     """Counts values; it reads the value of an alias once."""
 
@@ -77,13 +142,16 @@ class _Sizes:
 
 
 def _with_text_keys(value: Any) -> Any:
-    """Return a value of JSON: keys are texts, and values are not shared."""
+    """Return a value of JSON: keys are sorted texts, and values are not shared."""
     if isinstance(value, dict):
-        return {_text(key): _with_text_keys(each) for key, each in value.items()}
+        texts = sorted(((_text(key), each) for key, each in value.items()), key=_KEY)
+        return {key: _with_text_keys(each) for key, each in texts}
     if isinstance(value, list):
         return [_with_text_keys(each) for each in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)  # Go writes 1.0 as 1
     return value
 
 

@@ -34,6 +34,8 @@ from controller_manager.devcluster.server.http.negotiation import (
     decode_connect_body,
     decode_json,
     decode_object,
+    decode_patch,
+    decode_strictly,
     header,
     strict_error,
     with_read_protobuf,
@@ -168,13 +170,8 @@ class Writer:
         if kind.namespaced and not target.namespace:
             raise method_not_allowed()
         content_type = header(request.headers, "content-type")
-        body = decode_object(
-            request.body or b"",
-            content_type,
-            kind.kind,
-            has_protobuf=not kind.is_custom,
-        )
-        obj, unknown = _checked(target, body)
+        given = _decoded(target, request.body or b"", content_type)
+        obj, problems = _checked(target, *given)
         if not kind.is_stored:
             self._admit(target, obj)
         create = self._storage_of(kind).create
@@ -190,7 +187,7 @@ class Writer:
             submission=target.submission,
         )
         shown = in_version(kind, stored)
-        return written(201, shown, unknown, target.field_validation)
+        return written(201, shown, problems, target.field_validation)
 
     def _admit(
         self, target: Target, body: JSON, operation: Operation = Operation.CREATE
@@ -236,14 +233,9 @@ class Writer:
             return self._scaled(target, decode_json(request.body or b"{}"), managed)
         _check_replaceable(target)
         content_type = header(request.headers, "content-type")
-        body = decode_object(
-            request.body or b"",
-            content_type,
-            target.kind.kind,
-            has_protobuf=not target.kind.is_custom,
-        )
+        body, problems = _decoded(target, request.body or b"", content_type)
         managed = self._managed(target, request)
-        return self._updated(target, body, managed, uid_is_precondition=True)
+        return self._updated(target, body, managed, problems, uid_is_precondition=True)
 
     def _patch(self, target: Target, request: Request) -> Response:
         kind = target.kind
@@ -256,7 +248,7 @@ class Writer:
                 return json_response(200, scale)
             _check_replaceable(target)
             return apply_configuration(self._objects, target, request, fields)
-        patch = decode_json(request.body or b"")
+        patch, problems = decode_patch(request.body or b"", content_type)
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
             current = scale_of(kind, stored)
@@ -267,7 +259,9 @@ class Writer:
         shown = in_version(kind, stored)
         changed = patched(shown.obj, patch, content_type, kind)
         managed = self._managed(target, request)
-        return self._updated(target, changed, managed, uid_is_precondition=False)
+        return self._updated(
+            target, changed, managed, problems, uid_is_precondition=False
+        )
 
     def _managed(self, target: Target, request: Request) -> Managed:
         """Return the function that returns the managers of changed fields."""
@@ -282,11 +276,12 @@ class Writer:
         target: Target,
         body: JSON,
         managed: Managed,
+        problems: list[str],
         *,
         uid_is_precondition: bool,
     ) -> Response:
         kind = target.kind
-        obj, unknown = _checked(target, body)
+        obj, problems = _checked(target, body, problems, sorts=not uid_is_precondition)
         if (body.get("metadata") or {}).get("managedFields") == []:
             obj["metadata"]["managedFields"] = []  # dropped as all empty lists
         stored = self._objects.update(
@@ -301,7 +296,7 @@ class Writer:
             submission=target.submission,
         )
         shown = in_version(kind, stored)
-        return written(200, shown, unknown, target.field_validation)
+        return written(200, shown, problems, target.field_validation)
 
     def _scaled(self, target: Target, scale: Any, managed: Managed) -> Response:
         return json_response(200, scaled(self._objects, target, scale, managed))
@@ -316,13 +311,29 @@ def _check_replaceable(target: Target) -> None:
         raise not_implemented(f"{target.kind.plural}/{target.subresource}")
 
 
-def _checked(target: Target, body: JSON) -> tuple[JSON, list[str]]:
-    """Return the object of a body and its unknown fields; raises Refusal."""
+def _decoded(target: Target, body: bytes, content_type: str) -> tuple[JSON, list[str]]:
+    """Return the object of a body and its problems, as the request asks for them."""
+    wanted = target.kind.kind
+    if target.field_validation == "Ignore":
+        return decode_object(body, content_type, wanted), []
+    return decode_strictly(body, content_type, wanted)
+
+
+def _checked(
+    target: Target, body: JSON, problems: list[str], *, sorts: bool = False
+) -> tuple[JSON, list[str]]:
+    """Return the object of a body and all its problems; raises Refusal.
+
+    Go sorts the fields of a patched object before it decodes it: `sorts` says so.
+    """
     kind = target.kind
-    obj, unknown = check_object(body, kind, kind.version)
-    if unknown and target.field_validation == "Strict":
-        raise strict_error(kind, kind.version, unknown)
-    return obj, unknown
+    obj, more = check_object(body, kind, kind.version)
+    if sorts and kind.model:
+        more.sort()
+    problems = [*problems, *more]
+    if problems and target.field_validation == "Strict":
+        raise strict_error(kind, kind.version, problems)
+    return obj, problems
 
 
 _LONGEST: Final = 34

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,8 +11,14 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.schema import protobuf
+from controller_manager.devcluster.schema.decoding import Decoder
+from controller_manager.devcluster.schema.duplicates import (
+    duplicates,
+    json_patch_problems,
+    with_repeated,
+)
 from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.server.apimachinery.base64_data import base64_problem
+from controller_manager.devcluster.schema.readers import TypeMismatch
 from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -20,14 +26,14 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     unsupported_media_type,
 )
 from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    YAML_ERRORS,
     YAMLBodyError,
     decode_yaml,
+    repeated_keys,
 )
 from controller_manager.devcluster.server.rest.kind import Kind, Subresource
-from controller_manager.devcluster.server.schema import Checker, TypeMismatch
 
-_CUSTOM_BODY_TYPES: Final = ("application/json", "application/yaml")
-_BODY_TYPES: Final = (*_CUSTOM_BODY_TYPES, protobuf.MEDIA_TYPE)
+_BODY_TYPES: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 
 
 _LARGE: Final = 64 * 1024
@@ -58,23 +64,16 @@ def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
     return decode_object(body, content_type, "DeleteOptions")
 
 
-def decode_object(
-    body: bytes,
-    content_type: str,
-    wanted: str,
-    *,
-    has_protobuf: bool = True,
-) -> JSON:
+def decode_object(body: bytes, content_type: str, wanted: str) -> JSON:
     """Decode a body by its content type, JSON if there is none; raises Refusal.
 
-    `wanted` is the required kind. It `has_protobuf` unless it is a custom one.
+    `wanted` is the required kind.
     """
     media_type = content_type.partition(";")[0].strip()
-    types = _BODY_TYPES if has_protobuf else _CUSTOM_BODY_TYPES
-    if media_type and media_type not in types:
+    if media_type and media_type not in _BODY_TYPES:
         message = (
             "the body of the request was in an unknown format - accepted media types "
-            f"include: {', '.join(types)}"
+            f"include: {', '.join(_BODY_TYPES)}"
         )
         raise unsupported_media_type(message)
     value: Any
@@ -95,6 +94,43 @@ def decode_object(
         )
         raise bad_request(message)
     return value
+
+
+def decode_strictly(
+    body: bytes, content_type: str, wanted: str
+) -> tuple[JSON, list[str]]:
+    """Decode a body as `decode_object` does, and find fields that stand in it twice.
+
+    Such fields of JSON are in the Repeated objects of the result, those of YAML are
+    returned beside it.
+    """
+    value = decode_object(body, content_type, wanted)
+    media_type = content_type.partition(";")[0].strip()
+    if media_type == protobuf.MEDIA_TYPE:
+        return value, []
+    if media_type != "application/yaml":
+        return _with_repeated(value, body), []
+    try:
+        errors = repeated_keys(body)
+    except YAMLBodyError:  # JSON with surrogates, which YAML does not have
+        return _with_repeated(value, body), []
+    return value, ["\n  ".join((YAML_ERRORS, *errors))] if errors else []
+
+
+def decode_patch(body: bytes, content_type: str) -> tuple[Any, list[str]]:
+    """Decode a patch, and return the problems in it; raises Refusal 400."""
+    patch = decode_json(body)
+    found = _with_repeated(patch, body)
+    if content_type == "application/json-patch+json":
+        return patch, json_patch_problems(found)
+    return patch, duplicates(found)
+
+
+def _with_repeated(value: Any, body: bytes) -> Any:
+    try:
+        return with_repeated(value, body)
+    except RecursionError:
+        raise bad_request("json: exceeded max depth") from None
 
 
 def _unrecognized(body: bytes, wanted: str) -> str:
@@ -158,7 +194,9 @@ async def with_read_protobuf(request: Request, wanted: str) -> Request:
 
 
 def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
-    """Check apiVersion, kind and types; return the object and unknown fields.
+    """Check apiVersion, kind and types; return the object and its problems.
+
+    The problems are its unknown and duplicate fields, in upstream's words.
 
     Raises Refusal 400 for an object of another kind or a value of a wrong type.
     """
@@ -177,54 +215,36 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
             f"expected API version ({kind.api_version})"
         )
         raise bad_request(message)
-    checker = Checker()
     try:
-        if not kind.model:
-            return kind.strategy.decoded(obj)
-        checked = checker.check(obj, kind.model)
-        _check_base64(checked, kind)
+        return _decoded(obj, kind)
     except TypeMismatch as error:
         raise bad_request(_cannot_handle(kind.kind, version, str(error))) from None
-    return checked, checker.unknown
 
 
-def _check_base64(obj: JSON, kind: Kind) -> None:
-    """Raise TypeMismatch for a text in a field of bytes that is not base64."""
-    model = built_in().find(kind.api_version, kind.kind)
-    for path in built_in().byte_paths(model) if model else ():
-        for text in _values_at([obj], path):
-            if problem := base64_problem(text):
-                raise TypeMismatch(problem)
-
-
-def _values_at(values: Iterable[Any], path: Sequence[str]) -> Iterable[Any]:
-    """Return the texts at a path, in which ``*`` stands for all items or values."""
-    for name in path:
-        if name != "*":
-            values = [each[name] for each in values if each.get(name) is not None]
-            continue
-        values = [
-            item
-            for each in values
-            for item in (each.values() if isinstance(each, dict) else each)
-        ]
-    return values
+def _decoded(obj: JSON, kind: Kind) -> tuple[JSON, list[str]]:
+    """Return an object as its type says, and its problems; raises TypeMismatch."""
+    if not kind.model:
+        return kind.strategy.decoded(obj)
+    decoder = Decoder()
+    model = built_in().kinds[f"{kind.api_version} {kind.kind}"]
+    return decoder.decode(obj, model), decoder.problems
 
 
 def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
     """Return the body of a POST to a subresource; raises Refusal for a wrong type."""
     if not subresource.model:
         return body
+    name, version = subresource.kind, subresource.version or "v1"
+    group = f"{subresource.group}/" if subresource.group else ""
     try:
-        return Checker().check(body, subresource.model)
+        return Decoder().decode(body, built_in().kinds[f"{group}{version} {name}"])
     except TypeMismatch as error:
-        name, version = subresource.kind, subresource.version or "v1"
         raise bad_request(_cannot_handle(name, version, str(error))) from None
 
 
-def strict_error(kind: Kind, version: str, unknown: list[str]) -> Refusal:
-    """Return the refusal of fields that do not exist."""
-    fields = ", ".join(f'unknown field "{name}"' for name in unknown)
+def strict_error(kind: Kind, version: str, problems: list[str]) -> Refusal:
+    """Return the refusal of unknown and duplicate fields."""
+    fields = ", ".join(problems)
     return bad_request(
         _cannot_handle(kind.kind, version, f"strict decoding error: {fields}")
     )

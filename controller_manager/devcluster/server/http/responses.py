@@ -6,7 +6,7 @@ to YAML, protobuf, or JSON for people (endpoints/handlers/negotiation).
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.utils import format_datetime
 from typing import Final
@@ -21,6 +21,7 @@ from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.schema import protobuf
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.server.apimachinery.yaml_bodies import YAML_ERRORS
 from controller_manager.devcluster.server.http.accepting import (
     JSON_TYPE,
     PROTOBUF_TYPE,
@@ -98,16 +99,23 @@ def refused(refusal: Refusal) -> Response:
 
 
 def written(
-    status: int, stored: Stored, unknown: list[str], validation: str
+    status: int, stored: Stored, problems: list[str], validation: str
 ) -> Response:
-    """Return the answer to a write, with a warning of the `unknown` fields.
+    """Return the answer to a write, with warnings of its `problems`.
 
     `validation` is the parameter ``fieldValidation`` of the request.
     """
     answer = Response(status, JSON_HEADERS, stored.encoded)
     if validation != "Warn":
         return answer
-    return with_warnings(answer, [f'unknown field "{name}"' for name in unknown])
+    return with_warnings(answer, list(_warnings(problems)))
+
+
+def _warnings(problems: Iterable[str]) -> Iterator[str]:
+    """Yield the warnings of problems: each error of YAML is one."""
+    for problem in problems:
+        first, *lines = problem.splitlines() or [""]
+        yield from map(str.strip, lines) if first == YAML_ERRORS else (problem,)
 
 
 def encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:

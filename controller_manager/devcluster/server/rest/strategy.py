@@ -88,7 +88,7 @@ class Strategy:
     # Reading what clients send
 
     def decoded(self, obj: JSON) -> tuple[JSON, list[str]]:
-        """Return an object of a kind without a model, and its unknown fields.
+        """Return an object of a kind without a model, and its problems.
 
         Raises TypeMismatch for a value of a wrong type.
         """

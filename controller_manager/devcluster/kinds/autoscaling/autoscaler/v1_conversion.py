@@ -17,7 +17,8 @@ from controller_manager.devcluster.kinds.autoscaling.autoscaler.v1_metrics impor
     status_from_v1,
     status_to_v1,
 )
-from controller_manager.devcluster.server.schema import Checker, TypeMismatch
+from controller_manager.devcluster.schema.decoding import Decoder
+from controller_manager.devcluster.schema.readers import TypeMismatch
 
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
 _METRICS: Final = f"{_PREFIX}metrics"
@@ -85,7 +86,7 @@ def _spec_from_v1(spec: JSON, texts: dict[str, str]) -> JSON:
         target = {"type": "Utilization", "averageUtilization": percent}
         metrics.insert(0, _of_cpu({"target": target}))
     behavior = _decoded(f"[{texts[_BEHAVIOR]}]") or [{}]
-    model = "V2HorizontalPodAutoscalerSpec"
+    model = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec"
     parts = {
         **_fitting({"metrics": metrics}, model),
         **_fitting({"behavior": _renamed(behavior[0], _lowered)}, model),
@@ -100,7 +101,7 @@ def _status_from_v1(status: JSON, texts: dict[str, str]) -> JSON:
     percent = status.get("currentCPUUtilizationPercentage")
     if current is None and percent is not None:
         values = [_of_cpu({"current": {"averageUtilization": percent}})]
-    model = "V2HorizontalPodAutoscalerStatus"
+    model = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerStatus"
     parts = {
         **_fitting({"currentMetrics": values}, model),
         **_fitting({"conditions": _decoded(texts[_CONDITIONS]) or []}, model),
@@ -152,7 +153,7 @@ def _fitting(fields: JSON, model: str) -> JSON:
     Users may write any text into the annotation.
     """
     try:
-        return Checker().check(fields, model)
+        return Decoder().decode(fields, model)
     except TypeMismatch:
         return {}
 
