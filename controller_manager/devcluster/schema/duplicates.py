@@ -30,13 +30,23 @@ class Repeated(dict[str, Any]):
 def with_repeated(value: Any, body: bytes) -> Any:
     """Return the value of a body, in which objects with repeated names are Repeated.
 
-    `value` is the decoded body. A body that is equal to its encoded value, but for
-    spaces, repeats nothing: it is not decoded again.
+    `value` is the decoded body, which is decoded again if names may be repeated.
     """
-    encoded = msgspec.json.encode(value)
-    if encoded == body or encoded == msgspec.json.format(body, indent=-1):
+    if repeats_nothing(value, body):
         return value
     return json.loads(body, object_pairs_hook=_object)
+
+
+def repeats_nothing(value: Any, body: bytes) -> bool:
+    """Tell whether a body is JSON that is equal to its encoded value, but for spaces.
+
+    No name of such a body is repeated. `value` is the decoded body.
+    """
+    try:
+        encoded = msgspec.json.encode(value)
+        return encoded == body or encoded == msgspec.json.format(body, indent=-1)
+    except (msgspec.DecodeError, RecursionError):
+        return False  # the body is YAML, or very deep
 
 
 def _object(pairs: list[tuple[str, Any]]) -> JSON:

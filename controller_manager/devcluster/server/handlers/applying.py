@@ -17,6 +17,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid_object,
     required,
 )
+from controller_manager.devcluster.server.apimachinery.yaml_bodies import YAMLBodyError
 from controller_manager.devcluster.server.fields.checking import faults_of
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.fields.field_type import FieldType
@@ -24,6 +25,7 @@ from controller_manager.devcluster.server.fields.model_types import type_of_mode
 from controller_manager.devcluster.server.http.negotiation import (
     check_object,
     decode_object,
+    yaml_problems,
 )
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import written
@@ -47,12 +49,30 @@ def apply_configuration(
     kind = target.kind
     version = fields.version
     config = _configuration(target, request, version.api_version, kind.kind)
+    problems = _problems(target, config, request.body or b"")
     _check_types(config, version.type)
     if objects.has(kind, target.namespace, target.name) or target.subresource:
         code, stored = 200, _changed(objects, target, fields, config)
     else:
         code, stored = 201, _created(objects, target, fields, config)
-    return written(code, in_version(kind, stored), [], target.field_validation)
+    return written(code, in_version(kind, stored), problems, target.field_validation)
+
+
+def _problems(target: Target, config: JSON, body: bytes) -> list[str]:
+    """Return the repeated keys of a body, as the request asks for them.
+
+    Raises Refusal if they are not allowed.
+    """
+    if target.field_validation == "Ignore":
+        return []
+    try:
+        problems = yaml_problems(config, body)
+    except YAMLBodyError:
+        return []  # JSON with surrogates, which YAML does not have
+    if problems and target.field_validation == "Strict":
+        text = f"error converting YAML to JSON: {problems[0]}"
+        raise bad_request(f"error strict decoding YAML: {text}")
+    return problems
 
 
 def apply_scale(

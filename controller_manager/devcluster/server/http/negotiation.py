@@ -15,6 +15,7 @@ from controller_manager.devcluster.schema.decoding import Decoder
 from controller_manager.devcluster.schema.duplicates import (
     duplicates,
     json_patch_problems,
+    repeats_nothing,
     with_repeated,
 )
 from controller_manager.devcluster.schema.models import built_in
@@ -111,10 +112,18 @@ def decode_strictly(
     if media_type != "application/yaml":
         return _with_repeated(value, body), []
     try:
-        errors = repeated_keys(body)
+        return value, yaml_problems(value, body)
     except YAMLBodyError:  # JSON with surrogates, which YAML does not have
         return _with_repeated(value, body), []
-    return value, ["\n  ".join((YAML_ERRORS, *errors))] if errors else []
+
+
+def yaml_problems(value: JSON, body: bytes) -> list[str]:
+    """Return the error of all keys that a body of YAML repeats, as the only item.
+
+    `value` is the decoded body. Raises YAMLBodyError.
+    """
+    errors = [] if repeats_nothing(value, body) else repeated_keys(body)
+    return ["\n  ".join((YAML_ERRORS, *errors))] if errors else []
 
 
 def decode_patch(body: bytes, content_type: str) -> tuple[Any, list[str]]:

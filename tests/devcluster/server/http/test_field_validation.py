@@ -259,3 +259,40 @@ async def test_a_number_of_yaml_may_be_written_with_a_fraction_of_zero(
         "unmarshal number 2.5 into Go struct field DeploymentSpec.spec.replicas of "
         "type int32"
     )
+
+
+async def test_repeated_keys_of_an_applied_configuration_are_named(
+    cluster: Cluster,
+) -> None:
+    """By their lines, also of JSON; unknown fields are refused always."""
+    lines = [line for line in TYPED_YAML.splitlines() if "nknown" not in line]
+    keys = [
+        'line 5: key "name" already set in map',
+        'line 10: key "paused" already set in map',
+        'line 23: key "imagePullPolicy" already set in map',
+    ]
+
+    async def answer(body: str, validation: str) -> tuple[int, str, str]:
+        query = f"dryRun=All&fieldManager=a&fieldValidation={validation}"
+        path = f"{DEPLOYMENTS}/web?{query}"
+        media_type = "application/apply-patch+yaml"
+        sent = body.encode()
+        found = await call(cluster, "PATCH", path, sent, content_type=media_type)
+        message = json.loads(found.body).get("message", "")
+        return found.status, message, found.headers.get("warning", "")
+
+    body = "\n".join(lines)
+    errors = "\n  ".join(("yaml: unmarshal errors:", *keys))
+    text = f"error strict decoding YAML: error converting YAML to JSON: {errors}"
+    assert await answer(body, "Strict") == (400, text, "")
+    assert await answer(body, "Warn") == (201, "", warning(keys))
+    assert await answer(body, "Ignore") == (201, "", "")
+    body = '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1",\n"a": "2"}}'
+    found = await call(
+        cluster,
+        "PATCH",
+        "/api/v1/namespaces/default/configmaps/a?fieldManager=a",
+        body.encode(),
+        content_type="application/apply-patch+yaml",
+    )
+    assert found.headers["warning"] == warning(['line 2: key "a" already set in map'])
