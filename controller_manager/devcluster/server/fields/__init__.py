@@ -1,7 +1,7 @@
 """The managers of an object's fields: managedFields and server-side apply.
 
-- ``field_type``: types that say how to merge a value; ``model_types`` and
-  ``merge_rules`` make those of built-in kinds.
+- ``field_type``: types that say how to merge a value; ``model_types`` makes
+  those of built-in kinds.
 - ``field_set``: sets of fields in the form of managedFields.
 - ``comparison``: the differences of two values.
 - ``checking``: errors in a configuration.

@@ -1,98 +1,88 @@
-"""The types of built-in kinds, from their models."""
+"""The types of built-in kinds, from their models (kube-openapi/pkg/schemaconv)."""
 
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Final
 
+from controller_manager.devcluster.schema.models import Field, Type, built_in
 from controller_manager.devcluster.server.fields.field_type import (
     DEDUCED,
+    UNTYPED,
     FieldType,
     ListType,
     MapType,
-    Scalar,
-)
-from controller_manager.devcluster.server.fields.merge_rules import (
-    ALWAYS_THERE,
-    ALWAYS_THERE_ANYWHERE,
-    ATOMIC,
-    ATOMIC_MAPS,
-    DEFAULT_KEYS,
-    GRANULAR,
-    LIST_KEYS,
-)
-from controller_manager.devcluster.server.schema import (
-    Field,
-    Type,
-    fields_of,
-    is_text,
 )
 
-_SCALARS: Final[Mapping[str, Scalar]] = {
-    "bool": "boolean",
-    "datetime": "untyped",
-    "float": "numeric",
-    "int": "numeric",
-    "str": "string",
+_SCALARS: Final[Mapping[str, FieldType]] = {
+    "boolean": FieldType("boolean"),
+    "integer": FieldType("numeric"),
+    "number": FieldType("numeric"),
+    "string": FieldType("string"),
 }
+_TEXTS: Final = ("", "byte")
+"""The formats of texts; a text of another format, such as a time, is not checked."""
 
 
 @cache
-def type_of_model(model: str, *, is_atomic: bool | None = None) -> FieldType:
-    """Return the type of a model, DEDUCED if it is not known.
-
-    `is_atomic` makes a field atomic whose model is not.
-    """
-    fields = fields_of(model)
-    if fields is None:
+def type_of_model(name: str, *, map_type: str = "") -> FieldType:
+    """Return the type of a model; `map_type` is that of a field that refers to it."""
+    model = built_in().model(name)
+    if model.type not in ("", "object"):
+        return _scalar(model.type, model.format)
+    if not model.fields:
         return DEDUCED
-    always = ALWAYS_THERE_ANYWHERE & fields.keys() | ALWAYS_THERE.get(
-        model, frozenset()
+    is_atomic = (map_type or model.map_type) == "atomic"
+    always = frozenset(
+        field_name for field_name, field in model.fields.items() if _is_always(field)
     )
-    structs = frozenset(
-        name for name in always if fields[name].type.shape in ("object", "list")
+    return FieldType(
+        map_=MapType(partial(_fields, name), always=always, is_atomic=is_atomic)
     )
-    atomic = model in ATOMIC if is_atomic is None else is_atomic
-    map_ = MapType(partial(_fields, model), always=structs, is_atomic=atomic)
-    return FieldType(map_=map_)
 
 
-def _fields(model: str) -> Mapping[str, FieldType]:
-    found = fields_of(model) or {}
-    return {name: _type_of_field(field, model) for name, field in found.items()}
+def _is_always(field: Field) -> bool:
+    """Tell whether Go writes a field also when it is empty: a struct, or a list."""
+    if field.pointer or field.omitzero:
+        return False
+    if field.ref:
+        return bool(built_in().model(field.ref).fields)
+    return field.items is not None and not field.omitempty
 
 
-def _type_of_field(field: Field, model: str) -> FieldType:
-    if (model, field.name) in GRANULAR:
-        return type_of_model(field.type.name, is_atomic=False)
-    texts = _SCALARS["str"] if is_text(model, field.name) else "untyped"
-    if field.type.shape == "list":
-        keys = LIST_KEYS.get(model, {}).get(field.name)
-        return _type_of_list(field.type, keys, _SCALARS["str"])
-    is_atomic = (model, field.name) in ATOMIC_MAPS
-    return _type_of(field.type, texts, is_atomic=is_atomic)
+def _fields(name: str) -> Mapping[str, FieldType]:
+    fields = built_in().model(name).fields
+    return {each: _type_of_field(field) for each, field in fields.items()}
 
 
-def _type_of_list(
-    type_: Type, keys: tuple[str, ...] | None, texts: Scalar
-) -> FieldType:
-    assert type_.element is not None  # noqa: S101 - lists have one
-    items = _type_of(type_.element, texts)
-    defaults = DEFAULT_KEYS.get(type_.element.name, {})
-    list_ = ListType(items, keys or (), defaults, is_atomic=keys is None)
-    return FieldType(list_=list_)
+def _type_of_field(field: Field) -> FieldType:
+    if field.ref:
+        return type_of_model(field.ref, map_type=field.map_type)
+    if field.items is not None:
+        items, keys = _type_of(field.items), field.list_map_keys
+        is_atomic = field.list_type not in ("map", "set")
+        defaults = _defaults_of_keys(field.items.ref, keys)
+        return FieldType(list_=ListType(items, keys, defaults, is_atomic=is_atomic))
+    return _type_of(field, is_atomic=field.map_type == "atomic")
 
 
-def _type_of(type_: Type, texts: Scalar, *, is_atomic: bool = False) -> FieldType:
-    """Return the type of a value; `texts` is that of the texts in it."""
-    match type_.shape:
-        case "scalar":
-            return FieldType(texts if type_.name == "str" else _SCALARS[type_.name])
-        case "object":
-            return type_of_model(type_.name)
-        case "list":
-            return _type_of_list(type_, None, texts)
-        case "map":
-            assert type_.element is not None  # noqa: S101 - maps have one
-            others = _type_of(type_.element, texts)
-            return FieldType(map_=MapType(others=others, is_atomic=is_atomic))
-    return DEDUCED
+def _defaults_of_keys(items: str, keys: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the defaults of key fields that items may lack, such as a protocol."""
+    fields = built_in().model(items).fields if items and keys else {}
+    return {name: fields[name].default for name in keys if fields[name].default}
+
+
+def _type_of(type_: Type, *, is_atomic: bool = False) -> FieldType:
+    if type_.ref:
+        return type_of_model(type_.ref)
+    if type_.items is not None:
+        return FieldType(list_=ListType(_type_of(type_.items), is_atomic=True))
+    if type_.values is not None:
+        others = _type_of(type_.values)
+        return FieldType(map_=MapType(others=others, is_atomic=is_atomic))
+    return _scalar(type_.type, type_.format)
+
+
+def _scalar(type_: str, format_: str) -> FieldType:
+    if type_ == "string" and format_ not in _TEXTS:
+        return UNTYPED
+    return _SCALARS[type_]

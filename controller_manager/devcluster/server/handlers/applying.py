@@ -3,7 +3,7 @@
 Upstream: apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -37,6 +37,8 @@ from controller_manager.devcluster.server.registry.scale import (
 )
 from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.server.storage.storage import Stored
+
+_SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 
 
 def apply_configuration(
@@ -84,7 +86,7 @@ def apply_scale(
     """
     kind = target.kind
     config = _configuration(target, request, "autoscaling/v1", "Scale")
-    _check_types(config, type_of_model("V1Scale"))
+    _check_types(config, type_of_model(_SCALE))
     stored = objects.find(kind, target.namespace, target.name)
     replicas = (config.get("spec") or {}).get("replicas")
     wanted: JSON = {}

@@ -87,12 +87,11 @@ def part_of_cluster(
 
 def version_of(kind: Kind) -> Version:
     """Return the version of a kind in which objects are merged."""
-    if kind.model and not kind.conversion:
-        return _only_version(kind.api_version, kind.model)
-    if kind.model:
-        type_ = type_of_model(kind.model)
-    else:
-        type_ = kind.strategy.field_type() or DEDUCED
+    model = kind.type_name
+    if model and not kind.conversion:
+        return _only_version(kind.api_version, model)
+    own = kind.strategy.field_type()
+    type_ = type_of_model(model) if model else own or DEDUCED
     shown = partial(_shown, kind)
     return Version(kind.api_version, type_, shown, partial(to_stored, kind))
 

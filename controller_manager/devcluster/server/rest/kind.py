@@ -6,6 +6,7 @@ from functools import cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.zeros import condition_times, zeros_of
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.storage.storage import Stored
@@ -27,6 +28,11 @@ READ_AND_WRITE: Final = ("get", "patch", "update")
 _GENERIC: Final = Strategy()
 _zeros = cache(zeros_of)
 _condition_times = cache(condition_times)
+
+
+@cache
+def _type_name(group: str, version: str, kind: str) -> str | None:
+    return built_in().find(f"{group}/{version}" if group else version, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,13 @@ class Kind:
     def api_version(self) -> str:
         """``apps/v1``, or ``v1`` for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def type_name(self) -> str | None:
+        """The name of its model in the schema, `None` for a custom resource."""
+        if self.is_custom:
+            return None
+        return _type_name(self.group, self.version, self.kind)
 
     @property
     def resource(self) -> str:

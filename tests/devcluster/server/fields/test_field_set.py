@@ -94,7 +94,7 @@ def test_declared_fields_with_members_become_members() -> None:
         "f:metadata": {"f:labels": {"f:a": {}}},
         "f:spec": {"f:containers": {item: {"f:image": {}}}},
     }
-    assert with_named_fields(fields, type_of_model("V1Pod")) == {
+    assert with_named_fields(fields, type_of_model("io.k8s.api.core.v1.Pod")) == {
         "f:metadata": {".": {}, "f:labels": {".": {}, "f:a": {}}},
         "f:spec": {".": {}, "f:containers": {".": {}, item: {"f:image": {}}}},
     }

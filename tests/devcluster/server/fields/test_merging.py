@@ -8,8 +8,8 @@ from controller_manager.devcluster.server.fields.comparison import compare, fiel
 from controller_manager.devcluster.server.fields.merging import merged, without
 from controller_manager.devcluster.server.fields.model_types import type_of_model
 
-SPEC = type_of_model("V1PodSpec")
-SERVICE = type_of_model("V1ServiceSpec")
+SPEC = type_of_model("io.k8s.api.core.v1.PodSpec")
+SERVICE = type_of_model("io.k8s.api.core.v1.ServiceSpec")
 
 NO_KEY = (
     ".containers: element 0: associative list with keys has an element that "
@@ -106,7 +106,7 @@ def test_a_comparison_finds_removed_new_and_changed_fields() -> None:
 def test_items_with_one_key_are_compared_as_one() -> None:
     """As upstream does with duplicates in objects that were stored with them."""
     one, two = {"name": "a", "value": "1"}, {"name": "a", "value": "2"}
-    container = type_of_model("V1Container")
+    container = type_of_model("io.k8s.api.core.v1.Container")
     item = 'k:{"name":"a"}'
     whole: JSON = {item: {".": {}, "f:name": {}, "f:value": {}}}
 

@@ -16,6 +16,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     properties_of,
     schema_of_others,
 )
+from controller_manager.devcluster.schema.models import OBJECT_META
 from controller_manager.devcluster.server.fields.field_type import (
     DEDUCED,
     UNTYPED,
@@ -73,7 +74,7 @@ def _fields(schema: JSON, *, is_resource: bool) -> Mapping[str, FieldType]:
     if not is_resource:
         return found
     meta = {"kind": _TEXT, "apiVersion": _TEXT}
-    return {**found, **meta, "metadata": type_of_model("V1ObjectMeta")}
+    return {**found, **meta, "metadata": type_of_model(OBJECT_META)}
 
 
 def _list(schema: JSON) -> ListType:
