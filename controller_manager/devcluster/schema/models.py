@@ -64,13 +64,20 @@ class Field(Type, frozen=True, rename="kebab", omit_defaults=True):
 
 
 class Model(msgspec.Struct, frozen=True, rename="kebab", dict=True):
-    """A type with fields; `required` are the fields that the API requires."""
+    """A type with fields; `required` are the fields that the API requires.
+
+    - `one_of`: the types of a value that may have several.
+    - `unions`: groups of fields of which one is set.
+    """
 
     fields: dict[str, Field] = {}
     type: str = ""
     format: str = ""
     required: tuple[str, ...] = ()
     map_type: str = ""
+    one_of: tuple[dict[str, str], ...] = msgspec.field(default=(), name="oneOf")
+    unions: tuple[dict[str, Any], ...] = ()
+    group_version_kind: tuple[dict[str, str], ...] = ()
 
     @cached_property
     def by_number(self) -> dict[tuple[int, ...], tuple[str, Field]]:

@@ -22,6 +22,7 @@ MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT: Final = (1 << 64) - 1
+_ONE_BYTE: Final = tuple(bytes((each,)) for each in range(0x80))
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _DEEPEST: Final = 100
 """The nesting of messages that is still decoded; the types of the API are less deep."""
@@ -78,6 +79,8 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 def write_varint(value: int) -> bytes:
     """Return a number as a varint; a negative one takes ten bytes."""
+    if 0 <= value < len(_ONE_BYTE):
+        return _ONE_BYTE[value]
     value &= _MAX_VARINT
     out = bytearray()
     while value > 0x7F:

@@ -20,5 +20,4 @@ contract in pyproject.toml checks:
 - ``fields``: managedFields and server-side apply.
 - ``storage``: objects with versions and history.
 - ``apimachinery``: names, metadata, patches and Status bodies, which know no kind.
-- ``schema`` and ``models``: the types of kubernetes_asyncio.
 """

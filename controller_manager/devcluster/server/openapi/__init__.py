@@ -1,6 +1,8 @@
 """OpenAPI documents, which kubectl uses to explain and validate.
 
-``documents`` answers requests, ``definitions`` has the types of built-in kinds and
-``custom_schemas`` those of custom resources, ``protobuf`` encodes the document of
-version 2.
+- ``documents`` answers requests; ``protobuf`` encodes the document of version 2.
+- ``definitions`` has the types of all kinds; ``descriptions`` reads those of their
+  fields, and ``custom_schemas`` the schemas of custom resources.
+- ``paths`` has the paths, ``operations`` what each is for, and ``parameters`` those of
+  operations.
 """

@@ -1,45 +1,41 @@
-"""The definitions of a document: one for each model that its kinds contain."""
+"""The definitions of a document: one for each model that it refers to.
 
-from collections.abc import Iterable
-from typing import Final
+Upstream: kube-openapi/pkg/builder and builder3. The document of version 2 has no
+defaults, and a text where version 3 allows a text or a number.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Final, Literal
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.strategic_merge import (
-    MERGED_PRIMITIVES,
-    merge_key,
+from controller_manager.devcluster.schema.models import (
+    OBJECT_META,
+    Field,
+    Model,
+    Type,
+    built_in,
 )
 from controller_manager.devcluster.server.openapi.custom_schemas import (
     custom_name,
     without_v3,
 )
+from controller_manager.devcluster.server.openapi.descriptions import (
+    field_descriptions,
+)
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.schema import (
-    Field,
-    Type,
-    fields_of,
-    go_type,
-)
 
-_SCALARS: Final = {
-    "int": {"type": "integer", "format": "int32"},
-    "bool": {"type": "boolean"},
-    "str": {"type": "string"},
-    "float": {"type": "number", "format": "double"},
-    "datetime": {"type": "string", "format": "date-time"},
+Version = Literal[2, 3]
+
+_PREFIXES: Final[Mapping[Version, str]] = {
+    2: "#/definitions/",
+    3: "#/components/schemas/",
 }
-_META: Final = frozenset(
-    (
-        "V1DeleteOptions",
-        "V1LabelSelector",
-        "V1LabelSelectorRequirement",
-        "V1ListMeta",
-        "V1ManagedFieldsEntry",
-        "V1ObjectMeta",
-        "V1OwnerReference",
-        "V1Status",
-    )
-)
-
+_GROUP_VERSION_KIND: Final = "x-kubernetes-group-version-kind"
+_ZEROS: Final = {"boolean": False, "integer": 0, "number": 0, "string": ""}
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_LIST_META: Final = f"{_META}.ListMeta"
+_OF_ALL_GROUPS: Final = (f"{_META}.DeleteOptions", f"{_META}.WatchEvent")
+"""Models that each group version has."""
 
 _API_VERSION: Final = (
     "APIVersion defines the versioned schema of this representation of an object."
@@ -54,43 +50,126 @@ _METADATA: Final = (
 
 
 class Schemas:
-    """The definitions of one document, by name.
+    """The definitions of one document, by name."""
 
-    References begin with `prefix`; `wrap` puts each reference into an ``allOf``, as
-    documents of version 3 do.
-    """
+    def __init__(
+        self,
+        version: Version,
+        group_versions: Iterable[tuple[str, str]],
+        known: Container[str] = (),
+    ) -> None:
+        """Start without definitions.
 
-    def __init__(self, kinds: Iterable[Kind], prefix: str, *, wrap: bool) -> None:
-        """Describe all `kinds`, and all models that they refer to."""
+        `group_versions` are those of the server itself. Another part of the document
+        has the definitions `known`.
+        """
         self.definitions: JSON = {}
-        self._prefix = prefix
-        self._wrap = wrap
-        self._own: dict[str, tuple[str, ...]] = {}
-        kinds = list(kinds)
-        described = [kind for kind in kinds if kind.model and fields_of(kind.model)]
-        custom = [each for each in kinds if each.strategy.openapi_schema() is not None]
-        for kind in described:
-            own = self._own.get(kind.group, ())
-            self._own[kind.group] = (*own, kind.model, *kind.strategy.models)
-        for kind in described:
-            self._add_kind(kind)
-        for kind in custom:
-            self._add_custom(kind)
+        self._known = known
+        self.version = version
+        self._prefix = _PREFIXES[version]
+        self._group_versions = tuple(group_versions)
 
-    def describes(self, kind: Kind) -> bool:
-        """Tell whether there is a definition of a kind."""
-        return bool(kind.model) or custom_name(kind) in self.definitions
-
-    def reference(self, kind: Kind) -> JSON:
+    def of_kind(self, kind: Kind) -> JSON:
         """Return the reference to a kind's definition."""
-        name = self._name(kind.model, kind.group) if kind.model else custom_name(kind)
+        if name := kind.type_name:
+            return self.of_model(name)
+        if (name := custom_name(kind)) not in self.definitions:
+            self._add_custom(kind, name)
+        return self._reference(name)
+
+    def of_list(self, kind: Kind) -> JSON:
+        """Return the reference to the definition of a kind's lists."""
+        if not kind.is_custom and (
+            name := built_in().find(kind.api_version, kind.list_kind)
+        ):
+            return self.of_model(name)
+        item = self.of_kind(kind)
+        if (name := f"{custom_name(kind)}List") not in self.definitions:
+            self._add_list(kind, name, item)
+        return self._reference(name)
+
+    def of_model(self, name: str) -> JSON:
+        """Return the reference to a model's definition."""
+        if name not in self.definitions and name not in self._known:
+            self.definitions[name] = {}  # a model may refer to itself
+            self.definitions[name] = self._definition(name, built_in().model(name))
+        return self._reference(name)
+
+    def _reference(self, name: str) -> JSON:
         return {"$ref": self._prefix + name}
 
-    def _add_custom(self, kind: Kind) -> None:
+    def _definition(self, name: str, model: Model) -> JSON:
+        found: JSON = {"type": model.type} if model.type else {}
+        if model.fields:
+            found["description"] = f"{name.rpartition('.')[2]} of the Kubernetes API."
+        if model.format:
+            found["format"] = model.format
+        if model.one_of:
+            found |= (
+                {"oneOf": model.one_of} if self.version == 3 else {"type": "string"}
+            )
+        if model.fields:
+            texts = field_descriptions(name)
+            found["properties"] = {
+                each: self._property(field, texts.get(each, ""))
+                for each, field in model.fields.items()
+            }
+        if model.required:
+            found["required"] = model.required
+        if kinds := self._kinds_of(name, model):
+            found[_GROUP_VERSION_KIND] = kinds
+        if model.map_type:
+            found["x-kubernetes-map-type"] = model.map_type
+        if model.unions:
+            found["x-kubernetes-unions"] = model.unions
+        return found
+
+    def _kinds_of(self, name: str, model: Model) -> list[JSON]:
+        """Return the kinds of a model, in all group versions if they have it."""
+        if name not in _OF_ALL_GROUPS:
+            return list(model.group_version_kind)
+        kind = name.rpartition(".")[2]
+        return [
+            {"group": group, "kind": kind, "version": version}
+            for group, version in sorted(self._group_versions)
+        ]
+
+    def _property(self, field: Field, description: str) -> JSON:
+        found: JSON = {"description": description} if description else {}
+        if self.version == 3 and field.default is not None:
+            found["default"] = field.default
+        found |= _merging(field)
+        return found | self._shape(field, has_siblings=bool(found))
+
+    def _shape(self, of: Type, *, has_siblings: bool) -> JSON:
+        """Return a type; a reference with siblings needs ``allOf`` in version 3."""
+        if of.ref:
+            reference = self.of_model(of.ref)
+            if self.version == 3 and has_siblings:
+                return {"allOf": [reference]}
+            return reference
+        if of.items is not None:
+            return {"type": "array", "items": self._element(of.items)}
+        if of.values is not None:
+            values = self._element(of.values)
+            return {"type": "object", "additionalProperties": values}
+        found: JSON = {"type": of.type}
+        if of.format:
+            found["format"] = of.format
+        return found
+
+    def _element(self, of: Type) -> JSON:
+        """Return the type of the items of a list, or of the values of a map."""
+        default = _zero(of) if self.version == 3 else None
+        shape = self._shape(of, has_siblings=default is not None)
+        return shape if default is None else {**shape, "default": default}
+
+    # Custom resources
+
+    def _add_custom(self, kind: Kind, name: str) -> None:
         """Describe a kind by a schema of its own."""
-        name, schema = custom_name(kind), kind.strategy.openapi_schema() or {}
-        meta = {"$ref": self._prefix + self._add_model("V1ObjectMeta", "")}
-        published = schema if self._wrap else without_v3(schema)
+        schema = kind.strategy.openapi_schema() or {"type": "object"}
+        published = schema if self.version == 3 else without_v3(schema)
         self.definitions[name] = {
             **published,
             "properties": {
@@ -99,111 +178,51 @@ class Schemas:
                 "kind": {"type": "string", "description": _KIND},
                 "metadata": {
                     "description": _METADATA,
-                    **({"allOf": [meta]} if self._wrap else meta),
+                    **self._shape(Type(ref=OBJECT_META), has_siblings=True),
                 },
             },
-            "x-kubernetes-group-version-kind": [_gvk(kind, kind.kind)],
+            _GROUP_VERSION_KIND: [_gvk(kind, kind.kind)],
         }
-        self._add_list(kind, name)
 
-    def _name(self, model: str, group: str) -> str:
-        if model in _META:
-            return f"io.k8s.apimachinery.pkg.apis.meta.v1.{go_type(model)}"
-        package = self._home(model, group).partition(".")[0] or "core"
-        version = "v2" if model.startswith("V2") else "v1"
-        return f"io.k8s.api.{package}.{version}.{go_type(model)}"
-
-    def _home(self, model: str, group: str) -> str:
-        """Return the group of a model's package; for most models, it is the core group.
-
-        The names of models that are part of one kind begin with the kind's model.
-        """
-        return group if model.startswith(self._own.get(group, ("-",))) else ""
-
-    def _add_kind(self, kind: Kind) -> None:
-        name = self._add_model(kind.model, kind.group)
-        gvk = _gvk(kind, kind.kind)
-        self.definitions[name]["x-kubernetes-group-version-kind"] = [gvk]
-        if kind.is_stored:
-            self._add_list(kind, name)
-
-    def _add_list(self, kind: Kind, item: str) -> None:
-        meta = self._add_model("V1ListMeta", "")
-        list_kind = kind.list_kind
-        gvk = _gvk(kind, list_kind)
-        self.definitions[f"{item}List"] = {
-            "description": f"{list_kind} is a list of {kind.kind}.",
+    def _add_list(self, kind: Kind, name: str, item: JSON) -> None:
+        self.definitions[name] = {
+            "description": f"{kind.list_kind} is a list of {kind.kind}",
             "type": "object",
             "required": ["items"],
             "properties": {
-                "apiVersion": {"type": "string"},
-                "kind": {"type": "string"},
-                "items": {"type": "array", "items": {"$ref": self._prefix + item}},
-                "metadata": {"$ref": self._prefix + meta},
+                "apiVersion": {"type": "string", "description": _API_VERSION},
+                "kind": {"type": "string", "description": _KIND},
+                "items": {
+                    "type": "array",
+                    "description": f"List of {kind.plural}.",
+                    "items": item,
+                },
+                "metadata": {
+                    "description": _METADATA,
+                    **self._shape(Type(ref=_LIST_META), has_siblings=True),
+                },
             },
-            "x-kubernetes-group-version-kind": [gvk],
+            _GROUP_VERSION_KIND: [_gvk(kind, kind.list_kind)],
         }
 
-    def _add_model(self, model: str, group: str) -> str:
-        """Describe a model and those it refers to; return its definition's name."""
-        home = self._home(model, group)
-        name = self._name(model, home)
-        if name in self.definitions:
-            return name
-        properties: JSON = {}
-        self.definitions[name] = {
-            "description": f"{go_type(model)} of the Kubernetes API.",
-            "type": "object",
-            "properties": properties,
-        }
-        for field in (fields_of(model) or {}).values():
-            shape = self._shape(field.type, home)
-            properties[field.name] = self._described(shape, field, model)
-        return name
 
-    def _shape(self, type_: Type, group: str) -> JSON:
-        match type_.shape:
-            case "scalar":
-                return dict(_SCALARS[type_.name])
-            case "object":
-                return {"$ref": self._prefix + self._add_model(type_.name, group)}
-            case "any" if type_.name == "object":
-                return {"x-kubernetes-int-or-string": True}
-            case "any":
-                return {}
-        element = type_.element
-        assert element is not None  # noqa: S101 - lists and maps have one
-        inner = self._wrapped(self._shape(element, group))
-        if type_.shape == "list":
-            return {"type": "array", "items": inner}
-        return {"type": "object", "additionalProperties": inner}
-
-    def _wrapped(self, shape: JSON) -> JSON:
-        if self._wrap and "$ref" in shape:
-            return {"allOf": [shape], "default": {}}
-        return shape
-
-    def _described(self, shape: JSON, field: Field, model: str) -> JSON:
-        described = {"description": field.description, **self._wrapped(shape)}
-        if field.type.shape == "list":
-            described |= _list_extensions(field, model)
-        if field.name == "strategy":
-            described["x-kubernetes-patch-strategy"] = "retainKeys"
-        return described
+def _merging(field: Field) -> JSON:
+    """Return the extensions that say how a field is merged."""
+    extensions = {
+        "list-map-keys": field.list_map_keys,
+        "list-type": field.list_type,
+        "map-type": field.map_type,
+        "patch-merge-key": field.patch_merge_key,
+        "patch-strategy": field.patch_strategy,
+    }
+    return {f"x-kubernetes-{name}": each for name, each in extensions.items() if each}
 
 
-def _list_extensions(field: Field, model: str) -> JSON:
-    """Return the extensions that say how a list is merged."""
-    extensions: JSON = {}
-    parent = {"V1Container": "containers"}.get(model, "spec")
-    key = merge_key(field.name, parent)
-    if key or field.name in MERGED_PRIMITIVES:
-        extensions["x-kubernetes-patch-strategy"] = "merge"
-    if key:
-        extensions["x-kubernetes-patch-merge-key"] = key
-        extensions["x-kubernetes-list-type"] = "map"
-        extensions["x-kubernetes-list-map-keys"] = [key]
-    return extensions
+def _zero(of: Type) -> object:
+    """Return the default of an element: its zero in Go, `None` if it has no default."""
+    if of.ref:
+        return {} if built_in().model(of.ref).fields else None
+    return None if of.format == "byte" else _ZEROS.get(of.type)
 
 
 def _gvk(kind: Kind, name: str) -> JSON:

@@ -1,12 +1,11 @@
 """OpenAPI documents, which kubectl uses to explain and validate.
 
-The first request builds them from the models of kubernetes_asyncio. For each path
-they contain only the parts that clients read: the kind, and the parameter
-``fieldValidation`` of writes, so that the server validates, not the client.
+The first request for a document builds it. A new custom resource changes only the
+documents that describe it.
 """
 
 import hashlib
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +18,7 @@ from controller_manager.devcluster.server.http.responses import (
     unless_known,
 )
 from controller_manager.devcluster.server.openapi.definitions import Schemas
+from controller_manager.devcluster.server.openapi.paths import Paths
 from controller_manager.devcluster.server.openapi.protobuf import (
     MEDIA_TYPE,
     encode_document,
@@ -27,11 +27,15 @@ from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.version import KUBERNETES_VERSION
 
 _INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
-_PARAMETERS: Final = (
-    ("dryRun", "When present, the server checks the request and stores nothing."),
-    ("fieldManager", "The name of the actor that makes the change."),
-    ("fieldValidation", "The treatment of unknown fields: Ignore, Warn or Strict."),
-)
+
+GroupVersions = dict[tuple[str, str], list[Kind]]
+
+
+class _Encoded(NamedTuple):
+    """A document, and the kinds that it describes."""
+
+    kinds: GroupVersions
+    body: bytes
 
 
 class OpenAPI:
@@ -40,46 +44,101 @@ class OpenAPI:
     def __init__(self, catalogue: Catalogue) -> None:
         """Take the catalogue of the kinds to describe."""
         self._catalogue = catalogue
-        self._documents: dict[str, bytes] = {}
+        self._generation = catalogue.generation
+        self._documents: dict[str, _Encoded] = {}
+        self._built_in: tuple[GroupVersions, JSON] = ({}, {})
+        self._built_in_protobuf = b""
 
     def answer(self, path: list[str], request: Request) -> Response:
         """Return the document at ``/openapi/...``, 404 if there is none."""
+        self._forget_changed()
         name, accept = "/".join(path), header(request.headers, "accept")
         as_protobuf = name == "v2" and "protobuf" in accept
-        key = f"{self._catalogue.generation} {name} {as_protobuf}"
-        if key not in self._documents:
-            self._documents = {
-                known: each
-                for known, each in self._documents.items()
-                if known.startswith(f"{self._catalogue.generation} ")
-            }
-            document = self._document(path)
-            if document is None:
+        key = f"{name} protobuf" if as_protobuf else name
+        if name == "v3":
+            body = msgspec.json.encode({"paths": self._index()})
+        elif (found := self._documents.get(key)) is not None:
+            body = found.body
+        else:
+            kinds = self._described_by(name)
+            if kinds is None:
                 return no_such_path()
-            encode = encode_document if as_protobuf else msgspec.json.encode
-            self._documents[key] = encode(document)
+            body = self._encode(key, kinds)
+            self._documents[key] = _Encoded(kinds, body)
         headers = {"content-type": MEDIA_TYPE} if as_protobuf else JSON_HEADERS
-        headers = {**headers, "vary": "Accept"}
-        return unless_known(Response(200, headers, self._documents[key]), request)
+        return unless_known(Response(200, {**headers, "vary": "Accept"}, body), request)
 
-    def _document(self, path: list[str]) -> JSON | None:
-        match path:
+    def _forget_changed(self) -> None:
+        """Forget the documents whose kinds are others now."""
+        if self._generation != self._catalogue.generation:
+            self._generation = self._catalogue.generation
+            self._documents = {
+                key: each
+                for key, each in self._documents.items()
+                if each.kinds == self._described_by(key.removesuffix(" protobuf"))
+            }
+
+    def _described_by(self, name: str) -> GroupVersions | None:
+        """Return the kinds that a document describes, `None` if there is none."""
+        match name.split("/"):
             case ["v2"]:
-                return self._v2()
-            case ["v3"]:
-                return {"paths": self._index()}
+                return self._group_versions()
             case ["v3", "api", version]:
-                return self._v3("", version)
+                group_version = ("", version)
             case ["v3", "apis", group, version]:
-                return self._v3(group, version)
-        return None
+                group_version = (group, version)
+            case _:
+                return None
+        kinds = self._catalogue.kinds(*group_version)
+        return None if kinds is None else {group_version: kinds}
+
+    def _group_versions(self) -> GroupVersions:
+        return {
+            each: self._catalogue.kinds(*each) or []
+            for each in self._catalogue.group_versions()
+        }
+
+    def _encode(self, key: str, kinds: GroupVersions) -> bytes:
+        if key.startswith("v3"):
+            schemas = Schemas(3, _of_server(self._group_versions()))
+            paths = Paths(schemas)
+            for (group, version), each in kinds.items():
+                paths.add_version(group, version, each)
+            document = {
+                "openapi": "3.0.0",
+                "info": _INFO,
+                "paths": paths.items,
+                "components": {"schemas": schemas.definitions},
+            }
+            return msgspec.json.encode(document)
+        built_in = self._version_2_of_server(kinds)
+        custom = _version_2(
+            {each: kinds[each] for each in kinds.keys() - _of_server(kinds).keys()},
+            Schemas(2, (), known=built_in["definitions"]),
+        )
+        if key != "v2":  # messages that follow each other are one message
+            self._built_in_protobuf = self._built_in_protobuf or encode_document(
+                built_in
+            )
+            return self._built_in_protobuf + encode_document(custom)
+        parts = ("paths", "definitions", "parameters")
+        merged = {each: {**built_in[each], **custom[each]} for each in parts}
+        return msgspec.json.encode({**built_in, **merged})
+
+    def _version_2_of_server(self, kinds: GroupVersions) -> JSON:
+        """Return the document of the kinds that are no custom resources."""
+        own = _of_server(kinds)
+        if self._built_in[0] != own:
+            self._built_in = own, _version_2(own, Schemas(2, own))
+            self._built_in_protobuf = b""
+        return self._built_in[1]
 
     def _index(self) -> JSON:
         index = {}
-        for group, version in self._catalogue.group_versions():
+        for (group, version), kinds in self._group_versions().items():
             name = f"apis/{group}/{version}" if group else f"api/{version}"
             digest = hashlib.sha256(f"{name}{KUBERNETES_VERSION}".encode())
-            for kind in self._catalogue.kinds(group, version) or ():
+            for kind in kinds:
                 if kind.is_custom:  # the schema may change while the server runs
                     schema = kind.strategy.openapi_schema()
                     digest.update(msgspec.json.encode([kind.kind, schema]))
@@ -90,83 +149,24 @@ class OpenAPI:
             }
         return index
 
-    def _v3(self, group: str, version: str) -> JSON | None:
-        kinds = self._catalogue.kinds(group, version)
-        if kinds is None:
-            return None
-        schemas = Schemas(kinds, "#/components/schemas/", wrap=True)
-        return {
-            "openapi": "3.0.0",
-            "info": _INFO,
-            "paths": _paths(kinds, schemas, v3=True),
-            "components": {"schemas": schemas.definitions},
-        }
 
-    def _v2(self) -> JSON:
-        kinds = self._catalogue.all()
-        schemas = Schemas(kinds, "#/definitions/", wrap=False)
-        return {
-            "swagger": "2.0",
-            "info": _INFO,
-            "paths": _paths(kinds, schemas, v3=False),
-            "definitions": schemas.definitions,
-        }
-
-
-def _paths(kinds: list[Kind], schemas: Schemas, *, v3: bool) -> JSON:
-    paths: JSON = {}
-    for kind in kinds:
-        if not schemas.describes(kind):
-            continue
-        root = f"/apis/{kind.group}" if kind.group else "/api"
-        base = f"{root}/{kind.version}"
-        if kind.namespaced:
-            if "list" in kind.verbs:
-                paths[f"{base}/{kind.plural}"] = {"get": _reading(kind, "list")}
-            base += "/namespaces/{namespace}"
-        collection = paths[f"{base}/{kind.plural}"] = {}
-        if "list" in kind.verbs:
-            collection["get"] = _reading(kind, "list")
-        if "create" in kind.verbs:
-            collection["post"] = _operation(kind, "post", schemas, v3=v3)
-        if kind.is_stored:
-            paths[f"{base}/{kind.plural}/{{name}}"] = {
-                "get": _reading(kind, "get"),
-                "put": _operation(kind, "put", schemas, v3=v3),
-                "patch": _operation(kind, "patch", schemas, v3=v3),
-            }
-    return paths
-
-
-def _operation(kind: Kind, action: str, schemas: Schemas, *, v3: bool) -> JSON:
-    string: JSON = {"schema": {"type": "string"}} if v3 else {"type": "string"}
-    parameters = [
-        {"name": name, "in": "query", "description": text, **string}
-        for name, text in _PARAMETERS
-    ]
-    schema = schemas.reference(kind)
-    success = (
-        {"description": "OK", "content": {"application/json": {"schema": schema}}}
-        if v3
-        else {"description": "OK", "schema": schema}
-    )
+def _of_server(kinds: GroupVersions) -> GroupVersions:
+    """Return the group versions that have no custom resources."""
     return {
-        **_reading(kind, action),
-        "parameters": parameters,
-        "responses": {"200": success},
+        group_version: each
+        for group_version, each in kinds.items()
+        if not any(kind.is_custom for kind in each)
     }
 
 
-def _reading(kind: Kind, action: str) -> JSON:
-    """Return an operation from which kubectl reads the kind of a path."""
+def _version_2(kinds: GroupVersions, schemas: Schemas) -> JSON:
+    paths = Paths(schemas)
+    for (group, version), each in kinds.items():
+        paths.add_version(group, version, each)
     return {
-        "operationId": f"{action}{kind.kind}",
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": {
-            "group": kind.group,
-            "kind": kind.kind,
-            "version": kind.version,
-        },
-        "parameters": [],
-        "responses": {"200": {"description": "OK"}},
+        "swagger": "2.0",
+        "info": _INFO,
+        "paths": paths.items,
+        "definitions": schemas.definitions,
+        "parameters": paths.parameters,
     }

@@ -9,7 +9,11 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.protobuf import write_bytes, write_text
+from controller_manager.devcluster.schema.protobuf import (
+    write_bytes,
+    write_number,
+    write_text,
+)
 
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
@@ -28,12 +32,17 @@ def encode_document(document: JSON) -> bytes:
         write_bytes(1, _named(name, _schema(schema)))
         for name, schema in document["definitions"].items()
     )
+    parameters = b"".join(
+        write_bytes(1, _named(name, _parameter(parameter)))
+        for name, parameter in document["parameters"].items()
+    )
     return b"".join(
         (
             write_text(1, "2.0"),
             write_bytes(2, info),
             write_bytes(8, paths),
             write_bytes(9, definitions),
+            write_bytes(10, parameters),
         )
     )
 
@@ -45,46 +54,80 @@ def _named(name: str, value: bytes) -> bytes:
 def _extensions(number: int, obj: JSON) -> bytes:
     """Encode extensions; their values are YAML, and JSON is valid YAML."""
     return b"".join(
-        write_bytes(
-            number,
-            _named(name, write_text(2, msgspec.json.encode(value).decode())),
-        )
+        write_bytes(number, _named(name, write_bytes(2, msgspec.json.encode(value))))
         for name, value in obj.items()
         if name.startswith(_EXTENSION)
     )
 
 
 def _path_item(item: JSON) -> bytes:
-    numbers = {"get": 2, "put": 3, "post": 4, "patch": 8}
-    return b"".join(
-        write_bytes(numbers[action], _operation(operation))
-        for action, operation in item.items()
+    numbers = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
+    operations = b"".join(
+        write_bytes(number, _operation(item[method]))
+        for method, number in numbers.items()
+        if method in item
     )
+    return operations + _parameters(9, item.get("parameters", ()))
 
 
 def _operation(operation: JSON) -> bytes:
-    parameters = b"".join(
-        write_bytes(8, write_bytes(1, _query_parameter(parameter)))
-        for parameter in operation["parameters"]
-    )
-    return (
-        write_text(5, operation["operationId"])
-        + parameters
-        + write_bytes(9, b"")
-        + _extensions(13, operation)
-    )
-
-
-def _query_parameter(parameter: JSON) -> bytes:
-    schema = b"".join(
+    return b"".join(
         (
-            write_text(2, "query"),
-            write_text(3, parameter["description"]),
-            write_text(4, parameter["name"]),
-            write_text(6, "string"),
+            *_texts(1, operation["tags"]),
+            write_text(3, operation["description"]),
+            write_text(5, operation["operationId"]),
+            *_texts(6, operation["produces"]),
+            *_texts(7, operation["consumes"]),
+            _parameters(8, operation.get("parameters", ())),
+            write_bytes(9, _responses(operation["responses"])),
+            *_texts(10, operation["schemes"]),
+            _extensions(13, operation),
         )
     )
-    return write_bytes(2, write_bytes(3, schema))
+
+
+def _responses(responses: JSON) -> bytes:
+    found = []
+    for code, response in responses.items():
+        content = write_text(1, response["description"])
+        if schema := response.get("schema"):
+            content += write_bytes(2, write_bytes(1, _schema(schema)))
+        found.append(write_bytes(1, _named(code, write_bytes(1, content))))
+    return b"".join(found)
+
+
+def _parameters(number: int, parameters: Iterable[JSON]) -> bytes:
+    """Encode parameters, or references to them."""
+    return b"".join(
+        write_bytes(
+            number,
+            write_bytes(2, write_text(1, each["$ref"]))
+            if "$ref" in each
+            else write_bytes(1, _parameter(each)),
+        )
+        for each in parameters
+    )
+
+
+def _parameter(parameter: JSON) -> bytes:
+    required = write_number(1, 1) if parameter.get("required") else b""
+    if parameter["in"] == "body":
+        body = write_text(2, "body") + write_text(3, "body")
+        body += write_number(4, 1) if required else b""
+        return write_bytes(1, body + write_bytes(5, _schema(parameter["schema"])))
+    content = b"".join(
+        (
+            required,
+            write_text(2, parameter["in"]),
+            write_text(3, parameter["description"]),
+            write_text(4, parameter["name"]),
+        )
+    )
+    if parameter["in"] == "path":
+        return write_bytes(
+            2, write_bytes(4, content + write_text(5, parameter["type"]))
+        )
+    return write_bytes(2, write_bytes(3, content + write_text(6, parameter["type"])))
 
 
 def _schema(schema: JSON) -> bytes:
