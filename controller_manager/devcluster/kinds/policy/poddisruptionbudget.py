@@ -42,7 +42,6 @@ class PodDisruptionBudgetStrategy(Strategy):
     """Counts the changes of the spec as generations."""
 
     counts_generations: ClassVar = True
-    replaced_by_patch: ClassVar = (("spec", "selector"),)
     columns: ClassVar = (
         NAME,
         Column("Min Available"),

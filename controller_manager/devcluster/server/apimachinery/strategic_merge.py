@@ -1,64 +1,43 @@
-"""Strategic merge patches: lists are merged by a key."""
+"""Strategic merge patches: lists are merged by a key.
 
-from collections.abc import Callable, Mapping
+The patch strategy and merge key of a list stand in the schema
+(apimachinery/pkg/util/strategicpatch).
+"""
+
+from collections.abc import Callable
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema.models import Field, Type, built_in
 from controller_manager.devcluster.server.apimachinery.json_patch import PatchError
 
-MERGE_KEYS: Final[Mapping[str, str]] = {
-    "conditions": "type",
-    "containers": "name",
-    "env": "name",
-    "ephemeralContainers": "name",
-    "hostAliases": "ip",
-    "imagePullSecrets": "name",
-    "initContainers": "name",
-    "matchConditions": "name",
-    "ownerReferences": "uid",
-    "podIPs": "ip",
-    "hostIPs": "ip",
-    "resourceClaims": "name",
-    "secrets": "name",
-    "topologySpreadConstraints": "topologyKey",
-    "variables": "name",
-    "volumeDevices": "devicePath",
-    "volumeMounts": "mountPath",
-    "volumes": "name",
-}
-"""The patchMergeKey of lists of objects that are merged, by field name."""
-
-_PORTS: Final = {"containers": "containerPort", "initContainers": "containerPort"}
-
-MERGED_PRIMITIVES: Final = frozenset(("finalizers",))
-"""Lists of scalars that are merged as sets."""
+_UNKNOWN: Final = Field()
+"""A field without a type: a map is merged, and a list is replaced."""
 
 
-def merge_key(field: str, parent: str) -> str:
-    """Return the key that merges a list of objects, empty for a list that is replaced.
+def strategic_merge_patch(target: JSON, patch: Any, type_name: str) -> JSON:
+    """Return `target`, an object of a model, changed by a strategic merge patch.
 
-    `parent` is the list or object with the field: the key of a container's ports is
-    containerPort, that of a service's ports is port.
+    Raises PatchError.
     """
-    if field == "ports":
-        return _PORTS.get(parent, "port" if parent == "spec" else "")
-    return MERGE_KEYS.get(field, "")
-
-
-def strategic_merge_patch(target: JSON, patch: Any) -> JSON:
-    """Return `target` changed by a strategic merge patch; raises PatchError."""
     if not isinstance(patch, dict):
         msg = "a strategic merge patch is an object"
         raise PatchError(msg)
     try:
-        merged = _merge_object(target, patch, "")
+        merged = _merge_object(target, patch, Type(ref=type_name))
     except (AttributeError, TypeError) as error:
         msg = f"the patch does not fit the object: {error}"
         raise PatchError(msg) from error
     return merged if merged is not None else {}
 
 
-def _merge_object(target: JSON, patch: JSON, field: str) -> JSON | None:
+def _field(of: Type, name: str) -> Field:
+    """Return a field of a model; the values of a map have no fields with names."""
+    fields = built_in().model(of.ref).fields if of.ref else {}
+    return fields.get(name, _UNKNOWN)
+
+
+def _merge_object(target: JSON, patch: JSON, of: Type) -> JSON | None:
     """Merge one object; `None` means that the patch deletes it."""
     directive = patch.get("$patch")
     if directive == "delete":
@@ -77,57 +56,53 @@ def _merge_object(target: JSON, patch: JSON, field: str) -> JSON | None:
             result[name] = [each for each in result.get(name, []) if each not in value]
         elif not key.startswith("$"):
             order = patch.get(f"$setElementOrder/{key}")
-            _merge_field(result, key, value, field, order)
+            _merge_field(result, key, value, _field(of, key), order)
     for key, order in patch.items():
         name = key.partition("/")[2]
         if key.startswith("$setElementOrder/") and name not in patch:
-            _merge_field(result, name, [], field, order)
+            _merge_field(result, name, [], _field(of, name), order)
     return result
 
 
-def _merge_field(
-    result: JSON,
-    key: str,
-    value: Any,
-    parent: str,
-    order: Any,
-) -> None:
+def _merge_field(result: JSON, key: str, value: Any, field: Field, order: Any) -> None:
     current = result.get(key)
     if value is None:
         result.pop(key, None)
     elif isinstance(value, dict):
-        merged = _merge_object(current if isinstance(current, dict) else {}, value, key)
+        if field.patch_strategy == "replace":
+            value = {"$patch": "replace", **value}
+        known = current if isinstance(current, dict) else {}
+        merged = _merge_object(known, value, field)
         if merged is None:
             result.pop(key, None)
         else:
             result[key] = merged
     elif isinstance(value, list):
         existing = current if isinstance(current, list) else []
-        result[key] = _merge_list(existing, value, key, parent, order)
+        result[key] = _merge_list(existing, value, key, field, order)
     else:
         result[key] = value
 
 
 def _merge_list(
-    current: list[Any],
-    patch: list[Any],
-    field: str,
-    parent: str,
-    order: Any,
+    current: list[Any], patch: list[Any], name: str, field: Field, order: Any
 ) -> list[Any]:
-    if field in MERGED_PRIMITIVES:
+    key, items = field.patch_merge_key, field.items
+    if items is None or not field.patch_strategy:
+        return [_without_directives(each) for each in patch]
+    if not key:
         added = [each for each in patch if each not in current]
         return _in_order(current, added, order, lambda each: each)
-    key = merge_key(field, parent)
-    if not key:
-        return [_without_directives(each) for each in patch]
     if any(each.get("$patch") == "replace" for each in patch):
         return [each for each in patch if "$patch" not in each]
-    return _merge_by_key(current, patch, field, key, order)
+    if order is not None and not all(isinstance(each, dict) for each in order):
+        msg = f"$setElementOrder/{name} is not a list of objects"
+        raise PatchError(msg)
+    return _merge_by_key(current, patch, items, key, order)
 
 
 def _merge_by_key(
-    current: list[Any], patch: list[Any], field: str, key: str, order: Any
+    current: list[Any], patch: list[Any], of: Type, key: str, order: Any
 ) -> list[Any]:
     """Merge items by key; if several have one key (TCP and UDP), the first counts."""
     items = list(current)
@@ -137,16 +112,13 @@ def _merge_by_key(
             msg = f"map: {each} does not contain declared merge key: {key}"
             raise PatchError(msg)
         known = next((item for item in items if item.get(key) == each[key]), None)
-        merged = _merge_object(known or {}, each, field)
+        merged = _merge_object(known or {}, each, of)
         if known is not None:
             items.remove(known)
         if merged is not None:
             patched.append(merged)
     server_order = [each.get(key) for each in current]
     if order is not None:
-        if not all(isinstance(each, dict) for each in order):
-            msg = f"$setElementOrder/{field} is not a list of objects"
-            raise PatchError(msg)
         wanted = [each.get(key) for each in order]
         return _ordered_by(items, patched, server_order, wanted, key)
     return _interleave(items, patched, server_order, lambda each: each.get(key))

@@ -35,7 +35,7 @@ def check_patch_type(content_type: str, kind: Kind) -> None:
 
 
 def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
-    """Return an object changed by a patch; raises Refusal."""
+    """Return an object, or its scale, changed by a patch; raises Refusal."""
     try:
         match content_type:
             case "application/json-patch+json":
@@ -43,9 +43,7 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
             case "application/merge-patch+json":
                 result = merge_patch(obj, patch)
             case _:
-                for path in kind.strategy.replaced_by_patch:
-                    patch = _replacing(patch, path)
-                result = strategic_merge_patch(obj, patch)
+                result = strategic_merge_patch(obj, patch, kind.type_name or "")
     except TooMuchError as error:
         message = f"Request entity too large: {error}"
         raise Refusal(413, "RequestEntityTooLarge", message) from None
@@ -56,15 +54,3 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
         message = f"a patch must leave a {kind.kind} behind"
         raise bad_request(message)
     return result
-
-
-def _replacing(patch: Any, path: tuple[str, ...]) -> Any:
-    """Return a patch that replaces the object at a path, unless it has a directive."""
-    if not isinstance(patch, dict):
-        return patch
-    if not path:
-        return {"$patch": "replace", **patch}
-    name, *rest = path
-    if name not in patch:
-        return patch
-    return {**patch, name: _replacing(patch[name], (*rest,))}

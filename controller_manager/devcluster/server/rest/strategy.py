@@ -55,9 +55,6 @@ class Strategy:
     merges_strategically: ClassVar[bool] = True
     """True if PATCH accepts a strategic merge patch."""
 
-    replaced_by_patch: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """Paths of objects that a strategic merge patch replaces (patchStrategy)."""
-
     kept_by_status: ClassVar[tuple[str, ...]] = ()
     """Fields of the metadata that a write of the status does not change."""
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema.models import OBJECT_META
 from controller_manager.devcluster.server.apimachinery.json_patch import (
     PatchError,
     json_patch,
@@ -15,6 +16,9 @@ from controller_manager.devcluster.server.apimachinery.json_patch import (
 from controller_manager.devcluster.server.apimachinery.strategic_merge import (
     strategic_merge_patch,
 )
+
+CORE = "io.k8s.api.core.v1"
+SPEC = f"{CORE}.PodSpec"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,6 @@ def test_a_strategic_patch_merges_lists_by_their_key() -> None:
             {"name": "b", "image": "b:1"},
         ],
         "tolerations": [{"key": "t"}],
-        "finalizers": ["one", "two"],
     }
     patch = {
         "containers": [
@@ -117,10 +120,8 @@ def test_a_strategic_patch_merges_lists_by_their_key() -> None:
             {"name": "c", "image": "c:1"},
         ],
         "tolerations": [{"key": "u"}],
-        "finalizers": ["three"],
-        "$deleteFromPrimitiveList/finalizers": ["one"],
     }
-    assert strategic_merge_patch(target, patch) == {
+    assert strategic_merge_patch(target, patch, SPEC) == {
         "containers": [
             {
                 "name": "a",
@@ -130,8 +131,55 @@ def test_a_strategic_patch_merges_lists_by_their_key() -> None:
             {"name": "c", "image": "c:1"},
         ],
         "tolerations": [{"key": "u"}],
-        "finalizers": ["three", "two"],
     }
+
+
+def test_a_strategic_patch_merges_a_list_without_a_key_as_a_set() -> None:
+    """The directive removes items."""
+    patch = {
+        "finalizers": ["three"],
+        "$deleteFromPrimitiveList/finalizers": ["one"],
+    }
+    target = {"finalizers": ["one", "two"]}
+    assert strategic_merge_patch(target, patch, OBJECT_META) == {
+        "finalizers": ["three", "two"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "patch", "result"),
+    [
+        (
+            f"{CORE}.NodeSpec",
+            {"taints": [{"key": "a"}], "podCIDRs": ["10.0.0.0/24"]},
+            {"taints": [{"key": "b"}], "podCIDRs": ["fd00::/64"]},
+            {"taints": [{"key": "b"}], "podCIDRs": ["fd00::/64", "10.0.0.0/24"]},
+        ),
+        (
+            f"{CORE}.ServiceSpec",
+            {"ports": [{"port": 80, "name": "http"}], "selector": {"a": "1"}},
+            {"ports": [{"port": 80, "name": "web"}], "selector": {"b": "2"}},
+            {"ports": [{"port": 80, "name": "web"}], "selector": {"a": "1", "b": "2"}},
+        ),
+        (
+            f"{CORE}.EndpointSubset",
+            {"ports": [{"port": 80}]},
+            {"ports": [{"port": 81}]},
+            {"ports": [{"port": 81}]},
+        ),
+        (
+            "io.k8s.api.policy.v1.PodDisruptionBudgetSpec",
+            {"minAvailable": 1, "selector": {"matchLabels": {"a": "1"}}},
+            {"selector": {"matchLabels": {"b": "2"}}},
+            {"minAvailable": 1, "selector": {"matchLabels": {"b": "2"}}},
+        ),
+    ],
+)
+def test_the_schema_says_how_a_strategic_patch_merges_a_field(
+    model: str, target: JSON, patch: JSON, result: JSON
+) -> None:
+    """Fields of one name are merged in one model and replaced in another."""
+    assert strategic_merge_patch(target, patch, model) == result
 
 
 def test_an_order_puts_items_where_it_says() -> None:
@@ -141,7 +189,7 @@ def test_an_order_puts_items_where_it_says() -> None:
         "$setElementOrder/containers": [{"name": "d"}, {"name": "a"}],
         "containers": [{"name": "a", "image": "x"}],
     }
-    merged = strategic_merge_patch(target, patch)
+    merged = strategic_merge_patch(target, patch, SPEC)
     names = [each["name"] for each in merged["containers"]]
     assert sorted(names) == ["a", "b", "c", "d"]
     assert names.index("d") < names.index("a")
@@ -153,7 +201,7 @@ def test_of_two_ports_with_one_number_neither_is_lost() -> None:
     target = {"containers": [{"name": "c", "ports": [{"containerPort": 80}, *ports]}]}
     removed = {"containerPort": 80, "$patch": "delete"}
     patch = {"containers": [{"name": "c", "ports": [removed]}]}
-    merged = strategic_merge_patch(target, patch)
+    merged = strategic_merge_patch(target, patch, SPEC)
     assert merged["containers"][0]["ports"] == ports
 
 
@@ -171,4 +219,4 @@ def test_of_two_ports_with_one_number_neither_is_lost() -> None:
 def test_a_strategic_patch_that_does_not_fit_is_refused(patch: Any) -> None:
     """By an error that becomes a 422."""
     with pytest.raises(PatchError):
-        strategic_merge_patch({"containers": [{"name": "a"}]}, patch)
+        strategic_merge_patch({"containers": [{"name": "a"}]}, patch, SPEC)
