@@ -45,7 +45,8 @@ from controller_manager.options.gates import FeatureGates
 @cache
 def find_kinds() -> tuple[Kind, ...]:
     """Return the kinds that every server serves, in the order of discovery."""
-    return _sorted(each for each in _declared() if isinstance(each, Kind))
+    declared = (each for each in _declared() if isinstance(each, Kind))
+    return _sorted(each for kind in declared for each in kind.versions())
 
 
 def kinds_with(features: FeatureGates) -> tuple[Kind, ...]:

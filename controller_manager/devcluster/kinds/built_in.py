@@ -41,6 +41,7 @@ def kind_of(
     *,
     replace: Mapping[str, Replace] | None = None,
     conversion: Conversion | None = None,
+    other_versions: tuple[str, ...] = (),
     deprecation: str = "",
     gated: tuple[tuple[Gate, Strategy], ...] = (),
 ) -> Kind:
@@ -69,6 +70,7 @@ def kind_of(
         strategy=strategy,
         singular_name=found.singular_name,
         conversion=conversion,
+        other_versions=other_versions,
         deprecation=deprecation,
         gated=gated,
         storage_version_hash=found.storage_version_hash,

@@ -83,5 +83,8 @@ def _validate_selector(selector: JSON) -> Iterator[Cause]:
 
 
 KIND: Final = kind_of(
-    "resource.k8s.io/v1beta2", "devicetaintrules", DeviceTaintRuleStrategy()
+    "resource.k8s.io/v1beta2",
+    "devicetaintrules",
+    DeviceTaintRuleStrategy(),
+    other_versions=("v1alpha3",),
 )

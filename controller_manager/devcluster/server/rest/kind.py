@@ -1,6 +1,6 @@
 """A resource: the facts that paths and discovery show; and the catalogue of all."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
@@ -104,6 +104,9 @@ class Kind:
     singular_name: str = ""
     list_name: str = ""
     conversion: Conversion | None = None
+    other_versions: tuple[str, ...] = ()
+    """More versions that are served; they differ in nothing but their name."""
+
     deprecation: str = ""
     """A warning in each answer about the kind."""
 
@@ -112,6 +115,13 @@ class Kind:
     scale_paths: ScalePaths = ScalePaths()
     storage_version_hash: str = ""
     """Names the version in which objects are stored, in discovery."""
+
+    def versions(self) -> "Iterator[Kind]":
+        """Yield the kind, and the same kind in its other versions."""
+        yield self
+        same = Conversion(self, to_stored=_fields, from_stored=_fields)
+        for version in self.other_versions:
+            yield replace(self, version=version, other_versions=(), conversion=same)
 
     def with_features(self, features: FeatureGates) -> "Kind":
         """Return the kind with the strategy for these feature gates."""
@@ -180,6 +190,13 @@ class Kind:
 
 
 SCALE: Final = Subresource("scale", "Scale", READ_AND_WRITE, "autoscaling", "v1")
+
+
+def _fields(obj: JSON) -> JSON:
+    """Return the fields of an object that do not name its kind and version."""
+    return {
+        name: value for name, value in obj.items() if name not in ("kind", "apiVersion")
+    }
 
 
 def status_of(kind: str) -> Subresource:
