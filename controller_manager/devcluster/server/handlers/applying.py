@@ -108,7 +108,7 @@ def _configuration(
     if not target.query.get("fieldManager"):
         cause = required("fieldManager", "is required for apply patch")
         raise invalid_object("meta.k8s.io", "PatchOptions", "", [cause])
-    config = _decoded_body(request.body or b"", kind)
+    config = _decoded_body(request.body or b"", kind, api_version)
     given = _shown_kind(config.get("apiVersion"), config.get("kind"))
     if given != _shown_kind(api_version, kind):
         raise bad_request(f"invalid object type: {given}")
@@ -117,7 +117,7 @@ def _configuration(
     return config
 
 
-def _decoded_body(body: bytes, kind: str) -> JSON:
+def _decoded_body(body: bytes, kind: str, api_version: str) -> JSON:
     """Return the object in a body of YAML; most clients send JSON, which is YAML."""
     try:
         found = msgspec.json.decode(body)
@@ -125,7 +125,7 @@ def _decoded_body(body: bytes, kind: str) -> JSON:
         found = None
     if isinstance(found, dict):
         return found
-    return decode_object(body, "application/yaml", kind)
+    return decode_object(body, "application/yaml", kind, api_version)
 
 
 def _check_types(config: JSON, type_: FieldType) -> None:

@@ -31,8 +31,6 @@ from controller_manager.devcluster.server.http.connections import (
 from controller_manager.devcluster.server.http.negotiation import (
     check_connect_body,
     check_object,
-    decode_connect_body,
-    decode_json,
     decode_object,
     decode_patch,
     decode_strictly,
@@ -103,7 +101,8 @@ class Writer:
         """
         sends_object = request.method in ("POST", "PUT") and not target.kind.is_custom
         if sends_object and target.subresource in _WHOLE_OBJECTS:
-            request = await with_read_protobuf(request, target.kind.kind)
+            kind, version = target.kind.kind, target.kind.api_version
+            request = await with_read_protobuf(request, kind, version)
         target, submission = self._submitted(target)
         return await attempted(submission, partial(self._attempt, target, request))
 
@@ -169,8 +168,7 @@ class Writer:
             raise method_not_allowed()
         if kind.namespaced and not target.namespace:
             raise method_not_allowed()
-        content_type = header(request.headers, "content-type")
-        given = _decoded(target, request.body or b"", content_type)
+        given = _decoded(target, request)
         obj, problems = _checked(target, *given)
         if not kind.is_stored:
             self._admit(target, obj)
@@ -207,8 +205,7 @@ class Writer:
         self._admit_connection(target, request)
         if subresource is None or connect is None:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
-        content_type = header(request.headers, "content-type")
-        body = decode_connect_body(request.body, content_type)
+        body = _body(request, subresource.kind, subresource.api_version, b"{}")
         body = check_connect_body(body, subresource)
         body = self._admit(target, body)
         return json_response(201, connect(self._call(target), body))
@@ -230,10 +227,10 @@ class Writer:
     def _put(self, target: Target, request: Request) -> Response:
         if target.subresource == "scale":
             managed = self._managed(target, request)
-            return self._scaled(target, decode_json(request.body or b"{}"), managed)
+            body = _body(request, "Scale", "autoscaling/v1")
+            return self._scaled(target, body, managed)
         _check_replaceable(target)
-        content_type = header(request.headers, "content-type")
-        body, problems = _decoded(target, request.body or b"", content_type)
+        body, problems = _decoded(target, request)
         managed = self._managed(target, request)
         return self._updated(target, body, managed, problems, uid_is_precondition=True)
 
@@ -311,12 +308,20 @@ def _check_replaceable(target: Target) -> None:
         raise not_implemented(f"{target.kind.plural}/{target.subresource}")
 
 
-def _decoded(target: Target, body: bytes, content_type: str) -> tuple[JSON, list[str]]:
+def _body(request: Request, kind: str, version: str, default: bytes = b"") -> JSON:
+    """Return the object in the body of a request; raises Refusal."""
+    content_type = header(request.headers, "content-type")
+    return decode_object(request.body or default, content_type, kind, version)
+
+
+def _decoded(target: Target, request: Request) -> tuple[JSON, list[str]]:
     """Return the object of a body and its problems, as the request asks for them."""
-    wanted = target.kind.kind
+    kind = target.kind
     if target.field_validation == "Ignore":
-        return decode_object(body, content_type, wanted), []
-    return decode_strictly(body, content_type, wanted)
+        return _body(request, kind.kind, kind.api_version), []
+    content_type = header(request.headers, "content-type")
+    body = request.body or b""
+    return decode_strictly(body, content_type, kind.kind, kind.api_version)
 
 
 def _checked(

@@ -20,6 +20,7 @@ from controller_manager.devcluster.schema.duplicates import (
 )
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.readers import TypeMismatch
+from controller_manager.devcluster.schema.wire import ProtobufError
 from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -42,6 +43,14 @@ _LARGE: Final = 64 * 1024
 
 JSON takes a hundredth of that.
 """
+_UNSTRUCTURED: Final = (
+    "object *unstructured.Unstructured does not implement the protobuf marshalling "
+    "interface and cannot be encoded to a protobuf message"
+)
+"""The error for a custom resource in protobuf."""
+
+_PARAMETER: Final = re.compile(r"\s*[^\s=]+=(\"[^\"]*\"|[^\s\"]+)\s*")
+"""A parameter of a media type (mime.ParseMediaType of Go)."""
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -62,16 +71,16 @@ def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
     """
     if not body:
         return None
-    return decode_object(body, content_type, "DeleteOptions")
+    return decode_object(body, content_type, "DeleteOptions", "v1")
 
 
-def decode_object(body: bytes, content_type: str, wanted: str) -> JSON:
+def decode_object(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
     """Decode a body by its content type, JSON if there is none; raises Refusal.
 
-    `wanted` is the required kind.
+    `wanted` is the required kind, `version` its apiVersion.
     """
-    media_type = content_type.partition(";")[0].strip()
-    if media_type and media_type not in _BODY_TYPES:
+    media_type = _media_type(content_type)
+    if media_type not in _BODY_TYPES:
         message = (
             "the body of the request was in an unknown format - accepted media types "
             f"include: {', '.join(_BODY_TYPES)}"
@@ -81,7 +90,7 @@ def decode_object(body: bytes, content_type: str, wanted: str) -> JSON:
     if media_type == "application/yaml":
         value = _decode_yaml(body)
     elif media_type == protobuf.MEDIA_TYPE:
-        value = _decode_protobuf(body, wanted)
+        value = _decode_protobuf(body, wanted, version)
     else:
         try:
             value = msgspec.json.decode(body)
@@ -98,15 +107,15 @@ def decode_object(body: bytes, content_type: str, wanted: str) -> JSON:
 
 
 def decode_strictly(
-    body: bytes, content_type: str, wanted: str
+    body: bytes, content_type: str, wanted: str, version: str
 ) -> tuple[JSON, list[str]]:
     """Decode a body as `decode_object` does, and find fields that stand in it twice.
 
     Such fields of JSON are in the Repeated objects of the result, those of YAML are
     returned beside it.
     """
-    value = decode_object(body, content_type, wanted)
-    media_type = content_type.partition(";")[0].strip()
+    value = decode_object(body, content_type, wanted, version)
+    media_type = _media_type(content_type)
     if media_type == protobuf.MEDIA_TYPE:
         return value, []
     if media_type != "application/yaml":
@@ -163,36 +172,61 @@ def _decode_yaml(body: bytes) -> Any:
         raise bad_request(message) from None
 
 
-def decode_connect_body(
-    body: bytes | None,
-    content_type: str,
-) -> JSON:
-    """Decode the body of a POST to a subresource; raises Refusal."""
-    if content_type == protobuf.MEDIA_TYPE:
-        return _decode_protobuf(body or b"")
-    value = decode_json(body or b"{}")
-    if not isinstance(value, dict):
-        raise bad_request("the body must be an object")
-    return value
+def _media_type(content_type: str) -> str:
+    """Return the media type of a Content-Type; an empty text if it is malformed."""
+    media_type, *parameters = content_type.split(";")
+    if any(not _PARAMETER.fullmatch(each) for each in parameters if each.strip()):
+        return ""
+    return media_type.strip().lower() or _BODY_TYPES[0]
 
 
-def _decode_protobuf(body: bytes, wanted: str = "") -> JSON:
+def _decode_protobuf(body: bytes, wanted: str, version: str) -> JSON:
+    """Return the object in a body of protobuf; raises Refusal 400.
+
+    The content of an object of another kind is left out, as it is refused anyway.
+    Upstream: transformDecodeError of endpoints/handlers/rest.go.
+    """
     try:
-        return protobuf.decode(body, built_in(), wanted)
-    except (protobuf.ProtobufError, UnicodeDecodeError) as error:
-        raise unsupported_media_type(f"protobuf: {error}") from None
+        envelope = protobuf.Envelope(body, version, wanted)
+    except ProtobufError as error:
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {wanted}): "
+            f"{error} ({_summary(body)})"
+        ) from None
+    models = built_in()
+    known = models.find(envelope.version, envelope.kind)
+    if known and envelope.kind != wanted:
+        return {"apiVersion": envelope.version, "kind": envelope.kind}
+    try:
+        return envelope.decoded(models)
+    except ProtobufError as error:
+        is_custom = envelope.kind == wanted and not known
+        why = _UNSTRUCTURED if is_custom else error
+        short = envelope.version.rpartition("/")[2]
+        raise bad_request(
+            f'{envelope.kind} in version "{short}" cannot be handled as a {wanted}: '
+            f"{why}"
+        ) from None
 
 
-async def with_read_protobuf(request: Request, wanted: str) -> Request:
+def _summary(body: bytes) -> str:
+    """Return the first bytes of a body (summarizeData of the same file)."""
+    some = body[:30]
+    shown = some.decode("utf-8", "replace") if some.startswith(b"{") else some.hex()
+    return (shown or "<empty>") + (" ..." if len(body) > len(some) else "")
+
+
+async def with_read_protobuf(request: Request, wanted: str, version: str) -> Request:
     """Return a request whose large body in protobuf was read in a thread, as JSON.
 
-    Other requests go on meanwhile. `wanted` is the required kind. Raises Refusal.
+    Other requests go on meanwhile. `wanted` is the required kind, `version` its
+    apiVersion. Raises Refusal.
     """
     body = request.body or b""
-    media_type = header(request.headers, "content-type").partition(";")[0].strip()
+    media_type = _media_type(header(request.headers, "content-type"))
     if len(body) < _LARGE or media_type != protobuf.MEDIA_TYPE:
         return request
-    obj = await asyncio.to_thread(_decode_protobuf, body, wanted)
+    obj = await asyncio.to_thread(_decode_protobuf, body, wanted, version)
     headers = {
         name: value
         for name, value in request.headers.items()
@@ -211,13 +245,7 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
     """
     given_kind, given_version = obj.get("kind"), obj.get("apiVersion")
     if given_kind and given_kind != kind.kind:
-        package = kind.group.partition(".")[0] or "core"
-        message = (
-            f'{given_kind} in version "{version}" cannot be handled as a {kind.kind}: '
-            f"converting ({version}.{given_kind}) to ({package}.{kind.kind}): "
-            "unknown conversion"
-        )
-        raise bad_request(message)
+        raise _other_kind(given_kind, version, kind)
     if given_version and given_version != kind.api_version:
         message = (
             f"the API version in the data ({given_version}) does not match the "
@@ -239,11 +267,22 @@ def _decoded(obj: JSON, kind: Kind) -> tuple[JSON, list[str]]:
     return decoder.decode(obj, model), decoder.problems
 
 
+def _other_kind(given: str, version: str, wanted: Kind | Subresource) -> Refusal:
+    package = wanted.group.partition(".")[0] or "core"
+    return bad_request(
+        f'{given} in version "{version}" cannot be handled as a {wanted.kind}: '
+        f"converting ({version}.{given}) to ({package}.{wanted.kind}): "
+        "unknown conversion"
+    )
+
+
 def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
     """Return the body of a POST to a subresource; raises Refusal for a wrong type."""
+    name, version = subresource.kind, subresource.version or "v1"
+    if (given := body.get("kind") or name) != name:
+        raise _other_kind(given, version, subresource)
     if not subresource.model:
         return body
-    name, version = subresource.kind, subresource.version or "v1"
     group = f"{subresource.group}/" if subresource.group else ""
     try:
         return Decoder().decode(body, built_in().kinds[f"{group}{version} {name}"])

@@ -20,6 +20,7 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.schema import protobuf
 from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.schema.wire import ProtobufError
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.apimachinery.yaml_bodies import YAML_ERRORS
 from controller_manager.devcluster.server.http.accepting import (
@@ -201,7 +202,7 @@ def _as_protobuf(body: bytes) -> bytes | None:
     """
     try:
         return protobuf.encode(msgspec.json.decode(body), built_in())
-    except protobuf.ProtobufError as error:
+    except ProtobufError as error:
         message = f"Internal error occurred: {error}"
         raise Refusal(500, "InternalError", message) from None
 

@@ -54,6 +54,12 @@ class Subresource:
     model: str = ""
     takes_path: bool = False
 
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of the body, that of the core group without a version."""
+        version = self.version or "v1"
+        return f"{self.group}/{version}" if self.group else version
+
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:

@@ -14,8 +14,8 @@ from controller_manager.devcluster.schema.protobuf import (
     MEDIA_TYPE,
     decode,
     encode,
-    read_fields,
 )
+from controller_manager.devcluster.schema.wire import read_fields
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.requests import call, create_pod
 
@@ -31,9 +31,9 @@ def split(chunk: bytes) -> list[tuple[str, JSON]]:
     found = []
     while chunk:
         (length,) = struct.unpack(">I", chunk[:4])
-        event = dict(read_fields(chunk[4 : 4 + length]))
-        raw = dict(read_fields(bytes(event[2])))
-        found.append((bytes(event[1]).decode(), decode(bytes(raw[1]), built_in())))
+        (_, _, name), (_, _, raw) = read_fields(chunk[4 : 4 + length])
+        ((_, _, obj),) = read_fields(raw)
+        found.append((name.decode(), decode(obj, built_in())))
         chunk = chunk[4 + length :]
     return found
 

@@ -1,0 +1,281 @@
+"""Decodes the messages of objects, as the code does that Go's protobuf generates.
+
+A field that the model does not have is skipped. A message that comes twice is merged,
+of other values the last one counts. The JSON of a message has no zeros that Go's JSON
+leaves out.
+"""
+
+import base64
+import struct
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.schema.models import Field, Model, Models, Type
+from controller_manager.devcluster.schema.wire import (
+    BYTES,
+    FIXED64,
+    VARINT,
+    ProtobufError,
+    number_of,
+    read_fields,
+    read_varint,
+    text_of,
+)
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_DEEPEST: Final = 100
+"""The nesting of messages that is still decoded; the types of the API are less deep."""
+
+_SCHEMA: Final = (
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+)
+_WIRES: Final = {"integer": VARINT, "boolean": VARINT, "number": FIXED64}
+_ZEROS: Final = {VARINT: b"\0", FIXED64: bytes(8), BYTES: b""}
+
+Parts = dict[str, list[bytes]]
+"""The contents of the fields that are messages, by name."""
+
+
+class Decoder:
+    """Decodes messages by their models."""
+
+    def __init__(self, models: Models) -> None:
+        """Take the models."""
+        self._models = models
+
+    def message(self, name: str, data: bytes, depth: int = 0) -> Any:
+        """Return the JSON of a message; raises ProtobufError."""
+        if depth > _DEEPEST:
+            raise ProtobufError("the messages are nested too deeply")
+        short = name.rpartition(".")[2]
+        if special := getattr(self, f"_{short}", None):
+            return special(data, depth)
+        model = self._models.model(name)
+        obj: JSON = {}
+        parts: Parts = {}
+        self._read(obj, parts, (model, short), (), data, depth)
+        for each, contents in parts.items():
+            of = model.fields[each].ref
+            obj[each] = self.message(of, b"".join(contents), depth + 1)
+        return _without_zeros(obj, model)
+
+    def _read(
+        self,
+        obj: JSON,
+        parts: Parts,
+        of: tuple[Model, str],
+        place: tuple[int, ...],
+        data: bytes,
+        depth: int,
+    ) -> None:
+        """Read the fields of a message, or of one that is embedded at a place."""
+        model, message = of
+        for number, wire, content in read_fields(data, message):
+            here = (*place, number)
+            if here in model.embedded:
+                _check_wire(message, wire, BYTES)
+                self._read(obj, parts, of, here, content, depth)
+            elif found := model.by_number.get(here):
+                name, field = found
+                if field.ref:
+                    _check_wire(name, wire, BYTES)
+                    obj.setdefault(name, None)  # the order is that of the fields
+                    parts.setdefault(name, []).append(content)
+                else:
+                    self._set(obj, name, field, wire, content, depth)
+
+    def _set(
+        self,
+        obj: JSON,
+        name: str,
+        field: Field,
+        wire: int,
+        content: bytes,
+        depth: int,
+    ) -> None:
+        if field.items is not None:
+            items = obj.setdefault(name, [])
+            items += self._items(field.items, name, wire, content, depth)
+        elif field.values is not None:
+            _check_wire(name, wire, BYTES)
+            key, value = self._entry(field.values, name, content, depth)
+            obj.setdefault(name, {})[key] = value
+        else:
+            _check_wire(name, wire, _wire(field))
+            obj[name] = self._value(field, name, content, depth)
+
+    def _entry(
+        self, of: Type, name: str, content: bytes, depth: int
+    ) -> tuple[str, Any]:
+        """Return a key and its value; each has its zero if the entry lacks it."""
+        key, value = b"", _ZEROS[_wire(of)]
+        for number, wire, each in read_fields(content, name):
+            if number == 1:
+                _check_wire(name, wire, BYTES)
+                key = each
+            elif number == 2:
+                _check_wire(name, wire, _wire(of))
+                value = each
+        return text_of(key), self._value(of, name, value, depth)
+
+    def _items(
+        self, of: Type, name: str, wire: int, content: bytes, depth: int
+    ) -> list[Any]:
+        """Return the items of a list; numbers may be packed into one field."""
+        if wire != BYTES or _wire(of) == BYTES:
+            _check_wire(name, wire, _wire(of))
+            return [self._value(of, name, content, depth)]
+        found, position = [], 0
+        while position < len(content):
+            start = position
+            _, position = read_varint(content, position)
+            found.append(self._value(of, name, content[start:position], depth))
+        return found
+
+    def _value(self, of: Type, name: str, content: bytes, depth: int) -> Any:
+        if of.ref:
+            return self.message(of.ref, content, depth + 1)
+        if of.items is not None:  # a list as the value of a map is a message
+            items: list[Any] = []
+            for number, wire, each in read_fields(content, name):
+                if number == 1:
+                    items += self._items(of.items, "Items", wire, each, depth + 1)
+            return items
+        match of.type:
+            case "integer":
+                return number_of(content, 32 if of.format == "int32" else 64)
+            case "boolean":
+                return number_of(content) != 0
+            case "number":
+                return struct.unpack("<d", content)[0]
+        if of.format == "byte":
+            return base64.b64encode(content).decode()
+        return text_of(content)
+
+    # Types with a form of their own
+
+    def _Time(self, data: bytes, _: int) -> str | None:  # noqa: N802 - a model's name
+        seconds = _contents(data, "Timestamp", seconds=VARINT).get("seconds")
+        return _time(_last_number(seconds)) if data else None  # Go's zero time
+
+    def _MicroTime(self, data: bytes, _: int) -> str | None:  # noqa: N802
+        found = _contents(data, "Timestamp", seconds=VARINT, nanos=VARINT)
+        if not data:
+            return None
+        nanos = _last_number(found.get("nanos"), 32)
+        more, micros = divmod(int(nanos / 1000), 1_000_000)
+        text = _time(_last_number(found.get("seconds")) + more)
+        return f"{text.removesuffix('Z')}.{micros:06}Z"
+
+    def _Quantity(self, data: bytes, _: int) -> str:  # noqa: N802
+        texts = _contents(data, "Quantity", string=BYTES).get("string", [b""])
+        return text_of(texts[-1]) or "0"
+
+    def _IntOrString(self, data: bytes, _: int) -> Any:  # noqa: N802
+        found = _contents(data, "IntOrString", type=VARINT, intVal=VARINT, strVal=BYTES)
+        if _last_number(found.get("type")):
+            return text_of(found.get("strVal", [b""])[-1])
+        return _last_number(found.get("intVal"), 32)
+
+    def _raw(self, data: bytes, _: int) -> Any:
+        """Return the value of a message that holds JSON."""
+        texts = _contents(data, "RawExtension", raw=BYTES).get("raw", [b""])
+        try:
+            return msgspec.json.decode(texts[-1] or b"null")
+        except (msgspec.DecodeError, RecursionError) as error:
+            msg = f"a field has no JSON: {error}"
+            raise ProtobufError(msg) from None
+
+    _FieldsV1 = _JSON = _RawExtension = _raw
+
+    def _Verbs(self, data: bytes, _: int) -> list[str]:  # noqa: N802
+        found = _contents(data, "Verbs", items=BYTES)
+        return [text_of(each) for each in found.get("items", ())]
+
+    def _JSONSchemaPropsOrArray(self, data: bytes, depth: int) -> Any:  # noqa: N802
+        found = _contents(
+            data, "JSONSchemaPropsOrArray", schema=BYTES, jSONSchemas=BYTES
+        )
+        if schemas := found.get("jSONSchemas"):
+            return [self.message(_SCHEMA, each, depth + 1) for each in schemas]
+        return self._schema(found, depth)
+
+    def _JSONSchemaPropsOrBool(self, data: bytes, depth: int) -> Any:  # noqa: N802
+        found = _contents(data, "JSONSchemaPropsOrBool", allows=VARINT, schema=BYTES)
+        if "schema" in found:
+            return self._schema(found, depth)
+        return _last_number(found.get("allows")) != 0
+
+    def _JSONSchemaPropsOrStringArray(self, data: bytes, depth: int) -> Any:  # noqa: N802
+        found = _contents(
+            data, "JSONSchemaPropsOrStringArray", schema=BYTES, property=BYTES
+        )
+        if texts := found.get("property"):
+            return [text_of(each) for each in texts]
+        return self._schema(found, depth)
+
+    def _schema(self, found: dict[str, list[bytes]], depth: int) -> Any:
+        """Return the JSON of the field `schema`, `None` if it is absent."""
+        if "schema" not in found:
+            return None
+        return self.message(_SCHEMA, b"".join(found["schema"]), depth + 1)
+
+
+def _contents(data: bytes, message: str, **fields: int) -> dict[str, list[bytes]]:
+    """Return the contents of the fields of a message.
+
+    The fields are given in the order of their numbers, with their wire types.
+    """
+    found: dict[str, list[bytes]] = {}
+    names = tuple(fields)
+    for number, wire, content in read_fields(data, message):
+        if number <= len(names):
+            name = names[number - 1]
+            _check_wire(name, wire, fields[name])
+            found.setdefault(name, []).append(content)
+    return found
+
+
+def _last_number(contents: list[bytes] | None, bits: int = 64) -> int:
+    return number_of(contents[-1], bits) if contents else 0
+
+
+def _time(seconds: int) -> str:
+    try:
+        return format_time(_EPOCH + timedelta(seconds=seconds))
+    except OverflowError:
+        msg = f"a time has {seconds} seconds"
+        raise ProtobufError(msg) from None
+
+
+def _wire(of: Type) -> int:
+    """Return the wire type of the values of a type."""
+    return _WIRES.get(of.type, BYTES)
+
+
+def _check_wire(name: str, wire: int, wanted: int) -> None:
+    """Raise ProtobufError for a field of another wire type than the wanted one."""
+    if wire != wanted:
+        go_name = name[:1].upper() + name[1:]
+        msg = f"proto: wrong wireType = {wire} for field {go_name}"
+        raise ProtobufError(msg)
+
+
+def _without_zeros(obj: JSON, model: Model) -> JSON:
+    """Return a decoded object without the zeros that Go's JSON leaves out."""
+    return {
+        name: value
+        for name, value in obj.items()
+        if value or _has_zeros(model.fields[name], value)
+    }
+
+
+def _has_zeros(field: Field, value: Any) -> bool:
+    """Tell whether Go's JSON shows a zero value of a field."""
+    if field.pointer or not field.omitempty:
+        return True
+    return bool(field.ref) and not (field.omitzero and value is None)
