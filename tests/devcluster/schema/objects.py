@@ -1,5 +1,6 @@
 """Random objects of every model, in the form that Go's JSON has."""
 
+import base64
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -14,12 +15,31 @@ _DEPTH: Final = 4
 _SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 
 
-class Objects:
-    """Makes values of models from a seed."""
+_TEXTS: Final = (
+    *("", "a", "web-0", "ä€😀", " a ", "\ta", "a\nb\n", "\n", "\u2028\x85\x7f\x00"),
+    *("yes", "null", "~", "1e3", "0x1f", "0o17", "1_000", "1:30", ".inf", "2001-01-01"),
+    *("- a", "a: b", "a #b", "'", '"', "&a", "*a", "!!int 1", "{", "[", "%", "---"),
+)
+"""Texts, many of which YAML takes for other values if they are not quoted."""
 
-    def __init__(self, models: Models, seed: int) -> None:
+_QUANTITIES: Final = (
+    "0",
+    "1",
+    "-1",
+    "500m",
+    "2Gi",
+    "1e3",
+    "100n",
+    "9223372036854775807",
+)
+
+
+class Objects:
+    """Makes values of models by random numbers."""
+
+    def __init__(self, models: Models, rng: random.Random) -> None:
         self._models = models
-        self._rng = random.Random(seed)
+        self._rng = rng
 
     def of(self, name: str, depth: int = 0) -> Any:
         """Return a value of a model."""
@@ -31,6 +51,8 @@ class Objects:
             if not field.number or self._is_left_out(field, depth, is_struct=is_struct):
                 continue
             value = self._value(field, depth)
+            if value is None and field.pointer:
+                continue  # null is no value of a pointer
             if value or is_struct or field.pointer or not field.omitempty:
                 obj[each] = value
         return obj
@@ -53,19 +75,22 @@ class Objects:
         match of.type:
             case "integer":
                 bits = 31 if of.format == "int32" else 63
-                return self._rng.choice(
-                    (0, 1, self._rng.randrange(-1 << bits, 1 << bits))
-                )
+                least, most = -1 << bits, (1 << bits) - 1
+                some = self._rng.randint(least, most)
+                return self._rng.choice((0, 1, least, most, some))
             case "boolean":
                 return self._rng.random() < 0.5
             case "number":
                 return self._rng.choice((0.0, 0.1, -1e300, 3.0))
         if of.format == "byte":
-            return self._rng.choice(("", "AA==", "aGVsbG8="))
+            size = self._rng.randint(0, 3)
+            return base64.b64encode(
+                bytes(self._rng.choices(range(256), k=size))
+            ).decode()
         return self._text()
 
     def _text(self) -> str:
-        return self._rng.choice(("", "a", "web-0", "ä€😀", str(self._rng.random())))
+        return self._rng.choice((*_TEXTS, str(self._rng.random())))
 
     def _json(self, depth: int) -> Any:
         some: list[Any] = [None, True, "text", 1.5, -3, {"a": []}, [{"b": None}]]
@@ -87,10 +112,10 @@ class Objects:
         return format_micro_time(self._moment())
 
     def _Quantity(self, _: int) -> str:  # noqa: N802
-        return self._rng.choice(("0", "1", "500m", "2Gi"))
+        return self._rng.choice(_QUANTITIES)
 
     def _IntOrString(self, _: int) -> str | int:  # noqa: N802
-        return self._rng.choice(("", "25%", 0, -1, 80))
+        return self._rng.choice(("", "25%", "80", 0, -1, 80, (1 << 31) - 1))
 
     def _object(self, depth: int) -> JSON:
         return {"f:a": self._json(depth)}

@@ -207,7 +207,8 @@ def _as_protobuf(body: bytes) -> bytes | None:
         raise Refusal(500, "InternalError", message) from None
 
 
-def _dumped(body: bytes) -> bytes:
+def as_yaml(body: bytes) -> bytes:
+    """Return JSON as YAML."""
     text: str = yaml.dump(
         msgspec.json.decode(body),
         Dumper=_DUMPER,
@@ -219,7 +220,7 @@ def _dumped(body: bytes) -> bytes:
 
 
 _ENCODERS: Final[Mapping[str, Callable[[bytes], bytes | None]]] = {
-    YAML_TYPE: _dumped,
+    YAML_TYPE: as_yaml,
     PROTOBUF_TYPE: _as_protobuf,
 }
 
