@@ -5,6 +5,7 @@ written (runtime/serializer/protobuf).
 """
 
 import struct
+from functools import cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -58,7 +59,7 @@ class Envelope:
                 f'no kind "{self.kind}" is registered for version "{self.version}" in '
                 'scheme "pkg/api/legacyscheme/scheme.go:30"'
             )
-        obj = Decoder(models).message(name, self._message)
+        obj = _decoder(models).message(name, self._message)
         return {"apiVersion": self.version, "kind": self.kind, **obj}
 
 
@@ -89,7 +90,7 @@ def encode(obj: JSON, models: Models) -> bytes | None:
     if name is None:
         return None
     try:
-        message = Encoder(models).message(name, obj)
+        message = _encoder(models).message(name, obj)
     except (AttributeError, TypeError, ValueError) as error:
         msg = f"{kind} of {version} has a value of a wrong type: {error}"
         raise ProtobufError(msg) from None
@@ -103,6 +104,16 @@ def encode(obj: JSON, models: Models) -> bytes | None:
             *(write_bytes(3, b""), write_bytes(4, b"")),
         )
     )
+
+
+@cache
+def _decoder(models: Models) -> Decoder:
+    return Decoder(models)
+
+
+@cache
+def _encoder(models: Models) -> Encoder:
+    return Encoder(models)
 
 
 def encode_event(event_type: str, obj: bytes) -> bytes:

@@ -7,7 +7,9 @@ leaves out.
 
 import base64
 import struct
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -46,21 +48,27 @@ class Decoder:
     def __init__(self, models: Models) -> None:
         """Take the models."""
         self._models = models
+        self._known: dict[str, Callable[[bytes, int], Any]] = {}
 
     def message(self, name: str, data: bytes, depth: int = 0) -> Any:
         """Return the JSON of a message; raises ProtobufError."""
         if depth > _DEEPEST:
             raise ProtobufError("the messages are nested too deeply")
-        short = name.rpartition(".")[2]
-        if special := getattr(self, f"_{short}", None):
-            return special(data, depth)
-        model = self._models.model(name)
+        if (decode := self._known.get(name)) is None:
+            short = name.rpartition(".")[2]
+            of = self._models.model(name), short
+            special = getattr(self, f"_{short}", None)
+            decode = self._known[name] = special or partial(self._of_model, of)
+        return decode(data, depth)
+
+    def _of_model(self, of: tuple[Model, str], data: bytes, depth: int) -> JSON:
+        model, _ = of
         obj: JSON = {}
         parts: Parts = {}
-        self._read(obj, parts, (model, short), (), data, depth)
+        self._read(obj, parts, of, (), data, depth)
         for each, contents in parts.items():
-            of = model.fields[each].ref
-            obj[each] = self.message(of, b"".join(contents), depth + 1)
+            ref = model.fields[each].ref
+            obj[each] = self.message(ref, b"".join(contents), depth + 1)
         return _without_zeros(obj, model)
 
     def _read(

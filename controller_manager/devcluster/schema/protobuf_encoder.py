@@ -2,8 +2,9 @@
 
 import base64
 import struct
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -11,9 +12,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_rfc3339
 from controller_manager.devcluster.schema.models import Model, Models, Type
 from controller_manager.devcluster.schema.wire import (
+    BYTES,
     FIXED64,
+    VARINT,
     write_bytes,
     write_number,
+    write_tag,
     write_varint,
 )
 
@@ -23,60 +27,86 @@ _SCHEMA: Final = (
 )
 
 
+Write = Callable[[Any], bytes]
+"""Encodes a value that is not null."""
+
+
 class Encoder:
-    """Encodes messages by their models."""
+    """Encodes messages by their models.
+
+    The functions that encode a model are made when it is first needed.
+    """
 
     def __init__(self, models: Models) -> None:
         """Take the models."""
         self._models = models
+        self._known: dict[str, Write] = {}
 
     def message(self, name: str, value: Any) -> bytes:
         """Return the message of a value; raises TypeError or ValueError."""
-        if special := getattr(self, f"_{name.rpartition('.')[2]}", None):
-            return cast("bytes", special(value))
-        return self._fields(self._models.model(name), value, ())
+        if (write := self._known.get(name)) is None:
+            special = getattr(self, f"_{name.rpartition('.')[2]}", None)
+            write = special or self._of_model(self._models.model(name), ())
+            self._known[name] = write
+        return write(value)
 
-    def _fields(self, model: Model, obj: JSON, place: tuple[int, ...]) -> bytes:
-        """Return the fields of a message, or of one that is embedded at a place."""
-        out = []
-        for where, (name, field) in sorted(model.by_number.items()):
-            value = obj.get(name)
-            if where[:-1] == place and value is not None:
-                out.append(self._field(field.number, field, value))
-        out += [
-            write_bytes(each[-1], self._fields(model, obj, each))
-            for each in sorted(model.embedded)
+    def _of_model(self, model: Model, place: tuple[int, ...]) -> Write:
+        """Return the function for a model, or for the part embedded at a place."""
+        fields = {
+            name: (field.number, self._of_field(field.number, field))
+            for where, (name, field) in model.by_number.items()
+            if where[:-1] == place
+        }
+        embedded = [
+            (each[-1], write_tag(each[-1], BYTES), self._of_model(model, each))
+            for each in model.embedded
             if each[:-1] == place
         ]
-        return b"".join(out)
 
-    def _field(self, number: int, field: Type, value: Any) -> bytes:
-        if field.items is not None:
-            return b"".join(self._field(number, field.items, each) for each in value)
-        if field.values is not None:
-            return b"".join(
-                write_bytes(
-                    number,
-                    write_bytes(1, key.encode())
-                    + self._field(2, _as_entry(field.values), each),
-                )
-                for key, each in sorted(value.items())
-            )
-        if field.ref:
-            return write_bytes(number, self.message(field.ref, value))
-        match field.type:
-            case "integer" | "boolean":
-                return write_number(number, int(value))
-            case "number":
-                packed = struct.pack("<d", value)
-                return write_varint(number << 3 | FIXED64) + packed
-            case "list":
-                return write_bytes(
-                    number, b"".join(write_bytes(1, each.encode()) for each in value)
-                )
-        if field.format == "byte":
-            return write_bytes(number, base64.b64decode(value))
-        return write_bytes(number, value.encode())
+        def write(obj: JSON) -> bytes:
+            out = [
+                (found[0], found[1](value))
+                for name, value in obj.items()
+                if value is not None and (found := fields.get(name))
+            ]
+            for number, tag, inner in embedded:
+                content = inner(obj)
+                out.append((number, tag + write_varint(len(content)) + content))
+            return b"".join(content for _, content in sorted(out))
+
+        return write
+
+    def _of_field(self, number: int, of: Type) -> Write:
+        if of.items is not None:
+            one = self._of_field(number, of.items)
+            return lambda values: b"".join(map(one, values))
+        if of.values is not None:
+            return self._of_map(number, of.values)
+        if ref := of.ref:
+            return _with_length(number, lambda value: self.message(ref, value))
+        if of.type in ("integer", "boolean"):
+            tag = write_tag(number, VARINT)
+            return lambda value: tag + write_varint(int(value))
+        if of.type == "number":
+            tag = write_tag(number, FIXED64)
+            return lambda value: tag + struct.pack("<d", value)
+        if of.format == "byte":
+            return _with_length(number, base64.b64decode)
+        return _with_length(number, str.encode)
+
+    def _of_map(self, number: int, of: Type) -> Write:
+        tag = write_tag(number, BYTES)
+        # A list as the value of a map is a message.
+        encode = _with_length(2, _texts) if of.items else self._of_field(2, of)
+
+        def write(entries: dict[str, Any]) -> bytes:
+            out: list[bytes] = []
+            for key, value in sorted(entries.items()):
+                content = write_bytes(1, key.encode()) + encode(value)
+                out += (tag, write_varint(len(content)), content)
+            return b"".join(out)
+
+        return write
 
     # Types with a form of their own
 
@@ -125,6 +155,16 @@ def _seconds(time: datetime) -> int:
     return (time - _EPOCH) // timedelta(seconds=1)
 
 
-def _as_entry(of: Type) -> Type:
-    """Return the type of a value of a map: a list of texts is a message there."""
-    return Type(type="list") if of.items is not None else of
+def _with_length(number: int, encode: Write) -> Write:
+    """Return a function that puts a tag and the length before an encoded value."""
+    tag = write_tag(number, BYTES)
+
+    def write(value: Any) -> bytes:
+        content = encode(value)
+        return tag + write_varint(len(content)) + content
+
+    return write
+
+
+def _texts(values: list[str]) -> bytes:
+    return b"".join(write_bytes(1, each.encode()) for each in values)

@@ -9,7 +9,9 @@ from typing import Final
 VARINT, FIXED64, BYTES, GROUP, GROUP_END, FIXED32 = range(6)
 
 _MAX_VARINT: Final = (1 << 64) - 1
-_ONE_BYTE: Final = tuple(bytes((each,)) for each in range(0x80))
+_SMALL: Final = tuple(bytes((value,)) for value in range(0x80))
+"""The varints of one byte."""
+
 _SIZES: Final = {FIXED64: 8, FIXED32: 4}
 
 
@@ -27,7 +29,9 @@ def read_fields(data: bytes, message: str = "") -> Iterator[tuple[int, int, byte
     position, end = 0, len(data)
     while position < end:
         tag, position = read_varint(data, position)
-        number, wire = _signed(tag >> 3, 32), tag & 7
+        number, wire = tag >> 3, tag & 7
+        if number >> 31:
+            number = _signed(number, 32)
         if wire == GROUP_END:
             msg = f"proto: {message}: wiretype end group for non-group"
             raise ProtobufError(msg)
@@ -125,8 +129,8 @@ def text_of(content: bytes) -> str:
 
 def write_varint(value: int) -> bytes:
     """Return a number as a varint; a negative one takes ten bytes."""
-    if 0 <= value < len(_ONE_BYTE):
-        return _ONE_BYTE[value]
+    if 0 <= value < 0x80:
+        return _SMALL[value]
     value &= _MAX_VARINT
     out = bytearray()
     while value > 0x7F:
@@ -136,14 +140,19 @@ def write_varint(value: int) -> bytes:
     return bytes(out)
 
 
+def write_tag(number: int, wire: int) -> bytes:
+    """Return the first bytes of a field."""
+    return write_varint(number << 3 | wire)
+
+
 def write_bytes(number: int, value: bytes) -> bytes:
     """Return a field of type string, bytes or message."""
-    return write_varint(number << 3 | BYTES) + write_varint(len(value)) + value
+    return write_tag(number, BYTES) + write_varint(len(value)) + value
 
 
 def write_number(number: int, value: int) -> bytes:
     """Return a field of an integer type or a boolean."""
-    return write_varint(number << 3 | VARINT) + write_varint(value)
+    return write_tag(number, VARINT) + write_varint(value)
 
 
 def write_text(number: int, value: str) -> bytes:
