@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tests.benchmarks.devcluster.encodings import measure_encodings
 from tests.benchmarks.devcluster.held import measure_held
 from tests.benchmarks.devcluster.kept import measure_kept
 from tests.benchmarks.devcluster.processes import running_cluster
@@ -17,7 +18,7 @@ from tests.benchmarks.devcluster.requests import Figures, measure_requests
 from tests.benchmarks.devcluster.starts import measure_starts
 from tests.benchmarks.machine import usage_of
 
-_ALL: Final = ("requests", "held", "kept", "starts")
+_ALL: Final = ("requests", "held", "kept", "encodings", "starts")
 
 
 @click.command()
@@ -59,6 +60,8 @@ def main(
                     measured = asyncio.run(measure_held(objects))
                 case "kept":
                     measured = measure_kept(objects, directory)
+                case "encodings":
+                    measured = measure_encodings(100)
                 case _:
                     measured = measure_starts()
             results[each] = measured

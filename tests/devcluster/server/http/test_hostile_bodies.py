@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from controller_manager.client.transport import Response
-from controller_manager.devcluster.schema.protobuf import MAGIC, MEDIA_TYPE
+from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.schema.protobuf import MAGIC, MEDIA_TYPE, encode
 from controller_manager.devcluster.schema.wire import (
     write_bytes,
     write_number,
@@ -204,3 +205,44 @@ async def test_a_subresource_takes_protobuf_of_its_own_kind_only(
     content_type = f"{MEDIA_TYPE}; charset=utf-8"
     answer = await call(cluster, "POST", path, right, content_type=content_type)
     assert answer.status == 201
+
+
+async def test_a_custom_resource_in_protobuf_is_refused(cluster: Cluster) -> None:
+    """It has no messages; its metadata has."""
+    names = {"plural": "trees", "kind": "Tree"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "example.com", "scope": "Cluster", "names": names}
+    definition = {
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "trees.example.com"},
+        "spec": {**spec, "versions": [version]},
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    body = encode(definition, built_in()) or b""
+    created = await call(cluster, "POST", definitions, body, content_type=MEDIA_TYPE)
+    assert created.status == 201
+    trees = "/apis/example.com/v1/trees"
+    body = enveloped("Tree", NAMED, "example.com/v1")
+    answer = await call(cluster, "POST", trees, body, content_type=MEDIA_TYPE)
+    assert reason(answer) == (
+        400,
+        "BadRequest",
+        (
+            'Tree in version "v1" cannot be handled as a Tree: object '
+            "*unstructured.Unstructured does not implement the protobuf marshalling "
+            "interface and cannot be encoded to a protobuf message"
+        ),
+    )
+    partial = f"{MEDIA_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    for accept, expected in (
+        (MEDIA_TYPE, 406),
+        (f"{MEDIA_TYPE},{JSON_TYPE}", JSON_TYPE),
+        (partial, MEDIA_TYPE),
+    ):
+        answer = await call(cluster, "GET", trees, accept=accept)
+        if expected == 406:
+            assert answer.status == 406
+        else:
+            assert answer.headers["content-type"] == expected
