@@ -132,6 +132,9 @@ class Encoder:
 
     _FieldsV1 = _JSON = _RawExtension = _raw
 
+    def _Verbs(self, value: list[str]) -> bytes:  # noqa: N802
+        return _texts(value)
+
     def _JSONSchemaPropsOrArray(self, value: Any) -> bytes:  # noqa: N802
         if isinstance(value, list):
             return b"".join(

@@ -43,11 +43,8 @@ _LARGE: Final = 64 * 1024
 
 JSON takes a hundredth of that.
 """
-_UNSTRUCTURED: Final = (
-    "object *unstructured.Unstructured does not implement the protobuf marshalling "
-    "interface and cannot be encoded to a protobuf message"
-)
-"""The error for a custom resource in protobuf."""
+_UNSTRUCTURED: Final = "Object 'Kind' is missing in 'unstructured object has no kind'"
+"""The error for a custom resource in protobuf, whose type Go looks for in vain."""
 
 _PARAMETER: Final = re.compile(r"\s*[^\s=]+=(\"[^\"]*\"|[^\s\"]+)\s*")
 """A parameter of a media type (mime.ParseMediaType of Go)."""
