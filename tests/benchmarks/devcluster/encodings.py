@@ -8,8 +8,10 @@ import msgspec
 
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.protobuf import decode, encode
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import decode_yaml
-from controller_manager.devcluster.server.http.presenting import as_yaml
+from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    decode_yaml,
+    encode_yaml,
+)
 from tests.benchmarks.devcluster.requests import Figures
 from tests.benchmarks.server import idle_pod
 
@@ -21,7 +23,7 @@ def measure_encodings(number: int) -> Figures:
     models = built_in()
     pods = [idle_pod(each) for each in range(number)]
     json = [msgspec.json.encode(pod) for pod in pods]
-    yaml = [as_yaml(body) for body in json]
+    yaml = [encode_yaml(body) for body in json]
     protobuf = [encode(pod, models) or b"" for pod in pods]
     encoded = _seconds(msgspec.json.encode, pods)
     decoded = _seconds(msgspec.json.decode, json)
@@ -33,7 +35,7 @@ def measure_encodings(number: int) -> Figures:
             lambda body: decode(body, models), protobuf
         )
         / decoded,
-        "YAML, encoding / JSON": _seconds(as_yaml, json) / encoded,
+        "YAML, encoding / JSON": _seconds(encode_yaml, json) / encoded,
         "YAML, decoding / JSON": _seconds(decode_yaml, yaml) / decoded,
     }
 

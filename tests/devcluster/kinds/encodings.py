@@ -10,9 +10,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE, decode, encode
 from controller_manager.devcluster.schema.wire import read_fields
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import decode_yaml
+from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    decode_yaml,
+    encode_yaml,
+)
 from controller_manager.devcluster.server.http.accepting import JSON_TYPE, YAML_TYPE
-from controller_manager.devcluster.server.http.responses import as_yaml
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ ENCODINGS = {
     ),
     "yaml": Encoding(
         YAML_TYPE,
-        lambda obj: as_yaml(msgspec.json.encode(obj)),
+        lambda obj: encode_yaml(msgspec.json.encode(obj)),
         decode_yaml,
         _lines,
         JSON_TYPE,

@@ -18,8 +18,10 @@ from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE, decode
 from controller_manager.devcluster.schema.protobuf_decoder import Decoder
 from controller_manager.devcluster.schema.protobuf_encoder import Encoder
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import decode_yaml
-from controller_manager.devcluster.server.http.responses import as_yaml
+from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    decode_yaml,
+    encode_yaml,
+)
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
@@ -41,7 +43,7 @@ def through_json(_: str, value: Any) -> Any:
 
 
 def through_yaml(_: str, value: Any) -> Any:
-    return decode_yaml(as_yaml(msgspec.json.encode(value)))
+    return decode_yaml(encode_yaml(msgspec.json.encode(value)))
 
 
 def through_protobuf(name: str, value: Any) -> Any:

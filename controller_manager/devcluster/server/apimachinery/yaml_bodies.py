@@ -1,14 +1,18 @@
-"""YAML in the bodies of requests, as Go reads it.
+"""YAML in the bodies of requests and answers, as Go reads and writes it.
 
 Upstream: sigs.k8s.io/yaml, which converts YAML to JSON. Keys become texts, and dates
-stay texts.
+stay texts. As a program, this module reads or writes the document of its standard
+input (`yaml_process`).
 """
 
 import json
 import operator
+import pickle
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 MOST_VALUES: Final = 1_000_000
@@ -21,8 +25,16 @@ YAML_ERRORS: Final = "yaml: unmarshal errors:"
 """The first line of errors that each have a line."""
 
 _KEY: Final = operator.itemgetter(0)
+_DONE: Final = b"+"
+"""The first byte of the program's output; a pickled result follows."""
+
+_FAILED: Final = b"-"
+"""The first byte of the program's output before the text of a YAMLBodyError."""
 
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+
+
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class YAMLBodyError(ValueError):
@@ -38,8 +50,47 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     }
 
 
+class ReadBody(bytes):
+    """A document that the program has read in advance; `answer` is its output."""
+
+    answer: bytes
+
+    def value(self) -> Any:
+        """Return the value of the document, a new one each time.
+
+        Raises YAMLBodyError.
+        """
+        return result_of(self.answer)[0]
+
+    def repeated(self) -> list[str]:
+        """Return the errors of keys that the document has twice in one map."""
+        found: list[str] = result_of(self.answer)[1]
+        return found
+
+
+def result_of(answer: bytes) -> Any:
+    """Return the result in the output of the program; raises YAMLBodyError."""
+    if answer[:1] == _FAILED:
+        raise YAMLBodyError(answer[1:].decode())
+    return pickle.loads(answer[1:])  # noqa: S301 - from our own process
+
+
+def encode_yaml(json: bytes) -> bytes:
+    """Return JSON as YAML."""
+    text: str = yaml.dump(
+        msgspec.json.decode(json),
+        Dumper=_DUMPER,
+        default_flow_style=False,
+        allow_unicode=True,
+        width=10**6,
+    )
+    return text.encode()
+
+
 def decode_yaml(body: bytes) -> Any:
     """Return the value of a document; raises YAMLBodyError."""
+    if isinstance(body, ReadBody):
+        return body.value()
     try:
         _check_depth(body)
         found = yaml.load(body, _Loader)  # noqa: S506 - the loader is safe
@@ -73,6 +124,8 @@ def repeated_keys(body: bytes) -> list[str]:
     Go names the line of the second value, and the errors in that value first. Raises
     YAMLBodyError.
     """
+    if isinstance(body, ReadBody):
+        return body.repeated()
     try:
         return list(_Keys().errors_of(yaml.parse(body, _Loader)))
     except yaml.YAMLError as error:
@@ -159,3 +212,23 @@ def _text(key: Any) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
     return "null" if key is None else str(key)
+
+
+def _main(work: str) -> None:
+    """Read or write the document of the standard input."""
+    document = sys.stdin.buffer.read()
+    try:
+        found: Any = (
+            encode_yaml(document)
+            if work == "write"
+            else (decode_yaml(document), repeated_keys(document))
+        )
+    except YAMLBodyError as error:
+        answer = _FAILED + str(error).encode()
+    else:
+        answer = _DONE + pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+    sys.stdout.buffer.write(answer)
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

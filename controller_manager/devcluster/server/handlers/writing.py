@@ -37,6 +37,7 @@ from controller_manager.devcluster.server.http.negotiation import (
     header,
     strict_error,
     with_read_protobuf,
+    with_read_yaml,
 )
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
@@ -96,9 +97,10 @@ class Writer:
     async def answer(self, target: Target, request: Request) -> Response:
         """Answer a request that is not a GET.
 
-        It waits only for admission, and for a large body in protobuf: other writes
-        happen at once. Raises Refusal.
+        It waits only for admission, and for a large body in YAML or protobuf: other
+        writes happen at once. Raises Refusal.
         """
+        request = await with_read_yaml(request)
         sends_object = request.method in ("POST", "PUT") and not target.kind.is_custom
         if sends_object and target.subresource in _WHOLE_OBJECTS:
             kind, version = target.kind.kind, target.kind.api_version

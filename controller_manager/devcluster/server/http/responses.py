@@ -6,13 +6,12 @@ to YAML, protobuf, or JSON for people (endpoints/handlers/negotiation).
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.utils import format_datetime
 from typing import Final
 
 import msgspec
-import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
@@ -22,7 +21,14 @@ from controller_manager.devcluster.schema import protobuf
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.wire import ProtobufError
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import YAML_ERRORS
+from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    YAML_ERRORS,
+    encode_yaml,
+)
+from controller_manager.devcluster.server.apimachinery.yaml_process import (
+    LARGE,
+    write_yaml,
+)
 from controller_manager.devcluster.server.http.accepting import (
     JSON_TYPE,
     PROTOBUF_TYPE,
@@ -144,10 +150,7 @@ _PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
 """Prefixes of the header User-Agent of tools for people, which get indented JSON."""
 
 _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-_LARGE: Final = 64 * 1024
-"""Bytes of JSON from which on a thread makes the YAML, because this is slow."""
-
-_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_ENCODED: Final = (YAML_TYPE, PROTOBUF_TYPE)
 
 
 async def presented(answer: Response, request: Request) -> Response:
@@ -156,10 +159,9 @@ async def presented(answer: Response, request: Request) -> Response:
         return answer
     for has_protobuf in (True, False):
         media_type = media_type_of(request, has_protobuf=has_protobuf)
-        encode = _ENCODERS.get(media_type)
-        if encode is None:
+        if media_type not in _ENCODED:
             break
-        body = await _in_turn(encode, answer.body)
+        body = await _in_turn(media_type, answer.body)
         if body is not None:
             headers = {**answer.headers, "content-type": media_type}
             return Response(answer.status, headers, body)
@@ -171,14 +173,15 @@ async def presented(answer: Response, request: Request) -> Response:
 
 def encoded(body: bytes, media_type: str) -> bytes:
     """Return JSON in the encoding of a media type that it has a form for."""
-    encode = _ENCODERS.get(media_type)
-    return (encode(body) if encode else None) or body
+    if media_type == YAML_TYPE:
+        return encode_yaml(body)
+    return (_as_protobuf(body) if media_type == PROTOBUF_TYPE else None) or body
 
 
 def media_type_of(request: Request, *, has_protobuf: bool = True) -> str:
     """Return the media type that a client wants, JSON if it accepts none."""
     accept = header(request.headers, "accept")
-    if not any(each in accept for each in _ENCODERS):
+    if not any(each in accept for each in _ENCODED):
         return JSON_TYPE
     try:
         return accepted(accept, has_protobuf=has_protobuf).media_type
@@ -186,13 +189,17 @@ def media_type_of(request: Request, *, has_protobuf: bool = True) -> str:
         return JSON_TYPE
 
 
-async def _in_turn(
-    encode: Callable[[bytes], bytes | None], body: bytes
-) -> bytes | None:
-    """Return JSON in another encoding; a large body is encoded in a thread."""
-    if len(body) < _LARGE:
-        return encode(body)
-    return await asyncio.to_thread(encode, body)
+async def _in_turn(media_type: str, body: bytes) -> bytes | None:
+    """Return JSON in another encoding; `None` for a kind without protobuf messages.
+
+    A large body is encoded outside of the event loop.
+    """
+    is_large = len(body) >= LARGE
+    if media_type == YAML_TYPE:
+        return await write_yaml(body) if is_large else encode_yaml(body)
+    if is_large:
+        return await asyncio.to_thread(_as_protobuf, body)
+    return _as_protobuf(body)
 
 
 def _as_protobuf(body: bytes) -> bytes | None:
@@ -205,24 +212,6 @@ def _as_protobuf(body: bytes) -> bytes | None:
     except ProtobufError as error:
         message = f"Internal error occurred: {error}"
         raise Refusal(500, "InternalError", message) from None
-
-
-def as_yaml(body: bytes) -> bytes:
-    """Return JSON as YAML."""
-    text: str = yaml.dump(
-        msgspec.json.decode(body),
-        Dumper=_DUMPER,
-        default_flow_style=False,
-        allow_unicode=True,
-        width=10**6,
-    )
-    return text.encode()
-
-
-_ENCODERS: Final[Mapping[str, Callable[[bytes], bytes | None]]] = {
-    YAML_TYPE: as_yaml,
-    PROTOBUF_TYPE: _as_protobuf,
-}
 
 
 def _is_for_people(request: Request) -> bool:
