@@ -153,7 +153,9 @@ def seconds_after(instant: datetime, seconds: float) -> datetime:
 
 def format_time(instant: datetime) -> str:
     """Return `instant` as text, to the second as metav1.Time."""
-    return instant.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
+    if instant.tzinfo is not UTC:
+        instant = instant.astimezone(UTC)
+    return instant.isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def format_micro_time(instant: datetime) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import uuid
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -24,6 +23,7 @@ from controller_manager.devcluster.admission.webhooks.review import (
     question_of,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import forbidden
+from controller_manager.devcluster.server.apimachinery.uids import random_uid
 from controller_manager.devcluster.server.rest.admission import (
     Pending,
     Submission,
@@ -144,7 +144,7 @@ class Webhooks:
         endpoint = endpoint_of(client, self._storage, hook.timeout)
         if isinstance(endpoint, Failure):
             return endpoint
-        uid = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        uid = random_uid(self._rng)
         answer = await posted(endpoint, question.body(uid), hook.timeout)
         if isinstance(answer, Failure):
             return answer

@@ -4,7 +4,6 @@ Upstream: the Store of registry/generic, without its verbs.
 """
 
 import random
-import uuid
 from collections.abc import Callable
 from copy import copy
 from datetime import datetime
@@ -113,7 +112,7 @@ class ObjectStore:
         return "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
 
     def _new_uid(self) -> str:
-        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        return random_uid(self._rng)
 
     def _stamp_new(
         self, kind: Kind, metadata: JSON, submission: Submission | None

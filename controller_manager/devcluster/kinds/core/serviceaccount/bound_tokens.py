@@ -5,7 +5,6 @@ exists, the object that it is bound to exists, and it has not expired.
 """
 
 import random
-import uuid
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -18,6 +17,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
 from controller_manager.control.key_id import key_id
+from controller_manager.devcluster.server.apimachinery.uids import random_uid
 from controller_manager.devcluster.server.security.authentication import (
     AUDIENCE,
     CREDENTIAL_ID,
@@ -82,7 +82,7 @@ class BoundTokens:
         """Return a new token."""
         namespace, name = content.namespace, content.name
         now = int(self._clock.now().timestamp())
-        token_id = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        token_id = random_uid(self._rng)
         subject = f"system:serviceaccount:{namespace}:{name}"
         self._remember(token_id, subject)
         claims = {
