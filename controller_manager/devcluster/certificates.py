@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -52,6 +53,7 @@ def client_certificate(authority: Pair, name: str, *groups: str) -> Pair:
     )
 
 
+@lru_cache(256)
 def user_of(encoded: bytes) -> User:
     """Return the user that a certificate (DER) names."""
     subject = x509.load_der_x509_certificate(encoded).subject

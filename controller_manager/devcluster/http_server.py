@@ -2,22 +2,24 @@
 
 import asyncio
 import ssl
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from random import SystemRandom
 from typing import Final, Protocol
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.certificates import user_of
+from controller_manager.devcluster.http_answers import quick_response, usual_response
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     slow_request,
     too_large_body,
 )
+from controller_manager.devcluster.server.apimachinery.uids import random_uid
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.responses import refused
 from controller_manager.devcluster.server.security.authentication import User
@@ -39,6 +41,8 @@ _BODY_PATIENCE: Final = 60.0
 """Seconds, outside the cluster, for which the server waits for a whole body."""
 
 _HEADERS: Final = {"cache-control": "no-cache, private"}
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 Answer = Response | StreamingResponse
 Answering = Callable[[Request], Awaitable[Answer]]
@@ -86,7 +90,8 @@ class HTTPServer:
         self._tls = tls
         self._intercept = intercept
         self._remedy = remedy
-        self._runner: web.AppRunner | None = None
+        self._rng = SystemRandom()
+        self._runner: web.ServerRunner | None = None
 
     @property
     def url(self) -> str:
@@ -96,19 +101,17 @@ class HTTPServer:
 
     async def start(self) -> None:
         """Listen; raises ServingError if the port cannot be used."""
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        runner = web.AppRunner(
-            app,
+        served = web.Server(
+            self._handle,  # no router: the API server knows its paths
             access_log=None,
             handler_cancellation=True,
             keepalive_timeout=_KEEPALIVE,
-            shutdown_timeout=0.5,
             logger=QuietLogger(silent_logger()),  # of requests that are no HTTP
             auto_decompress=False,  # a body is what the client has sent
             max_line_size=_MAX_HEADERS,
             max_field_size=_MAX_HEADERS,
         )
+        runner = web.ServerRunner(served, shutdown_timeout=0.5)
         self.port = await listen(runner, self.host, self.port, self._remedy, self._tls)
         self._runner = runner
         self._server.address = f"{self.host}:{self.port}"
@@ -135,32 +138,33 @@ class HTTPServer:
         handlers = server.connections if server else ()
         return [each.transport for each in handlers if each.transport is not None]
 
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        audit_id = request.headers.get("Audit-ID") or str(uuid.uuid4())
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        audit_id = request.headers.get("Audit-ID") or random_uid(self._rng)
         common = {**_HEADERS, "audit-id": audit_id}
         plain = Request(
             request.method,
             request.path,
             query=tuple(request.query.items()),
-            headers={
-                name.lower(): "\n".join(request.headers.getall(name))
-                for name in request.headers
-            },
+            headers=_headers_of(request),
         )
+        if "expect" in plain.headers:
+            await _expected(request, plain.headers["expect"])
         user = _certificate_user(request)
         if request.can_read_body:
             limit = self._server.body_limit(plain, user) or _MAX_BODY
             try:
                 plain = replace(plain, body=await _body_of(request, limit))
             except Refusal as refusal:
-                return _plain(refused(refusal), {**common, "connection": "close"})
+                return usual_response(
+                    refused(refusal), {**common, "connection": "close"}
+                )
         try:
             answer = await self._answer(plain, user)
         except ConnectionCutError:
             return _cut(request)
         self._server.metrics.count(plain, answer.status)
         if isinstance(answer, Response):
-            return _plain(answer, common)
+            return quick_response(request, answer, common)
         return await self._stream(request, answer, common)
 
     async def _answer(self, request: Request, user: User | None) -> Answer:
@@ -175,7 +179,7 @@ class HTTPServer:
 
     async def _stream(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         answer: StreamingResponse,
         common: Mapping[str, str],
     ) -> web.StreamResponse:
@@ -197,13 +201,18 @@ class HTTPServer:
         return response
 
 
-async def _body_of(request: web.Request, limit: int) -> bytes:
+async def _body_of(request: web.BaseRequest, limit: int) -> bytes:
     """Return the body of a request, which may have `limit` bytes.
 
     Raises Refusal for a body that is too large, or that does not come to its end.
     """
     if (request.content_length or 0) > limit:
         raise too_large_body(limit)
+    if request.content.is_eof():  # the body came with the headers, as most do
+        body = request.content.read_nowait()
+        if len(body) > limit:
+            raise too_large_body(limit)
+        return body
     try:
         async with asyncio.timeout(_BODY_PATIENCE):
             return await request.clone(client_max_size=limit).read()
@@ -213,21 +222,33 @@ async def _body_of(request: web.Request, limit: int) -> bytes:
         raise slow_request() from None
 
 
-def _plain(answer: Response, common: Mapping[str, str]) -> web.Response:
-    """Return an answer that is no stream, with these headers of every answer."""
-    return web.Response(
-        status=answer.status, headers={**common, **answer.headers}, body=answer.body
-    )
+def _headers_of(request: web.BaseRequest) -> dict[str, str]:
+    """Return the headers by lower-case name; those of one name are joined by lines."""
+    headers: dict[str, str] = {}
+    for name, value in request.headers.items():
+        key = name.lower()
+        headers[key] = f"{headers[key]}\n{value}" if key in headers else value
+    return headers
 
 
-def _cut(request: web.Request) -> web.Response:
+async def _expected(request: web.BaseRequest, expectation: str) -> None:
+    """Let a client send its body that waits for the server; raises HTTPException."""
+    if request.version != HttpVersion11:
+        return
+    if expectation.lower() != "100-continue":
+        raise web.HTTPExpectationFailed(text=f"Unknown Expect: {expectation}")
+    await request.writer.write(_CONTINUE)
+    request.writer.output_size = 0  # the answer comes later
+
+
+def _cut(request: web.BaseRequest) -> web.Response:
     """Cut the connection of a request; the returned answer cannot be sent."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
 
 
-def _certificate_user(request: web.Request) -> User | None:
+def _certificate_user(request: web.BaseRequest) -> User | None:
     """Return the user of the client certificate, which TLS has verified."""
     connection = request.get_extra_info("ssl_object")
     encoded = connection.getpeercert(binary_form=True) if connection else None

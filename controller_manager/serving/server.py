@@ -58,13 +58,13 @@ DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, Pieces]
 
 
 async def listen(
-    runner: web.AppRunner,
+    runner: web.BaseRunner,
     host: str,
     port: int,
     mend: str,
     tls: ssl.SSLContext | None = None,
 ) -> int:
-    """Serve an application on `port` (0 for any free port); return the port.
+    """Serve HTTP on `port` (0 for any free port); return the port.
 
     If that fails, the runner is cleaned up and ServingError is raised, whose message
     ends with the remedy `mend`.

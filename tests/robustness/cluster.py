@@ -17,7 +17,7 @@ from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN, ClusterOptions, DevCluster
 from controller_manager.devcluster.http_server import HTTPServer
 
-Fault = Callable[[web.Request], Awaitable[web.Response | None]]
+Fault = Callable[[web.BaseRequest], Awaitable[web.Response | None]]
 """Delays a request, answers it, or lets it pass (returns `None`)."""
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -52,7 +52,7 @@ class FaultyHTTPServer(HTTPServer):
         self.requests: list[RecordedRequest] = []
         self.faults: list[Fault] = []
 
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         loop = asyncio.get_running_loop()
         path, _, query = request.raw_path.partition("?")
         seen = RecordedRequest(loop.time(), request.method, path, query)
@@ -64,7 +64,7 @@ class FaultyHTTPServer(HTTPServer):
         finally:
             seen.ended_at = loop.time()
 
-    async def _faulty(self, request: web.Request) -> web.StreamResponse:
+    async def _faulty(self, request: web.BaseRequest) -> web.StreamResponse:
         for fault in self.faults:
             if (answer := await fault(request)) is not None:
                 return answer

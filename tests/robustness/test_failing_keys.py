@@ -52,7 +52,7 @@ class Webhook:
     def __init__(self) -> None:
         self.tried: set[str] = set()
 
-    async def fail(self, request: web.Request) -> web.Response | None:
+    async def fail(self, request: web.BaseRequest) -> web.Response | None:
         """Answer as an API server whose webhook failed."""
         if request.method != "POST" or request.path != POSTS:
             return None

@@ -21,7 +21,7 @@ RESTART = 60.0
 def refused(plural: str, group: str = "") -> Fault:
     """Return a fault: a role without list and watch of one resource."""
 
-    async def fault(request: web.Request) -> web.Response | None:
+    async def fault(request: web.BaseRequest) -> web.Response | None:
         if request.method != "GET" or not request.path.endswith(f"/{plural}"):
             return None
         message = (

@@ -25,7 +25,7 @@ def slow_creates(namespace: str) -> Fault:
     """Return a fault: a webhook that times out and is then ignored."""
     path = f"/api/v1/namespaces/{namespace}/pods"
 
-    async def fault(request: web.Request) -> None:
+    async def fault(request: web.BaseRequest) -> None:
         if request.method == "POST" and request.path == path:
             await asyncio.sleep(SLOW)
 

@@ -16,6 +16,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     already_exists,
     not_found,
 )
+from controller_manager.devcluster.server.apimachinery.uids import random_uid
 from controller_manager.devcluster.server.registry.stored_form import (
     SERVER_OWNED,
     complete,
