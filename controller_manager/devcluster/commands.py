@@ -20,6 +20,7 @@ from controller_manager.devcluster.cluster import (
     check_kubeconfig,
     remove_kubeconfig,
 )
+from controller_manager.devcluster.data.collector import rare_collections
 from controller_manager.devcluster.demo.demo import Demo
 from controller_manager.devcluster.embedded import (
     controllers_over_https,
@@ -68,6 +69,7 @@ async def run_devcluster(
         check_kubeconfig(kubeconfig)
     objects = read_manifests(manifests)
     async with AsyncExitStack() as stack:
+        stack.enter_context(rare_collections())
         cluster = await stack.enter_async_context(
             DevCluster(options, SystemClock(), logger)
         )

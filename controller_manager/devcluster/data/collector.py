@@ -1,8 +1,9 @@
-"""Pauses Python's garbage collector while many objects are made."""
+"""Pauses Python's garbage collector, or has it work less often."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 
 @contextmanager
@@ -20,3 +21,22 @@ def paused_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+_THRESHOLDS: Final = (5_000, 10, 20)
+"""Python's are 700, 10, 10: it would look at all objects seven times as often."""
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage less often while entered, in a process that stores objects.
+
+    Stored objects stay, and have no cycles. The search for garbage among them took a
+    seventh of the CPU time in which pods were created.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
