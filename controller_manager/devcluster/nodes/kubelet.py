@@ -46,7 +46,7 @@ from controller_manager.devcluster.nodes.volumes.mounts import Mounts
 from controller_manager.devcluster.nodes.volumes.sources import Sources
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage.storage import Key
+from controller_manager.devcluster.server.storage.storage import Change, Key, Stored
 
 
 class _Held(Struct, frozen=True):
@@ -55,6 +55,8 @@ class _Held(Struct, frozen=True):
     uid: str
     run: PodRun
     timer: asyncio.TimerHandle
+    written: Stored | None
+    """The last state, if the kubelet wrote it after it had found this step."""
 
 
 class Kubelet:
@@ -97,6 +99,12 @@ class Kubelet:
         self._held: dict[Key, _Held] = {}
         self._images: dict[str, set[str]] = {}
         """The images on each node."""
+
+    def pod_changed(self, change: Change) -> None:
+        """React to a change of a pod on a node, unless the kubelet has made it."""
+        held = self._held.get(change.key)
+        if held is None or held.written is not change.after:
+            self.sync(change.key)
 
     def sync(self, key: Key) -> None:
         """React to a pod that is new on a node, or has changed."""
@@ -281,17 +289,23 @@ class Kubelet:
         self, pod: JSON, before: PodRun | None, after: PodRun, now: Moment
     ) -> None:
         """Write and report the changes of a pod; wait for the next step."""
-        run = reported(after)
+        run, written = reported(after), None
         if run != before:
-            self._write(pod, run, now)
+            written = self._write(pod, run, now)
             self._record_events(pod, after)
         if run.kill_at is not None and run.is_over:
             self._delete(pod)
         elif not run.is_over:
-            self._hold(pod, run, now)
+            self._hold(pod, run, now, written)
 
-    def _hold(self, pod: JSON, run: PodRun, now: Moment) -> None:
-        """Wait for the next step of a pod, if there is one."""
+    def _hold(
+        self, pod: JSON, run: PodRun, now: Moment, written: Stored | None = None
+    ) -> None:
+        """Wait for the next step of a pod, if there is one.
+
+        `written` is the state that the kubelet has just written. It follows from `run`,
+        except that a deadline is later than the one that counts from the written start.
+        """
         key, uid = _key(pod), pod["metadata"]["uid"]
         self.forget(key)
         if run.lacks_configuration:
@@ -300,7 +314,8 @@ class Kubelet:
             return
         loop = asyncio.get_running_loop()
         timer = loop.call_later(max(0.0, due - now.seconds), self._advance, key, uid)
-        self._held[key] = _Held(uid, run, timer)
+        seen = written if run.deadline is None else None
+        self._held[key] = _Held(uid, run, timer, seen)
 
     def _record_events(self, pod: JSON, run: PodRun) -> None:
         """Report the events of a pod since its last status."""
@@ -312,17 +327,20 @@ class Kubelet:
                 path = f"spec.{of}{{{each.spec['name']}}}"
                 self._report.kubelet(pod, note, path)
 
-    def _write(self, pod: JSON, run: PodRun, now: Moment) -> None:
+    def _write(self, pod: JSON, run: PodRun, now: Moment) -> Stored | None:
+        """Write the status of a pod; return its new state, `None` without a change.
+
+        The state of a pod that is deleted is not returned: others may remove it.
+        """
         metadata = pod["metadata"]
         node = self._nodes.get(("", pod["spec"]["nodeName"]))
         host = addresses_of(node.obj) if node is not None else ()
         status = pod_status(pod, run, now, Place(host, self._families))
         if status == pod["status"]:
-            return
+            return None
         if "deletionTimestamp" not in metadata:
             # A kubelet's own status needs no checks, and most writes are these.
-            self._objects.put(POD, _key(pod), {**pod, "status": status})
-            return
+            return self._objects.put(POD, _key(pod), {**pod, "status": status})
         self._objects.update(
             POD,
             metadata["namespace"],
@@ -330,6 +348,7 @@ class Kubelet:
             {"metadata": metadata, "status": status},
             "status",
         )
+        return None
 
     def _delete(self, pod: JSON) -> None:
         metadata = pod["metadata"]

@@ -239,7 +239,7 @@ class Nodes:
         elif change.after.obj["spec"].get("nodeName"):
             if not _is_same_for_others(change):
                 self._scheduler.pod_changed(change.key, change.after.obj)
-            self._kubelet.sync(change.key)
+            self._kubelet.pod_changed(change)
             if _is_back(change):
                 self._kubelet.adopt(change.key)
         elif not _changes_explanation(change):

@@ -70,16 +70,24 @@ class PodRun(Struct, frozen=True):
     @property
     def phase(self) -> str:
         """The pod's phase, as getPhase of the kubelet finds it."""
-        main = self.main
-        if self.failure is not None or self._has_failed_to_initialize():
+        if self.failure is not None:
             return "Failed"
-        if all(each.step is Step.ENDED for each in main):
-            return "Failed" if any(each.code for each in main) else "Succeeded"
+        is_pending = has_failed = False
+        is_over = True
+        for each in self.containers:
+            step = each.step
+            if each.role is Role.MAIN:
+                has_ended = step is Step.ENDED
+                is_over = is_over and has_ended
+                has_failed = has_failed or (has_ended and each.code != 0)
+                is_pending = is_pending or step is Step.NEW or step is Step.STUCK
+            elif each.role is Role.INIT and step is Step.ENDED and each.code:
+                return "Failed"
+        if is_over:
+            return "Failed" if has_failed else "Succeeded"
         if self.is_killed:  # some container had not started
             return "Failed"
-        if any(each.step in (Step.NEW, Step.STUCK) for each in main):
-            return "Pending"
-        return "Running"
+        return "Pending" if is_pending else "Running"
 
     @property
     def is_over(self) -> bool:
@@ -132,12 +140,6 @@ class PodRun(Struct, frozen=True):
 
     def _may_move(self, container: ContainerRun) -> bool:
         return container.step is not Step.NEW or self.turn_of(container)
-
-    def _has_failed_to_initialize(self) -> bool:
-        return any(
-            each.role is Role.INIT and each.step is Step.ENDED and each.code
-            for each in self.containers
-        )
 
 
 def new_run(
