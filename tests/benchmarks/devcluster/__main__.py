@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +14,14 @@ from rich.table import Table
 from tests.benchmarks.devcluster.encodings import measure_encodings
 from tests.benchmarks.devcluster.held import measure_held
 from tests.benchmarks.devcluster.kept import measure_kept
-from tests.benchmarks.devcluster.processes import running_cluster
+from tests.benchmarks.devcluster.pods import measure_pods
+from tests.benchmarks.devcluster.processes import TREE, running_cluster
 from tests.benchmarks.devcluster.requests import Figures, measure_requests
 from tests.benchmarks.devcluster.starts import measure_starts
+from tests.benchmarks.devcluster.yaml_bodies import measure_yaml
 from tests.benchmarks.machine import usage_of
 
-_ALL: Final = ("requests", "held", "kept", "encodings", "starts")
+_ALL: Final = ("requests", "pods", "yaml", "held", "kept", "encodings", "starts")
 
 
 @click.command()
@@ -30,6 +33,12 @@ _ALL: Final = ("requests", "held", "kept", "encodings", "starts")
 )
 @click.option("--pods", type=click.IntRange(1), default=2000, show_default=True)
 @click.option("--clients", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--processes", type=click.IntRange(1), default=2, show_default=True)
+@click.option(
+    "--versus",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Measure the cluster in this source, too, by turns; for `pods` and `yaml`.",
+)
 @click.option("--objects", type=click.IntRange(100), default=100_000, show_default=True)
 @click.option(
     "--data", is_flag=True, help="Keep the state in a file meanwhile; for `requests`."
@@ -41,12 +50,15 @@ def main(
     kubeconfig: Path | None,
     pods: int,
     clients: int,
+    processes: int,
+    versus: Path | None,
     objects: int,
     data: bool,
     json_path: Path | None,
 ) -> None:
     """Measure the development cluster, or send the same requests to another one."""
     results: dict[str, Figures] = {}
+    trees = {"": TREE} if versus is None else {"before: ": versus, "now: ": TREE}
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         for each in _ALL if what == "all" else (what,):
@@ -56,6 +68,11 @@ def main(
                 case "requests":
                     flags = (f"--data={directory / 'state'}",) if data else ()
                     measured = _requests(directory, pods, clients, flags)
+                case "pods":
+                    by_tree = measure_pods(trees, pods, clients, processes)
+                    measured = _beside(by_tree)
+                case "yaml":
+                    measured = _beside(measure_yaml(trees))
                 case "held":
                     measured = asyncio.run(measure_held(objects))
                 case "kept":
@@ -68,6 +85,19 @@ def main(
     _show(results)
     if json_path is not None:
         json_path.write_text(json.dumps(results, indent=2), encoding="utf-8")
+
+
+def _beside(by_tree: Mapping[str, Figures]) -> Figures:
+    """Return the figures of all sources, and of two sources their ratios."""
+    figures = {
+        f"{tree}{name}": value
+        for tree, measured in by_tree.items()
+        for name, value in measured.items()
+    }
+    if len(by_tree) == 1:
+        return figures
+    before, now = by_tree.values()
+    return figures | {f"ratio: {name}": now[name] / before[name] for name in now}
 
 
 def _requests(
@@ -88,7 +118,7 @@ def _show(results: dict[str, Figures]) -> None:
     table = Table("benchmark", "figure", "value")
     for name, measured in results.items():
         for figure, value in measured.items():
-            table.add_row(name, figure, f"{value:,.1f}")
+            table.add_row(name, figure, f"{value:,.2f}")
     Console().print(table)
 
 

@@ -1,18 +1,28 @@
 """A development cluster as a process."""
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 _PATIENCE = 60.0
 
+TREE: Final = Path(__file__).parents[3]
+"""The directory of this source."""
+
 
 @contextmanager
-def running_cluster(directory: Path, *flags: str) -> Iterator[tuple[Path, int]]:
-    """Run a cluster without controllers; yield its kubeconfig and its process id."""
+def running_cluster(
+    directory: Path, *flags: str, tree: Path = TREE
+) -> Iterator[tuple[Path, int]]:
+    """Run a cluster without controllers; yield its kubeconfig and its process id.
+
+    It runs from the source in `tree`.
+    """
     path = directory / "kubeconfig"
     process = subprocess.Popen(
         [
@@ -22,6 +32,8 @@ def running_cluster(directory: Path, *flags: str) -> Iterator[tuple[Path, int]]:
             f"--write-kubeconfig={path}",
         ],
         stderr=subprocess.DEVNULL,
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(tree)},
     )
     try:
         deadline = time.monotonic() + _PATIENCE

@@ -38,14 +38,32 @@ async def measure_requests(kubeconfig: Path, pods: int, clients: int) -> Figures
         await transport.close()
 
 
+async def created_until_ready(
+    kubeconfig: Path, prefix: str, pods: int, clients: int
+) -> tuple[float, float]:
+    """Create pods with this prefix.
+
+    Return the seconds until all exist, and until all are ready.
+    """
+    credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
+    transport = HTTPTransport(credentials, "controller-manager-benchmarks")
+    try:
+        return await _Measured(transport, clients, prefix).create_until_ready(pods)
+    finally:
+        await transport.close()
+
+
 class _Measured:
-    def __init__(self, transport: HTTPTransport, clients: int) -> None:
+    def __init__(
+        self, transport: HTTPTransport, clients: int, prefix: str = _PREFIX
+    ) -> None:
         self._transport = transport
         self._clients = clients
+        self._prefix = prefix
 
     async def run(self, number: int) -> Figures:
         figures = await self._pods(number)
-        names = [f"{_PREFIX}-{each}" for each in range(number)]
+        names = self._names(number)
         for what, work in (
             ("create", lambda name: self._send("POST", MAPS, config_map(name))),
             ("get", lambda name: self._send("GET", f"{MAPS}/{name}")),
@@ -62,20 +80,30 @@ class _Measured:
         return figures
 
     async def _pods(self, number: int) -> Figures:
+        created, ready = await self.create_until_ready(number)
+        return {
+            "pods, created /s": number / created,
+            "pods, created and ready /s": number / ready,
+        }
+
+    async def create_until_ready(self, number: int) -> tuple[float, float]:
         """Create pods, and wait until a watch has shown all of them ready."""
         watching = asyncio.create_task(self._until_ready(number))
-        names = [f"{_PREFIX}-{each}" for each in range(number)]
         began = time.perf_counter()
-        created = await self._rate(
-            names, lambda name: self._send("POST", PODS, pod(name))
+        await self._rate(
+            self._names(number),
+            lambda name: self._send("POST", PODS, pod(name, self._prefix)),
         )
+        created = time.perf_counter() - began
         async with asyncio.timeout(_PATIENCE):
             await watching
-        ready = number / (time.perf_counter() - began)
-        return {"pods, created /s": created, "pods, created and ready /s": ready}
+        return created, time.perf_counter() - began
+
+    def _names(self, number: int) -> list[str]:
+        return [f"{self._prefix}-{each}" for each in range(number)]
 
     async def _until_ready(self, number: int) -> None:
-        query = (("watch", "true"), ("labelSelector", f"app={_PREFIX}"))
+        query = (("watch", "true"), ("labelSelector", f"app={self._prefix}"))
         request = Request("GET", PODS, query=query, timeout=_PATIENCE)
         stream = await self._transport.stream(request)
         ready: set[str] = set()
@@ -130,7 +158,7 @@ class _Measured:
         return answer
 
 
-def pod(name: str) -> JSON:
+def pod(name: str, app: str = _PREFIX) -> JSON:
     """Return a pod as ``kubectl run`` makes it, with a request."""
     container = {
         "name": name,
@@ -140,7 +168,7 @@ def pod(name: str) -> JSON:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": _PREFIX}},
+        "metadata": {"name": name, "labels": {"app": app}},
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
     }
 
