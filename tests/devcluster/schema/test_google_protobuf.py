@@ -42,6 +42,7 @@ SPECIAL: dict[str, dict[int, tuple[str, Type]]] = {
     "JSON": JSON_TEXT,
     "RawExtension": JSON_TEXT,
     LIST: {1: ("items", Type(items=TEXT))},
+    "Verbs": {1: ("items", Type(items=TEXT))},
     "JSONSchemaPropsOrArray": {1: ("schema", SCHEMA), 2: ("all", Type(items=SCHEMA))},
     "JSONSchemaPropsOrBool": {
         1: ("allows", Type(type="boolean")),
@@ -142,7 +143,7 @@ def special(name: str, value: Any) -> dict[str, Any]:
         case "FieldsV1" | "JSON" | "RawExtension":
             text = base64.b64encode(msgspec.json.encode(value)).decode()
             return {"raw": text}
-        case _ if name == LIST:
+        case _ if name in (LIST, "Verbs"):
             return {"items": value}
     if isinstance(value, bool):
         return {"allows": value}

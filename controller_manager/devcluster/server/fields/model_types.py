@@ -27,7 +27,7 @@ _TEXTS: Final = ("", "byte")
 def type_of_model(name: str, *, map_type: str = "") -> FieldType:
     """Return the type of a model; `map_type` is that of a field that refers to it."""
     model = built_in().model(name)
-    if model.type not in ("", "object"):
+    if model.type not in ("", "object", "array"):
         return _scalar(model.type, model.format)
     if not model.fields:
         return DEDUCED

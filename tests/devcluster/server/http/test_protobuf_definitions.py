@@ -156,19 +156,3 @@ async def test_a_watch_that_is_refused_gets_a_status_in_protobuf(
     status = decoded(answer)
     assert (answer.status, status["kind"], status["code"]) == (code, "Status", code)
     assert message in status["message"]
-
-
-async def test_a_custom_resource_has_no_protobuf(cluster: Cluster) -> None:
-    """The refusal names the accepted types, and is protobuf if the client wants it."""
-    body = json.dumps(definition()).encode()
-    assert (await call(cluster, "POST", DEFINITIONS, body)).status == 201
-    types = {"accept": f"{MEDIA_TYPE},application/json", "content_type": MEDIA_TYPE}
-    for method, path in (("POST", WIDGETS), ("PUT", f"{WIDGETS}/a")):
-        answer = await call(cluster, method, path, b"k8s\0", **types)
-        assert (answer.status, decoded(answer)["message"]) == (
-            415,
-            (
-                "the body of the request was in an unknown format - accepted media "
-                "types include: application/json, application/yaml"
-            ),
-        )
