@@ -2,7 +2,6 @@
 
 Nothing here caches objects or decides which objects to write.
 
-- ``attempts``: one attempt to send a request over aiohttp
 - ``builder``: makes the clients of the manager and of its controllers
 - ``client``: typed verbs over a transport
 - ``coordinated_election``: leader election in which the API server chooses the leader
@@ -22,11 +21,9 @@ Nothing here caches objects or decides which objects to write.
 - ``ownership``: the keys that this process may write for
 - ``paths``: the URL paths of requests
 - ``ratelimit``: the client-side rate limit
-- ``resolver``: look-ups of the API server's name
 - ``resource_mapper``: finds the resource of a kind
 - ``server_clock``: the clock of the API server
 - ``service_accounts``: requests as a service account
-- ``sessions``: the HTTP sessions of a transport
 - ``slots``: the slots for requests in flight
 - ``sync_key``: the key of the sync in progress
 - ``tls``: TLS settings, renewed when files change
@@ -35,4 +32,5 @@ Nothing here caches objects or decides which objects to write.
 - ``trust``: the verify flags of TLS
 - ``warning_headers``: logs the warnings of an API server
 - ``watch``: the events of a watch stream
+- ``wire``: HTTP/1.1 on the connections of a transport
 """

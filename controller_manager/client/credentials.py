@@ -101,6 +101,11 @@ class Credentials:
     def _is_https(self) -> bool:
         return urlsplit(self.server).scheme == "https"
 
+    @property
+    def may_wait(self) -> bool:
+        """True if `identity` may wait for a plugin or a provider."""
+        return self._source.may_wait
+
     def expires_at(self) -> datetime | None:
         """Return when the plugin's credential expires, `None` if that is not known."""
         return self._plugin.expires_at if self._plugin is not None else None

@@ -5,7 +5,7 @@ kubernetes_asyncio is imported only for legacy auth-providers: its package costs
 """
 
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from controller_manager.client.exec_plugin import ExecPlugin
 from controller_manager.client.kubeconfig import ConfigError, Context
@@ -17,6 +17,9 @@ _TOKEN_LIFETIME: Final = 60.0
 
 class TokenSource(Protocol):
     """Gives the value of the Authorization header."""
+
+    may_wait: ClassVar[bool]
+    """True if `authorization` may wait for a program or a server."""
 
     async def authorization(self) -> str:
         """Return the value of the header, empty for none; raises ConfigError."""
@@ -36,6 +39,8 @@ class TokenSource(Protocol):
 class FixedAuthorization:
     """A value that never changes: a token, a password, or none."""
 
+    may_wait: ClassVar[bool] = False
+
     def __init__(self, value: str = "") -> None:
         """Take the value of the header."""
         self._value = value
@@ -54,6 +59,8 @@ class FixedAuthorization:
 
 class TokenFile:
     """A token in a file that the kubelet renews; the file is read every minute."""
+
+    may_wait: ClassVar[bool] = False
 
     def __init__(self, path: Path, clock: Clock) -> None:
         """Take the path; the file is read when a token is first needed."""
@@ -104,6 +111,8 @@ class TokenFile:
 class PluginToken:
     """The token of an exec plugin."""
 
+    may_wait: ClassVar[bool] = True
+
     def __init__(self, plugin: ExecPlugin) -> None:
         """Take the plugin."""
         self._plugin = plugin
@@ -124,6 +133,8 @@ class PluginToken:
 
 class AuthProvider:
     """The legacy auth-provider (gcp, oidc), which kubernetes_asyncio implements."""
+
+    may_wait: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
         """Take the context whose user has an auth-provider."""

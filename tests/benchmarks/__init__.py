@@ -9,6 +9,7 @@
 - `workloads`: the benchmarks.
 - `report`: shows the results.
 - `__main__`: the command.
+- `posts`: a command of its own, which compares HTTP clients.
 
 Absolute times mean nothing on other machines: compare two contenders in one run,
 or two sizes.

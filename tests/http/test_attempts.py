@@ -12,7 +12,6 @@ import pytest
 import uvloop
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.client import http
 from controller_manager.client.client import Client
 from controller_manager.client.credentials import Credentials
 from controller_manager.client.errors import NotSent, RequestTimeout, TransportError
@@ -20,8 +19,11 @@ from controller_manager.client.fencing import FencedTransport, NotLeading
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.client.transport import Request
+from controller_manager.client.wire import dialing, proxied
+from controller_manager.client.wire.dialing import keepalive_socket
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
+from tests.http.wires import BY_AIOHTTP, DIRECT, WIRES, use_wire
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 PATH = "/api/v1/namespaces/default/configmaps/a"
@@ -39,17 +41,31 @@ class Owned:
         return self.seconds
 
 
+CHECKS = {DIRECT: 3, BY_AIOHTTP: 4}
+"""The number of checks of the ownership for a write on a connection that is open.
+
+Before anything, by the timer, and when it is written; aiohttp writes the body alone.
+"""
+
+
+@pytest.fixture(params=WIRES, autouse=True)
+def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run each test over both wires."""
+    use_wire(monkeypatch, request.param)
+    return str(request.param)
+
+
 @dataclass
 class Asked(Owned):
-    """Tells when the body of a request is written."""
+    """Tells when the last part of a request is written."""
 
+    checks: int = 0
     asked: int = 0
     asked_by_all: asyncio.Event = field(default_factory=asyncio.Event)
 
     def seconds_left(self, key: str) -> float:
         self.asked += 1
-        # Before anything, by the timer, with the connection, with the body.
-        if self.asked == 4:
+        if self.asked == self.checks:
             self.asked_by_all.set()
         return super().seconds_left(key)
 
@@ -295,8 +311,10 @@ async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits(
     assert (errors, seen) == ([NotLeading] * TIMES, [])
 
 
-async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn() -> None:
-    """Between the connection and the body, which aiohttp writes in a task."""
+async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn(
+    wire: str,
+) -> None:
+    """Aiohttp takes the connection first, and writes the body in a task."""
     answers: list[float] = []
 
     class Ending(Owned):
@@ -310,8 +328,7 @@ async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn() -
         server.gate.set()
         async with connected(server) as transport:
             await transport.request(Request("GET", PATH))
-            # Asked before anything, by the timer, with the connection, with the body.
-            answers[:] = [0.0, 9.0, 9.0, 9.0]
+            answers[:] = [0.0, *[9.0] * (CHECKS[wire] - 1)]
             client = Client(FencedTransport(transport, Ending()), SystemClock())
             with pytest.raises(TransportError) as refusal:
                 await client.delete(CONFIG_MAPS, "n", "a")
@@ -322,17 +339,21 @@ async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn() -
 
 @pytest.mark.parametrize("encrypted", [False, True])
 async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
-    encrypted: bool, monkeypatch: pytest.MonkeyPatch, certificate: ssl.SSLContext
+    encrypted: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: ssl.SSLContext,
+    wire: str,
 ) -> None:
     """A server that reads nothing for a while leaves it in the buffer of the loop."""
-    make = http._keepalive_socket
+    make = keepalive_socket
 
     def with_small_buffer(address: Any) -> socket.socket:
         made = make(address)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         return made
 
-    monkeypatch.setattr(http, "_keepalive_socket", with_small_buffer)
+    for module in (dialing, proxied):
+        monkeypatch.setattr(module, "keepalive_socket", with_small_buffer)
     size = 900_000
     server = Server(certificate if encrypted else None, receive_buffer=8192)
     server.gate.set()
@@ -340,7 +361,7 @@ async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
         await transport.request(Request("GET", PATH))
         (connection,) = server.connections
         connection.transport.pause_reading()
-        owned = Asked(0.1)
+        owned = Asked(0.1, CHECKS[wire])
         request = Request("PUT", PATH, body=b"x" * size)
         writing = asyncio.create_task(
             FencedTransport(transport, owned).request(request)
@@ -358,7 +379,10 @@ async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
 
 @pytest.mark.parametrize("stage", [for_a_slot, HANDSHAKES])
 def test_the_fence_holds_on_the_event_loop_of_the_daemon(
-    stage: Any, monkeypatch: pytest.MonkeyPatch, certificate: ssl.SSLContext
+    stage: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: ssl.SSLContext,
+    wire: str,
 ) -> None:
     """It runs on uvloop, which the other tests do not."""
     waits = test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits
@@ -367,5 +391,5 @@ def test_the_fence_holds_on_the_event_loop_of_the_daemon(
     encrypted = stage is for_the_handshake
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(waits(stage, monkeypatch, certificate))
-        runner.run(last_turn())
-        runner.run(rest(encrypted, monkeypatch, certificate))
+        runner.run(last_turn(wire))
+        runner.run(rest(encrypted, monkeypatch, certificate, wire))

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import socket
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -18,10 +17,18 @@ from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.exposition import expose
+from tests.http.wires import WIRES, use_wire
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 HEADERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 QUICK = Request("GET", "/healthz", timeout=0.2)
+
+
+@pytest.fixture(params=WIRES, autouse=True)
+def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run each test over both wires."""
+    use_wire(monkeypatch, request.param)
+    return str(request.param)
 
 
 class Server:
@@ -182,7 +189,7 @@ async def refused(transport: HTTPTransport) -> None:
         await transport.request(QUICK)
 
 
-async def test_a_refused_connection_drops_the_pinned_addresses(
+async def test_after_a_refused_connection_the_server_is_found_at_a_new_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server has moved to another address."""
@@ -197,21 +204,19 @@ async def test_a_refused_connection_drops_the_pinned_addresses(
         await transport.close()
 
 
-async def test_an_address_is_pinned_for_half_a_minute_at_most(
+async def test_the_name_is_looked_up_for_each_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A look-up opens files, so it is not done for each connection."""
+    """So a server that has moved is found; requests share connections."""
     resolver = Resolver(monkeypatch, "127.0.0.1")
     server = Server()
-    began = time.monotonic()
     async with server.running() as port:
         transport = transport_to("api.test", port)
         lookups = []
-        for number, seconds in enumerate((0, 29, 31)):
-            monkeypatch.setattr("aiohttp.connector.monotonic", lambda: began + seconds)  # noqa: B023
-            await fill_pool(transport, number + 1)  # opens one more connection
+        for connections in (1, 2, 3):
+            await fill_pool(transport, connections)  # opens one more connection
             lookups.append(resolver.lookups)
-        assert (lookups, server.connections) == ([1, 1, 2], 3)
+        assert (lookups, server.connections) == ([1, 2, 3], 3)
         await transport.close()
 
 

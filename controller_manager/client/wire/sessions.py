@@ -21,11 +21,6 @@ class Session:
     users: int = 0
     """The number of requests and streams that use the session."""
 
-    def forget_addresses(self) -> None:
-        """Look the name of the server up again for the next connection."""
-        if isinstance(connector := self.http.connector, aiohttp.TCPConnector):
-            connector.clear_dns_cache()
-
 
 class Sessions:
     """The session for new requests, and the older ones that are still in use."""
@@ -51,7 +46,7 @@ class Sessions:
     def replace(self, session: Session) -> None:
         """Leave the idle connections of a session behind; its caller still uses it.
 
-        Addresses are looked up again, too. Nothing happens if the session was replaced
+        Nothing happens if the session was replaced
         before: many requests may get no answer at the same time.
         """
         if session is self._current:

@@ -2,17 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-ObserveLookUp = Callable[[str, float], None]
-"""Called with the name and the seconds of a look-up."""
-
-
-def ignore_look_up(host: str, seconds: float) -> None:
-    """Do nothing after a look-up."""
+from controller_manager.client.wire.dialing import ObserveLookUp
 
 
 class MeasuringResolver(AbstractResolver):

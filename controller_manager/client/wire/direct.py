@@ -1,0 +1,233 @@
+"""Requests on connections of our own: no task, no timer and one write a request."""
+
+import asyncio
+import zlib
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from controller_manager.client.credentials import Headers, Identity
+from controller_manager.client.errors import (
+    NotSent,
+    RequestTimeout,
+    TransportError,
+)
+from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.wire.answers import (
+    Head,
+    MalformedAnswer,
+    decompressed,
+)
+from controller_manager.client.wire.connection import Connection, ConnectionBroken
+from controller_manager.client.wire.dialing import Dialer, not_connected
+from controller_manager.client.wire.failures import failure_of, no_answer
+from controller_manager.client.wire.pool import Pool
+from controller_manager.client.wire.streams import ConnectionStream
+
+_PATIENCE: Final = 1.0
+"""Seconds of waiting after which a cancelled request counts as not answered.
+
+The requests about the lease are cancelled so: an attempt has less time than they have.
+"""
+
+_LARGE: Final = 1 << 16
+"""The bytes of a compressed body from which it is decompressed in another thread."""
+
+_MOST_HEADS: Final = 256
+"""The most heads of requests that are kept prepared."""
+
+_WITH_BODY: Final = frozenset(("POST", "PUT", "PATCH"))
+"""The methods whose requests tell that they have no body."""
+
+
+class DirectWire:
+    """Sends requests to one server without a proxy."""
+
+    def __init__(self, server: str, user_agent: str, dialer: Dialer) -> None:
+        """Take the URL of the server; call this in a running event loop."""
+        parts = urlsplit(server)
+        self._host = parts.netloc
+        self._prefix = parts.path.rstrip("/")
+        self._fixed = (
+            ("Host", self._host),
+            ("User-Agent", user_agent),
+            ("Accept-Encoding", "gzip"),
+        )
+        self._dialer = dialer
+        self._loop = asyncio.get_running_loop()
+        self._pool = Pool(self._loop)
+        self._heads: dict[object, bytes] = {}
+
+    async def request(
+        self, request: Request, identity: Identity, deadline: float
+    ) -> Response:
+        """Send and read the whole answer until `deadline`, a time of the loop."""
+        connection = await self._connection(request, identity, deadline)
+        receiver = _WholeAnswer(self._loop)
+        self._send(connection, request, identity, receiver, deadline)
+        started = self._loop.time()
+        try:
+            head = await receiver.answered
+        except asyncio.CancelledError:
+            self._cancelled(connection, started)
+            raise
+        except (ConnectionBroken, MalformedAnswer, OSError) as error:
+            raise self._failed(request, connection, error) from error
+        body = receiver.body()
+        if "content-encoding" in head.headers:
+            body = await self._decompressed(request, head, body)
+        return Response(head.status, head.headers, body)
+
+    async def stream(
+        self, request: Request, identity: Identity, deadline: float
+    ) -> Stream:
+        """Send; return as soon as the head has arrived."""
+        connection = await self._connection(request, identity, deadline)
+        failed = partial(self._failed, request)
+        stream = ConnectionStream(self._pool, connection, request.timeout, failed)
+        self._send(connection, request, identity, stream, deadline)
+        started = self._loop.time()
+        try:
+            await stream.begin(deadline)
+        except asyncio.CancelledError:
+            self._cancelled(connection, started)
+            raise
+        except (ConnectionBroken, MalformedAnswer, OSError) as error:
+            raise self._failed(request, connection, error) from error
+        return stream
+
+    def _send(
+        self,
+        connection: Connection,
+        request: Request,
+        identity: Identity,
+        receiver: "_WholeAnswer | ConnectionStream",
+        deadline: float,
+    ) -> None:
+        """Write the request, if it may be written now; raises NotSent if not."""
+        try:
+            content = self._content(request, identity.headers)
+            request.before_write()
+        except BaseException:
+            self._pool.freed(connection)  # nothing was written on it
+            raise
+        connection.send(content, receiver, is_head=request.method == "HEAD")
+        self._pool.set_deadline(connection, deadline)
+
+    async def _connection(
+        self, request: Request, identity: Identity, deadline: float
+    ) -> Connection:
+        """Return a connection to send on, an idle one if possible."""
+        connection = self._pool.take(identity.tls)
+        if connection is not None:
+            return connection
+        what = self._named(request)
+        try:
+            async with asyncio.timeout_at(deadline) as whole:
+                return await self._dialer.open(self._pool, identity)
+        except (OSError, ValueError) as error:
+            if whole.expired():
+                raise no_answer(what, request) from error
+            raise not_connected(what, error) from error
+
+    def _content(self, request: Request, identity: Headers) -> bytes:
+        target = self._prefix + quote(request.path)
+        if request.query:
+            target += "?" + "&".join(
+                f"{quote(name, safe='')}={quote(value, safe='')}"
+                for name, value in request.query
+            )
+        head = self._head(identity, request.headers)
+        line = f"{request.method} {target} HTTP/1.1\r\n".encode("ascii")
+        body = request.body
+        if body is None:
+            if request.method in _WITH_BODY:
+                return b"%b%bContent-Length: 0\r\n\r\n" % (line, head)
+            return b"%b%b\r\n" % (line, head)
+        return b"%b%bContent-Length: %d\r\n\r\n%b" % (line, head, len(body), body)
+
+    def _head(self, identity: Headers, own: Mapping[str, str]) -> bytes:
+        """Return the lines of the headers, which are the same for many requests."""
+        key = (identity, *own.items())
+        found = self._heads.get(key)
+        if found is None:
+            names = {each.lower() for each in own}
+            given = [each for each in identity if each[0].lower() not in names]
+            found = _lines((*self._fixed, *given, *own.items()))
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()  # tokens are renewed
+            self._heads[key] = found
+        return found
+
+    def _named(self, request: Request) -> str:
+        return f"{request.method} {request.path} at {self._host}"
+
+    def _cancelled(self, connection: Connection, started: float) -> None:
+        """Close the connection of a request that its caller has cancelled."""
+        if self._loop.time() - started >= _PATIENCE:
+            self._pool.leave_behind(connection)
+        connection.abort()
+
+    def _failed(
+        self, request: Request, connection: Connection, error: BaseException
+    ) -> TransportError:
+        """Return the error to raise; close connections that may be dead, too."""
+        failure = failure_of(self._named(request), request, error)
+        if isinstance(failure, RequestTimeout):
+            self._pool.leave_behind(connection)
+        return failure
+
+    async def _decompressed(self, request: Request, head: Head, body: bytes) -> bytes:
+        try:
+            if len(body) < _LARGE:
+                return decompressed(head, body)
+            work = self._loop.run_in_executor(None, decompressed, head, body)
+            return await work
+        except (MalformedAnswer, zlib.error) as error:
+            raise failure_of(self._named(request), request, error) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+        # The event loop closes the sockets in its next turns.
+        await asyncio.sleep(0)
+
+
+class _WholeAnswer:
+    """Collects the answer to one request."""
+
+    __slots__ = ("_head", "_parts", "answered")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.answered: asyncio.Future[Head] = loop.create_future()
+        self._parts: list[bytes] = []
+        self._head: Head | None = None
+
+    def body(self) -> bytes:
+        """Return the body; the answer is whole."""
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def head_received(self, head: Head) -> None:
+        self._head = head
+
+    def data_received(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def ended(self) -> None:
+        assert self._head is not None  # noqa: S101 - it came before the body
+        if not self.answered.done():
+            self.answered.set_result(self._head)
+
+    def failed(self, error: Exception) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(error)
+
+
+def _lines(headers: tuple[tuple[str, str], ...]) -> bytes:
+    """Return the headers as lines; raises NotSent for one that would be two lines."""
+    for name, value in headers:
+        if "\r" in f"{name}{value}" or "\n" in f"{name}{value}":
+            msg = f"the header {name!r} contains characters that cannot be sent"
+            raise NotSent(msg)
+    return "".join(f"{name}: {value}\r\n" for name, value in headers).encode()

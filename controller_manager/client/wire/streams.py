@@ -1,0 +1,148 @@
+"""An answer that is read piece by piece, as that to a watch."""
+
+import asyncio
+import math
+import zlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Final
+
+from controller_manager.client.errors import TransportError
+from controller_manager.client.wire.answers import (
+    Head,
+    MalformedAnswer,
+    decompressor,
+)
+from controller_manager.client.wire.connection import Connection
+from controller_manager.client.wire.pool import Pool
+
+_MOST_WAITING: Final = 1 << 20
+"""The bytes that may wait for a slow reader before the server has to wait."""
+
+
+class ConnectionStream:
+    """The answer to one request on a connection of its own.
+
+    `idle` is the time in seconds that each wait for data may take. `failed` returns the
+    error to raise when the rest of the answer does not come.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        connection: Connection,
+        idle: float,
+        failed: Callable[[Connection, BaseException], TransportError],
+    ) -> None:
+        """Take the connection, on which the request is sent next."""
+        self._loop = asyncio.get_running_loop()
+        self._pool = pool
+        self._connection = connection
+        self._idle = idle
+        self._failed = failed
+        self._parts: list[bytes] = []
+        self._waiting = 0
+        self._is_paused = False
+        self._is_whole = False
+        self._error: Exception | None = None
+        self._decompress: zlib._Decompress | None = None
+        self._event: asyncio.Future[None] | None = None
+        self._head: Head | None = None
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+        return self._known_head().status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers by lower-case name."""
+        return self._known_head().headers
+
+    def _known_head(self) -> Head:
+        assert self._head is not None  # noqa: S101 - callers get the stream after it
+        return self._head
+
+    async def begin(self, deadline: float) -> None:
+        """Wait for the head; raises what ended the connection."""
+        self._pool.set_deadline(self._connection, deadline)
+        while self._head is None:
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+        self._connection.deadline = math.inf
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield pieces of the body as they arrive; see `Stream.chunks`."""
+        while True:
+            if self._parts:
+                yield self._taken()
+            elif self._error is not None:
+                raise self._failed(self._connection, self._error) from self._error
+            elif self._is_whole:
+                return
+            else:
+                # Only the wait counts: a slow reader does not make the server silent.
+                until = self._loop.time() + self._idle
+                self._pool.set_deadline(self._connection, until)
+                await self._wait()
+                self._connection.deadline = math.inf
+
+    def _taken(self) -> bytes:
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        self._waiting = 0
+        if self._is_paused:
+            self._is_paused = False
+            self._connection.resume_reading()
+        return data
+
+    async def _wait(self) -> None:
+        self._event = self._loop.create_future()
+        try:
+            await self._event
+        finally:
+            self._event = None
+
+    def _wake(self) -> None:
+        if self._event is not None and not self._event.done():
+            self._event.set_result(None)
+
+    async def close(self) -> None:
+        """Close the stream; its connection, too, unless the answer is whole."""
+        if not self._is_whole:
+            self._connection.abort()
+            self._is_whole = True
+            self._wake()
+
+    # Called by the connection
+
+    def head_received(self, head: Head) -> None:
+        """Take the head."""
+        self._decompress = decompressor(head)
+        self._head = head
+        self._wake()
+
+    def data_received(self, data: bytes) -> None:
+        """Take the next part of the body."""
+        if self._decompress is not None:
+            try:
+                data = self._decompress.decompress(data)
+            except zlib.error as error:
+                msg = f"the body is no gzip: {error}"
+                raise MalformedAnswer(msg) from error
+        self._parts.append(data)
+        self._waiting += len(data)
+        if self._waiting > _MOST_WAITING and not self._is_paused:
+            self._is_paused = True
+            self._connection.pause_reading()
+        self._wake()
+
+    def ended(self) -> None:
+        """Learn that the body is whole."""
+        self._is_whole = True
+        self._wake()
+
+    def failed(self, error: Exception) -> None:
+        """Learn that the rest of the answer will not come."""
+        self._error = error
+        self._wake()

@@ -1,0 +1,133 @@
+"""Large and compressed answers, and streams with a slow reader."""
+
+import asyncio
+import gzip
+import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+
+from controller_manager.client.credentials import Credentials
+from controller_manager.client.errors import TransportError
+from controller_manager.client.http import HTTPTransport
+from controller_manager.client.transport import Request
+from controller_manager.clock import SystemClock
+from tests.http.wires import WIRES, use_wire
+
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture(params=WIRES, autouse=True)
+def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run each test over both wires."""
+    use_wire(monkeypatch, request.param)
+    return str(request.param)
+
+
+class Server:
+    """Answers each request with the same bytes, as fast as the client reads them."""
+
+    def __init__(self, *answer: bytes) -> None:
+        self.answer = answer
+        self.sent = 0
+        self.seen: list[bytes] = []
+
+    @asynccontextmanager
+    async def transport(self) -> AsyncGenerator[HTTPTransport, None]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        credentials = Credentials(f"http://127.0.0.1:{port}", clock=SystemClock())
+        transport = HTTPTransport(credentials, "test")
+        try:
+            yield transport
+        finally:
+            await transport.close()
+            server.close()
+            await server.wait_closed()
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                self.seen.append(head)
+                for part in self.answer:
+                    writer.write(part)
+                    await writer.drain()
+                    self.sent += len(part)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has closed the connection
+        finally:
+            writer.close()
+
+
+def compressed(body: bytes) -> bytes:
+    content = gzip.compress(body)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+    return head % len(content) + content
+
+
+@pytest.mark.parametrize("size", [10, 3 * MEGABYTE])
+async def test_a_compressed_answer_is_decompressed(size: int) -> None:
+    """API servers compress lists of more than 128 kB."""
+    body = random.Random(size).randbytes(size)
+    server = Server(compressed(body))
+    async with server.transport() as transport:
+        for _ in range(2):
+            answer = await transport.request(Request("GET", "/api"))
+            assert (answer.status, answer.body) == (200, body)
+    assert b"\r\nAccept-Encoding: gzip" in server.seen[0]
+
+
+async def test_a_body_that_is_no_gzip_is_an_error_of_the_transport() -> None:
+    server = Server(compressed(b"x").replace(b"\x1f\x8b", b"\x00\x00"))
+    async with server.transport() as transport:
+        with pytest.raises(TransportError, match=r"GET /api at 127\.0\.0\.1:"):
+            await transport.request(Request("GET", "/api"))
+
+
+async def test_a_stream_may_be_compressed() -> None:
+    server = Server(compressed(b"a line\n" * 1000))
+    async with server.transport() as transport:
+        stream = await transport.stream(Request("GET", "/watch"))
+        body = b"".join([chunk async for chunk in stream.chunks()])
+        await stream.close()
+    assert body == b"a line\n" * 1000
+
+
+async def test_a_slow_reader_of_a_stream_makes_the_server_wait() -> None:
+    """Otherwise all events of a busy cluster would wait in memory."""
+    part = b"%x\r\n%b\r\n" % (MEGABYTE, b"x" * MEGABYTE)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    server = Server(head, *[part] * 64, b"0\r\n\r\n")
+    async with server.transport() as transport:
+        stream = await transport.stream(Request("GET", "/watch"))
+        before = -1
+        while server.sent > before:
+            before = server.sent
+            await asyncio.sleep(0.1)
+        assert server.sent < 32 * MEGABYTE
+        async with aclosing(stream.chunks()) as chunks:
+            received = sum([len(chunk) async for chunk in chunks])
+        await stream.close()
+    assert received == 64 * MEGABYTE
+
+
+async def test_a_request_carries_the_headers_that_it_names() -> None:
+    """Its own go before those of the credentials; a value is never two headers."""
+    server = Server(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    async with server.transport() as transport:
+        query = (("labelSelector", "a=b,c in (d)"), ("limit", "1"))
+        headers = {"accept": "application/json"}
+        await transport.request(Request("GET", "/api/a b", query, headers))
+        await transport.request(Request("POST", "/api", body=b"{}"))
+        bad = {"accept": "a\r\nb: c"}
+        with pytest.raises((TransportError, ValueError)):
+            await transport.request(Request("GET", "/api", headers=bad))
+    first, second = (each.decode().lower().split("\r\n") for each in server.seen)
+    assert first[0] == (
+        "get /api/a%20b?labelselector=a%3db%2cc%20in%20%28d%29&limit=1 http/1.1"
+    )
+    assert {"accept: application/json", "user-agent: test"} < set(first)
+    assert {"content-length: 2", "user-agent: test"} < set(second)
