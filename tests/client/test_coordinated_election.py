@@ -163,6 +163,7 @@ async def test_a_leader_gives_up_the_lease_for_the_preferred_holder(
         await candidate.elector.release()
         now = now_of(cluster)
         assert await lease_of(cluster) == LeaseSpec(
+            holder_identity="",
             lease_duration_seconds=1,
             acquire_time=now,
             renew_time=now,

@@ -401,7 +401,7 @@ async def test_a_definition_that_changes_meanwhile_keeps_its_versions() -> None:
     async def meddle(request: Request) -> Response | None:
         nonlocal refused
         if request.method == "PATCH" and request.path.endswith("/w"):
-            change = {"spec": {"preserveUnknownFields": False}}
+            change = {"spec": {"names": {"shortNames": ["wdg"]}}}
             await cluster.client.patch(DEFINITIONS, "", WIDGET, change, PatchType.MERGE)
         if b"MigrationCompleted" in (request.body or b"") and refused < 2:
             refused += 1
