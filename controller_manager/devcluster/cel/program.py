@@ -38,7 +38,7 @@ class Program:
         """Take an expression; raises SyntaxProblem if it is none."""
         self.text = text
         self.node = parse(text)
-        self._literals = {
+        self.literals = {
             each.at: literal_value(each)
             for each in scan(text)[0]
             if each.kind in ("int", "uint", "double", "string", "bytes")
@@ -51,7 +51,7 @@ class Program:
         Raises EvaluationError, and OutOfBudgetError.
         """
         try:
-            return Evaluator(self._literals, budget).value(self.node, names)
+            return Evaluator(self.literals, budget).value(self.node, names)
         except RecursionError:
             msg = "the expression is nested too deeply"
             raise EvaluationError(msg) from None

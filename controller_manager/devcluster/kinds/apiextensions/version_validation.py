@@ -13,6 +13,9 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.definition import
 from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     properties_of,
 )
+from controller_manager.devcluster.kinds.apiextensions.schemas.rule_costs import (
+    validate_costs,
+)
 from controller_manager.devcluster.kinds.apiextensions.schemas.structure import (
     validate_structure,
 )
@@ -85,11 +88,11 @@ def validate_versioned_schema(
     if root.get("nullable"):
         detail = "nullable cannot be true at the root"
         yield forbidden_field(f"{where}.nullable", detail)
-    if causes := validate_structure(root, where):
-        yield from causes
-    else:
-        yield from validate_defaults(root, where, is_resource=True)
-    yield from validate_schema(root, where)
+    causes = validate_structure(root, where)
+    if not causes:
+        causes = [*validate_defaults(root, where, is_resource=True)]
+    causes += validate_schema(root, where)
+    yield from causes or validate_costs(root, where)
 
 
 def _validate_root(schema: JSON, path: str) -> Iterator[Cause]:

@@ -56,7 +56,8 @@ _META: Final[JSON] = {
 """The fields of each resource that rules may use."""
 
 
-def _fields(schema: JSON, *, is_resource: bool) -> JSON:
+def fields_of(schema: JSON, *, is_resource: bool) -> JSON:
+    """Return the schemas of the fields that rules may use."""
     known = properties_of(schema)
     return {**known, **_META} if is_resource or schema.get(EMBEDDED) else known
 
@@ -70,7 +71,7 @@ def declared_type(schema: JSON, *, is_resource: bool = False) -> Type:
             return ListOf(declared_type(items))
         case "object" if (others := schema_of_others(schema)) is not None:
             return MapOf(declared_type(others))
-        case "object" if fields := _fields(schema, is_resource=is_resource):
+        case "object" if fields := fields_of(schema, is_resource=is_resource):
             return object_of(
                 {
                     name: declared_type(each)
@@ -108,7 +109,7 @@ def _object(value: JSON, schema: JSON, *, is_resource: bool) -> JSON:
     others = schema_of_others(schema)
     if others is not None:
         return {name: rule_value(each, others) for name, each in value.items()}
-    fields = _fields(schema, is_resource=is_resource)
+    fields = fields_of(schema, is_resource=is_resource)
     return {
         name: rule_value(value[found], each)
         for found, each in fields.items()
