@@ -159,7 +159,7 @@ class World:
         edit(changed)
         metadata = obj["metadata"]
         kind = self.kind(plural)
-        if kind.model:
+        if kind.type_name:
             changed, _ = check_object(changed, kind, kind.version)
         self.server.objects.update(
             kind,

@@ -1,7 +1,6 @@
 """Kinds as the discovery of a Kubernetes 1.36 server describes them."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -17,21 +16,6 @@ from controller_manager.options.gates import Gate
 Replace = Callable[[JSON, JSON], JSON]
 
 _GENERIC: Final = Strategy()
-_ONLY_CREATE: Final = ("create",)
-"""The verbs of a subresource that takes an object of its own."""
-
-_LONG_MODELS: Final = MappingProxyType(
-    {
-        ("", "Event"): "CoreV1Event",
-        ("events.k8s.io", "Event"): "EventsV1Event",
-        ("resource.k8s.io", "ResourceClaim"): "ResourceV1ResourceClaim",
-        ("authentication.k8s.io", "TokenRequest"): "AuthenticationV1TokenRequest",
-    }
-)
-"""The types that have their group in their name in kubernetes_asyncio.
-
-Another group has a type of the same name.
-"""
 
 
 def kind_of(
@@ -60,12 +44,9 @@ def kind_of(
         found.kind,
         plural,
         namespaced=found.namespaced,
-        model=_model(group, version, found.kind),
         short_names=found.short_names,
         categories=found.categories,
-        subresources=tuple(
-            _subresource(each, group_version, replace or {}) for each in below
-        ),
+        subresources=tuple(_subresource(each, replace or {}) for each in below),
         verbs=found.verbs,
         strategy=strategy,
         singular_name=found.singular_name,
@@ -77,15 +58,8 @@ def kind_of(
     )
 
 
-def _subresource(
-    found: Resource,
-    group_version: str,
-    replace: Mapping[str, Replace],
-) -> Subresource:
+def _subresource(found: Resource, replace: Mapping[str, Replace]) -> Subresource:
     name = found.name.partition("/")[2]
-    group, _, version = group_version.rpartition("/")
-    if found.version:
-        group, version = found.group, found.version
     return Subresource(
         name,
         found.kind,
@@ -93,11 +67,5 @@ def _subresource(
         found.group,
         found.version,
         replace=replace.get(name),
-        model=_model(group, version, found.kind) if found.verbs == _ONLY_CREATE else "",
         takes_path=name == "proxy",
     )
-
-
-def _model(group: str, version: str, kind: str) -> str:
-    """Return the name of a type in kubernetes_asyncio."""
-    return _LONG_MODELS.get((group, kind)) or f"{version.capitalize()}{kind}"

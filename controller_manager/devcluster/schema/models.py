@@ -109,7 +109,6 @@ class Models:
         self._data = data
         self._index, self._start = read_index(data)
         self._loaded: dict[str, dict[str, Model]] = {}
-        self._byte_paths: dict[str, tuple[tuple[str, ...], ...]] = {}
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all models."""
@@ -127,27 +126,6 @@ class Models:
         """
         version = "v1" if kind in _META_KINDS else api_version
         return self._index.kinds.get(f"{version} {kind}")
-
-    def byte_paths(self, name: str) -> tuple[tuple[str, ...], ...]:
-        """Return the paths of the fields of a model that hold bytes, as base64.
-
-        A path has names of fields, and ``*`` for the items of a list or map. Models
-        inside themselves are not entered again.
-        """
-        if name not in self._byte_paths:
-            self._byte_paths[name] = tuple(self._bytes_in(Type(ref=name), (), ()))
-        return self._byte_paths[name]
-
-    def _bytes_in(
-        self, of: Type, path: tuple[str, ...], around: tuple[str, ...]
-    ) -> Iterator[tuple[str, ...]]:
-        if of.format == "byte":
-            yield path
-        elif inner := of.items or of.values:
-            yield from self._bytes_in(inner, (*path, "*"), around)
-        elif of.ref and of.ref not in around:
-            for name, field in self.model(of.ref).fields.items():
-                yield from self._bytes_in(field, (*path, name), (*around, of.ref))
 
     @property
     def kinds(self) -> dict[str, str]:

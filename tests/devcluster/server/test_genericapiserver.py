@@ -33,7 +33,7 @@ def test_the_server_names_no_kind() -> None:
     names = {
         name
         for kind in find_kinds()
-        for name in (kind.kind, kind.plural, kind.resource, kind.model)
+        for name in (kind.kind, kind.plural, kind.resource, kind.type_name)
     }
     files = sorted(Path(next(iter(server.__path__))).rglob("*.py"))
     assert len(files) > 50

@@ -40,16 +40,6 @@ class MutatingAdmissionPolicyStrategy(Strategy):
     """Fills in the defaults of a policy, and checks its expressions."""
 
     counts_generations: ClassVar = True
-    models: ClassVar = (
-        "V1ApplyConfiguration",
-        "V1JSONPatch",
-        "V1MatchCondition",
-        "V1MatchResources",
-        "V1Mutation",
-        "V1NamedRule",
-        "V1ParamKind",
-        "V1Variable",
-    )
     columns: ClassVar = (
         NAME,
         Column("Mutations", "integer"),

@@ -26,13 +26,6 @@ class MutatingWebhookConfigurationStrategy(Strategy):
     """Fills in the defaults of webhooks, and checks them."""
 
     counts_generations: ClassVar = True
-    models: ClassVar = (
-        "AdmissionregistrationV1ServiceReference",
-        "AdmissionregistrationV1WebhookClientConfig",
-        "V1MatchCondition",
-        "V1MutatingWebhook",
-        "V1RuleWithOperations",
-    )
     columns: ClassVar = (NAME, Column("Webhooks", "integer"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -30,7 +30,6 @@ class PolicyBindingStrategy(Strategy):
     """Fills in the match; checks the policy's name, the parameters and the match."""
 
     counts_generations: ClassVar = True
-    models: ClassVar = ("V1MatchResources", "V1NamedRule", "V1ParamRef")
     columns: ClassVar = (NAME, Column("PolicyName"), Column("ParamRef"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -30,17 +30,6 @@ class ValidatingAdmissionPolicyStrategy(Strategy):
     """Fills in the defaults of a policy, and checks its expressions."""
 
     counts_generations: ClassVar = True
-    models: ClassVar = (
-        "V1AuditAnnotation",
-        "V1ExpressionWarning",
-        "V1MatchCondition",
-        "V1MatchResources",
-        "V1NamedRule",
-        "V1ParamKind",
-        "V1TypeChecking",
-        "V1Validation",
-        "V1Variable",
-    )
     columns: ClassVar = (
         NAME,
         Column("Validations", "integer"),

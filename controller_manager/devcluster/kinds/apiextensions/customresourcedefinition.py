@@ -38,14 +38,6 @@ class CustomResourceDefinitionStrategy(Strategy):
 
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, CREATED_AT)
-    models: ClassVar = (
-        "V1CustomResource",
-        "V1ExternalDocumentation",
-        "V1JSONSchemaProps",
-        "V1SelectableField",
-        "V1ValidationRule",
-        "V1WebhookConversion",
-    )
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in names and conversion."""

@@ -79,7 +79,6 @@ class DaemonSetStrategy(Strategy):
         *CONTAINERS,
         SELECTOR,
     )
-    models: ClassVar = ("V1RollingUpdateDaemonSet",)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in template and update strategy."""

@@ -65,7 +65,6 @@ class DeploymentStrategy(Strategy):
         *CONTAINERS,
         SELECTOR,
     )
-    models: ClassVar = ("V1RollingUpdateDeployment",)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in replicas, template and strategy."""

@@ -59,7 +59,6 @@ class StatefulSetStrategy(Strategy):
 
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
-    models: ClassVar = ("V1RollingUpdateStatefulSetStrategy",)
 
     def __init__(self, *, keeps_max_unavailable: bool = False) -> None:
         """Take the feature gate that decides whether ``maxUnavailable`` is stored."""

@@ -1,18 +1,11 @@
 """SelfSubjectReview: returns the user of the request (``kubectl auth whoami``)."""
 
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.strategy import Strategy
-
-
-class SelfSubjectReviewStrategy(Strategy):
-    """The strategy of a review, which has further models."""
-
-    models: ClassVar = ("V1UserInfo",)
 
 
 def review_self(call: Call, obj: JSON) -> JSON:
@@ -28,7 +21,5 @@ def review_self(call: Call, obj: JSON) -> JSON:
     }
 
 
-KIND: Final = kind_of(
-    "authentication.k8s.io/v1", "selfsubjectreviews", SelfSubjectReviewStrategy()
-)
+KIND: Final = kind_of("authentication.k8s.io/v1", "selfsubjectreviews")
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_self)

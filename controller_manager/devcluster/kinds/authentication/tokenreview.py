@@ -1,7 +1,7 @@
 """TokenReview: asks which user a token authenticates."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
@@ -9,19 +9,12 @@ from controller_manager.devcluster.kinds.rbac.rules import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.security.authentication import (
     AUDIENCE,
     TokenError,
 )
 
 _INVALID: Final = "invalid bearer token"
-
-
-class TokenReviewStrategy(Strategy):
-    """The strategy of a review, which has further models."""
-
-    models: ClassVar = ("V1Token", "V1UserInfo")
 
 
 def _status(call: Call, token: str, wanted: Sequence[str]) -> JSON:
@@ -60,5 +53,5 @@ def review_token(call: Call, obj: JSON) -> JSON:
     return reviewed(call, obj, _status(call, spec["token"], wanted))
 
 
-KIND: Final = kind_of("authentication.k8s.io/v1", "tokenreviews", TokenReviewStrategy())
+KIND: Final = kind_of("authentication.k8s.io/v1", "tokenreviews")
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_token)

@@ -1,6 +1,6 @@
 """LocalSubjectAccessReview: asks whether a user may do something in a namespace."""
 
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.authorization.access_reviews import (
@@ -16,13 +16,6 @@ from controller_manager.devcluster.kinds.authorization.review_validation import 
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.strategy import Strategy
-
-
-class LocalSubjectAccessReviewStrategy(Strategy):
-    """The strategy of a review, which has further models."""
-
-    models: ClassVar = ("V1SubjectAccess",)
 
 
 def review_local_access(call: Call, obj: JSON) -> JSON:
@@ -42,9 +35,5 @@ def review_local_access(call: Call, obj: JSON) -> JSON:
     return reviewed_access(call, obj, reviewed_user(obj["spec"]))
 
 
-KIND: Final = kind_of(
-    "authorization.k8s.io/v1",
-    "localsubjectaccessreviews",
-    LocalSubjectAccessReviewStrategy(),
-)
+KIND: Final = kind_of("authorization.k8s.io/v1", "localsubjectaccessreviews")
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_local_access)

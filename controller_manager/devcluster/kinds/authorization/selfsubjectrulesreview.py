@@ -1,22 +1,15 @@
 """SelfSubjectRulesReview: asks what the user of the request may do in a namespace."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.strategy import Strategy
 
 _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 _PATH_FIELDS: Final = ("verbs", "nonResourceURLs")
-
-
-class SelfSubjectRulesReviewStrategy(Strategy):
-    """The strategy of a review, which has further models."""
-
-    models: ClassVar = ("V1SubjectRulesReviewStatus", "V1ResourceRule")
 
 
 def _part(rule: Mapping[str, Any], fields: tuple[str, ...]) -> JSON:
@@ -53,9 +46,5 @@ def review_own_rules(call: Call, obj: JSON) -> JSON:
     }
 
 
-KIND: Final = kind_of(
-    "authorization.k8s.io/v1",
-    "selfsubjectrulesreviews",
-    SelfSubjectRulesReviewStrategy(),
-)
+KIND: Final = kind_of("authorization.k8s.io/v1", "selfsubjectrulesreviews")
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_own_rules)

@@ -1,6 +1,6 @@
 """SubjectAccessReview: asks whether a user may do something."""
 
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.authorization.access_reviews import (
@@ -15,13 +15,6 @@ from controller_manager.devcluster.kinds.authorization.review_validation import 
 )
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
-from controller_manager.devcluster.server.rest.strategy import Strategy
-
-
-class SubjectAccessReviewStrategy(Strategy):
-    """The strategy of a review, which has further models."""
-
-    models: ClassVar = ("V1SubjectAccess",)
 
 
 def review_access(call: Call, obj: JSON) -> JSON:
@@ -30,7 +23,5 @@ def review_access(call: Call, obj: JSON) -> JSON:
     return reviewed_access(call, obj, reviewed_user(obj["spec"]))
 
 
-KIND: Final = kind_of(
-    "authorization.k8s.io/v1", "subjectaccessreviews", SubjectAccessReviewStrategy()
-)
+KIND: Final = kind_of("authorization.k8s.io/v1", "subjectaccessreviews")
 REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_access)

@@ -28,7 +28,6 @@ class EndpointsStrategy(Strategy):
     """Shows the first addresses, and the number of the others."""
 
     columns: ClassVar = (NAME, Column("Endpoints"), AGE)
-    models: ClassVar = ("V1Endpoint", "CoreV1EndpointPort")
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the protocols."""

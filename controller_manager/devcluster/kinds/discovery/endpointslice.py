@@ -33,7 +33,6 @@ class EndpointSliceStrategy(Strategy):
     """The address type is immutable; labels count as content."""
 
     counts_generations: ClassVar = True
-    models: ClassVar = ("DiscoveryV1EndpointPort", "V1Endpoint", "V1For")
     columns: ClassVar = (
         NAME,
         Column("AddressType"),

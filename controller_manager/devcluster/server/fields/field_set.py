@@ -155,16 +155,6 @@ def has_path(fields: FieldSet, path: Path) -> bool:
     return is_member(node)
 
 
-def set_of(*paths: Path) -> FieldSet:
-    """Return the set of these paths; none begins with another one."""
-    result: FieldSet = {}
-    for path in paths:
-        node = result
-        for step in path:
-            node = node.setdefault(step, {})
-    return result
-
-
 def _simple(node: FieldSet | None) -> FieldSet | None:
     """Return the set inside of a step in its simplest form, `None` if it is empty."""
     if not node:

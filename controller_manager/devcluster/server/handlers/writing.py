@@ -335,7 +335,7 @@ def _checked(
     """
     kind = target.kind
     obj, more = check_object(body, kind, kind.version)
-    if sorts and kind.model:
+    if sorts and kind.type_name:
         more.sort()
     problems = [*problems, *more]
     if problems and target.field_validation == "Strict":

@@ -275,11 +275,10 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
 
 def _decoded(obj: JSON, kind: Kind) -> tuple[JSON, list[str]]:
     """Return an object as its type says, and its problems; raises TypeMismatch."""
-    if not kind.model:
+    if (type_name := kind.type_name) is None:
         return kind.strategy.decoded(obj)
     decoder = Decoder()
-    model = built_in().kinds[f"{kind.api_version} {kind.kind}"]
-    return decoder.decode(obj, model), decoder.problems
+    return decoder.decode(obj, type_name), decoder.problems
 
 
 def _other_kind(given: str, version: str, wanted: Kind | Subresource) -> Refusal:
@@ -296,11 +295,10 @@ def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
     name, version = subresource.kind, subresource.version or "v1"
     if (given := body.get("kind") or name) != name:
         raise _other_kind(given, version, subresource)
-    if not subresource.model:
+    if (type_name := subresource.type_name) is None:
         return body
-    group = f"{subresource.group}/" if subresource.group else ""
     try:
-        return Decoder().decode(body, built_in().kinds[f"{group}{version} {name}"])
+        return Decoder().decode(body, type_name)
     except TypeMismatch as error:
         raise bad_request(_cannot_handle(name, version, str(error))) from None
 

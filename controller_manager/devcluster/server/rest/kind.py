@@ -41,8 +41,7 @@ class Subresource:
 
     `replace` merges the old object and the new object of a PUT. Without it, and without
     a handler of a POST, requests get 501; ``status`` and ``scale`` work for every kind.
-    `model` names the type of the body of a POST in kubernetes_asyncio. If it
-    `takes_path`, a request may have more segments after it, and any method.
+    If it `takes_path`, a request may have more segments after it, and any method.
     """
 
     name: str
@@ -51,7 +50,6 @@ class Subresource:
     group: str = ""
     version: str = ""
     replace: Callable[[JSON, JSON], JSON] | None = None
-    model: str = ""
     takes_path: bool = False
 
     @property
@@ -59,6 +57,11 @@ class Subresource:
         """The apiVersion of the body, that of the core group without a version."""
         version = self.version or "v1"
         return f"{self.group}/{version}" if self.group else version
+
+    @property
+    def type_name(self) -> str | None:
+        """The name of the model of its body, `None` if it takes no object."""
+        return built_in().find(self.api_version, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,9 @@ class Conversion:
 class Kind:
     """A resource.
 
-    `model` names its type in kubernetes_asyncio, empty if it has none. An `is_custom`
-    resource comes from a CustomResourceDefinition, and is removed with it. A kind with
-    a `conversion` is one more version of a kind that is stored in another version.
+    An `is_custom` resource comes from a CustomResourceDefinition, and is removed with
+    it. A kind with a `conversion` is one more version of a kind that is stored in
+    another version.
     """
 
     group: str
@@ -100,7 +103,6 @@ class Kind:
     kind: str
     plural: str
     namespaced: bool = True
-    model: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()

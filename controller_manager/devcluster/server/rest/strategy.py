@@ -79,9 +79,6 @@ class Strategy:
     empty: ClassVar[Mapping[str, Any]] = _NONE
     """The fields that Go shows for an object with metadata only, as in a bookmark."""
 
-    models: ClassVar[tuple[str, ...]] = ()
-    """Prefixes of the names of further models in the kind's group."""
-
     # Reading what clients send
 
     def decoded(self, obj: JSON) -> tuple[JSON, list[str]]:

@@ -40,7 +40,6 @@ _DOWN: Final[JSON] = {"selectPolicy": "Max", "policies": [_MOST_POLICY]}
 class HorizontalPodAutoscalerStrategy(Strategy):
     """Fills in the default metric, and the missing rules of a behavior."""
 
-    models: ClassVar = ("V2",)
     columns: ClassVar = (
         NAME,
         Column("Reference"),

@@ -75,11 +75,6 @@ class JobStrategy(Strategy):
         *CONTAINERS,
         SELECTOR,
     )
-    models: ClassVar = (
-        "V1PodFailurePolicy",
-        "V1SuccessPolicy",
-        "V1UncountedTerminatedPods",
-    )
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
         """Take the feature gate that decides whether ``schedulingGroup`` is stored."""
