@@ -20,6 +20,7 @@ from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
@@ -149,11 +150,15 @@ class Cluster:
         self.server.objects.create(kind, "", {"metadata": {"name": name}})
 
     def add(self, kind: str, name: str, api: str = "v1", **parts: Any) -> None:
-        """Store an object of `parts`, also its status; in "default" if namespaced."""
+        """Store an object of `parts`, also its status; in "default" if namespaced.
+
+        Its fields are decoded, as those of a request.
+        """
         found = self.server.catalogue.of(api, kind)
         assert found is not None
         namespace = "default" if found.namespaced else ""
-        obj = {"metadata": {"name": name}, **parts}
+        given = {"metadata": {"name": name}, **parts}
+        obj, _ = check_object(given, found, found.version)
         status = obj.pop("status", None)
         stored = self.server.objects.create(found, namespace, obj)
         if status is not None:

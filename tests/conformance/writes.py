@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from controller_manager.api.core.pod_defaults import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job.strategy import KIND as JOB
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
-from controller_manager.devcluster.kinds.pod_spec_defaults import default_pod_spec
 from controller_manager.devcluster.kinds.scheduling.podgroup import KIND as POD_GROUP
 from controller_manager.devcluster.kinds.scheduling.workload import KIND as WORKLOAD
 from tests.clusters import Write

@@ -22,7 +22,7 @@ Several groups share these modules:
   ``storage_validation``, ``taint_validation``, ``workload_validation``,
   ``replica_status`` (counts of replicas).
 - Fields: ``field_values`` (numbers and quantities), ``domain_paths``, ``ip_addresses``,
-  ``label_selectors``, ``ports``, ``quantities`` (their canonical form).
+  ``label_selectors``, ``ports``.
 - Defaults: ``claim_defaults``, ``pod_spec_defaults``, ``scheduling_group`` (a field
   behind a feature gate).
 - Behaviour: ``columns`` (of tables), ``fixed_uids``, ``replicas`` (of replica sets and

@@ -1,7 +1,6 @@
 """The defaults of a volume claim and of the template of one (apis/core/v1)."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.quantities import make_canonical
 
 
 def default_claim(claim: JSON) -> None:
@@ -9,5 +8,5 @@ def default_claim(claim: JSON) -> None:
     claim.setdefault("metadata", {})
     spec = claim.setdefault("spec", {})
     spec.setdefault("volumeMode", "Filesystem")
-    make_canonical(spec.setdefault("resources", {}), "requests", "limits")
+    spec.setdefault("resources", {})
     claim.setdefault("status", {}).setdefault("phase", "Pending")

@@ -42,21 +42,20 @@ def validate_unchanged(
 
 
 def validate_quantity(text: str, field: str) -> list[Cause]:
-    """Check that a text is a quantity of at least 0."""
-    try:
-        amount = parse_quantity(text)
-    except ValueError as error:
-        return [invalid(field, shown(text), str(error))]
-    return [invalid(field, shown(text), NOT_NEGATIVE)] if amount < ZERO else []
+    """Check that a quantity is at least 0."""
+    is_negative = parse_quantity(text) < ZERO
+    return [invalid(field, shown(text), NOT_NEGATIVE)] if is_negative else []
 
 
 def validate_positive_quantity(text: str, field: str) -> list[Cause]:
-    """Check that a text is a quantity greater than 0."""
-    try:
-        amount = parse_quantity(text)
-    except ValueError as error:
-        return [invalid(field, shown(text), str(error))]
-    return [invalid(field, shown(text), _POSITIVE)] if amount <= ZERO else []
+    """Check that a quantity is greater than 0."""
+    is_positive = parse_quantity(text) > ZERO
+    return [] if is_positive else [invalid(field, shown(text), _POSITIVE)]
+
+
+def is_whole(amount: str) -> bool:
+    """Tell whether a quantity has no thousandths besides whole numbers."""
+    return parse_quantity(amount).milli_value % 1000 == 0
 
 
 def validate_int_or_percent(value: Any, field: str) -> list[Cause]:

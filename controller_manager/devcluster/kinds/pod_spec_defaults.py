@@ -1,10 +1,7 @@
 """The defaults of a pod's spec (pkg/apis/core/v1/defaults.go)."""
 
-from controller_manager.api.core.pod_defaults import (
-    default_pod_spec as fill_in_pod_spec,
-)
+from controller_manager.api.core.pod_defaults import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.quantities import make_canonical
 
 
 def default_template(owner_spec: JSON) -> None:
@@ -12,17 +9,6 @@ def default_template(owner_spec: JSON) -> None:
     template = owner_spec.setdefault("template", {})
     template.setdefault("metadata", {})
     default_pod_spec(template.setdefault("spec", {}))
-
-
-def default_pod_spec(spec: JSON) -> None:
-    """Fill in the spec of a pod or of a pod template, and make quantities canonical."""
-    fill_in_pod_spec(spec)
-    for name in ("containers", "initContainers"):
-        for container in spec.get(name, ()):
-            make_canonical(container["resources"], "requests", "limits")
-    make_canonical(spec, "overhead")
-    if isinstance(spec.get("resources"), dict):
-        make_canonical(spec["resources"], "requests", "limits")
 
 
 def default_host_ports(spec: JSON) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.kinds.field_values import validate_quantity
+from controller_manager.devcluster.kinds.field_values import is_whole, validate_quantity
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -41,7 +41,7 @@ def _validate(resource: str, amount: str, field: str) -> Iterator[Cause]:
         why = "must be a standard resource for containers"
         yield invalid(field, shown(resource), why)
     yield from validate_quantity(amount, field)
-    if _may_not_be_parted(resource) and not _is_whole(amount):
+    if _may_not_be_parted(resource) and not is_whole(amount):
         yield invalid(field, shown(amount), "must be an integer")
 
 
@@ -57,10 +57,7 @@ def _validate_limit(
         if is_fixed:
             yield required(f"{field}.limits", _NO_LIMIT)
         return
-    try:
-        wanted, most = parse_quantity(amount), parse_quantity(limit)
-    except ValueError:  # Another check has reported the limit.
-        return
+    wanted, most = parse_quantity(amount), parse_quantity(limit)
     if wanted != most and is_fixed:
         why = f"must be equal to {resource} limit of {limit}"
         yield invalid(where, shown(amount), why)
@@ -76,10 +73,3 @@ def _is_standard(resource: str) -> bool:
 def _may_not_be_parted(resource: str) -> bool:
     """Tell whether only whole numbers of a resource can be requested."""
     return "/" in resource and not resource.startswith(_NATIVE)
-
-
-def _is_whole(amount: str) -> bool:
-    try:
-        return parse_quantity(amount).milli_value % 1000 == 0
-    except ValueError:  # Another check has reported the text.
-        return True

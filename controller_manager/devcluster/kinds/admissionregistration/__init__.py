@@ -7,5 +7,6 @@ Kinds: ``mutatingadmissionpolicy``, ``mutatingadmissionpolicybinding``,
 ``match_conditions`` (of webhooks and policies), ``matching`` (resources of a policy),
 ``param_references`` (parameters of a policy), ``policy_bindings`` (fields of both kinds
 of bindings), ``policy_fields`` (fields of both kinds of policies), ``rules`` (of
-webhooks and policies), ``webhooks`` (defaults and validation).
+webhooks and policies), ``webhook_strategy`` (strategy of webhook configurations),
+``webhooks`` (defaults and validation).
 """

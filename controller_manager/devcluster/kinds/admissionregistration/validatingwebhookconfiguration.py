@@ -1,48 +1,14 @@
 """ValidatingWebhookConfiguration: webhooks that may refuse a write."""
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
-from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.webhooks import (
-    apply_webhook_defaults,
-    validate_webhooks,
+from controller_manager.devcluster.kinds.admissionregistration.webhook_strategy import (
+    WebhookConfigurationStrategy,
 )
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.rest.tables import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    age,
-)
-
-
-class ValidatingWebhookConfigurationStrategy(Strategy):
-    """Fills in the defaults of webhooks, and checks them."""
-
-    counts_generations: ClassVar = True
-    columns: ClassVar = (NAME, Column("Webhooks", "integer"), AGE)
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the defaults of the webhooks."""
-        apply_webhook_defaults(obj, mutates=False)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the webhooks."""
-        return validate_webhooks(obj, mutates=False)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
-
 
 KIND: Final = kind_of(
     "admissionregistration.k8s.io/v1",
     "validatingwebhookconfigurations",
-    ValidatingWebhookConfigurationStrategy(),
+    WebhookConfigurationStrategy(mutates=False),
 )

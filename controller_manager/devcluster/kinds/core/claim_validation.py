@@ -4,7 +4,7 @@ import copy
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
+from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.kinds.field_values import (
     validate_positive_quantity,
     validate_quantity,
@@ -149,16 +149,10 @@ def _differences(before: JSON, after: JSON) -> str:
 def _smaller(old: JSON, new: JSON) -> list[Cause]:
     """Check that a claim is not made smaller than its volume."""
     sizes = [each["spec"]["resources"].get("requests", {}) for each in (old, new)]
-    before, after = (_amount(each.get("storage")) for each in sizes)
-    capacity = _amount(old.get("status", {}).get("capacity", {}).get("storage"))
+    before, after = (parse_quantity(each.get("storage", "0")) for each in sizes)
+    actual = old.get("status", {}).get("capacity", {})
+    capacity = parse_quantity(actual.get("storage", "0"))
     if after >= before or after > capacity:
         return []
     field = "spec.resources.requests.storage"
     return [forbidden_field(field, "field can not be less than status.capacity")]
-
-
-def _amount(text: str | None) -> Quantity:
-    try:
-        return parse_quantity(text or "0")
-    except ValueError:
-        return ZERO  # another check reports it

@@ -9,11 +9,8 @@ from controller_manager.devcluster.kinds.core.limitrange_validation import (
     CONTAINER,
     validate_limit_range,
 )
-from controller_manager.devcluster.kinds.quantities import make_canonical
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
-
-_AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 
 class LimitRangeStrategy(Strategy):
@@ -24,7 +21,6 @@ class LimitRangeStrategy(Strategy):
         spec = obj.setdefault("spec", {})
         spec.setdefault("limits", None)  # Go writes the field also when it is absent
         for item in spec["limits"] or ():
-            make_canonical(item, *_AMOUNTS)
             if item.get("type") == CONTAINER:
                 _fill_in(item, "default", "max")
                 _fill_in(item, "defaultRequest", "default")

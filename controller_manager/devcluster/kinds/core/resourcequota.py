@@ -13,7 +13,6 @@ from controller_manager.devcluster.kinds.core.resourcequota_validation import (
     validate_quota,
     validate_quota_update,
 )
-from controller_manager.devcluster.kinds.quantities import make_canonical
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -32,9 +31,9 @@ class ResourceQuotaStrategy(Strategy):
     columns: ClassVar = (NAME, Column("Request"), Column("Limit"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in an empty spec and status; make amounts canonical."""
-        make_canonical(obj.setdefault("spec", {}), "hard")
-        make_canonical(obj.setdefault("status", {}), "hard", "used")
+        """Fill in an empty spec and status."""
+        obj.setdefault("spec", {})
+        obj.setdefault("status", {})
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the limits and the scopes."""

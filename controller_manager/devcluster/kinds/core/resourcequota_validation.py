@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.control.quota.names import LIMITS, REQUESTS, limits_huge_pages
 from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
+    is_whole,
     validate_quantity,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -97,17 +97,10 @@ def validate_amounts(amounts: JSON, field: str) -> list[Cause]:
             why = "must be a standard resource for quotas"
             causes.append(invalid(where, shown(name), why))
         problems = validate_quantity(amount, where)
-        if not problems and name in _OBJECTS and not _is_whole(amount):
+        if not problems and name in _OBJECTS and not is_whole(amount):
             problems = [invalid(where, shown(amount), "must be an integer")]
         causes += problems
     return causes
-
-
-def _is_whole(amount: str) -> bool:
-    try:
-        return parse_quantity(amount).milli_value % 1000 == 0
-    except QuantityError:
-        return True
 
 
 def _validate_scopes(spec: JSON) -> list[Cause]:
