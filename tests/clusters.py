@@ -20,7 +20,7 @@ from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.nodes.nodes import Nodes
-from controller_manager.devcluster.server.http.negotiation import check_object
+from controller_manager.devcluster.server.http.object_bodies import check_object
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager

@@ -12,7 +12,7 @@ from controller_manager.api.times import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.nodes.nodes import Nodes
-from controller_manager.devcluster.server.http.negotiation import check_object
+from controller_manager.devcluster.server.http.object_bodies import check_object
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import User

@@ -1,7 +1,7 @@
 """Replaces the new object of a write by a changed object."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.http.negotiation import check_object
+from controller_manager.devcluster.server.http.object_bodies import check_object
 from controller_manager.devcluster.server.rest.admission import Write
 from controller_manager.devcluster.server.rest.kind import Kind, to_stored
 

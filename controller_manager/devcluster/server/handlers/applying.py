@@ -23,10 +23,10 @@ from controller_manager.devcluster.server.fields.field_manager import FieldManag
 from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.fields.model_types import type_of_model
 from controller_manager.devcluster.server.http.negotiation import (
-    check_object,
     decode_object,
     yaml_problems,
 )
+from controller_manager.devcluster.server.http.object_bodies import check_object
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import written
 from controller_manager.devcluster.server.registry.objects import Objects

@@ -1,10 +1,10 @@
-"""POST, PUT and PATCH; each request to write is attempted until admission is done."""
+"""POST; each request to write is attempted until admission is done."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
@@ -13,31 +13,24 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,
     not_implemented,
 )
-from controller_manager.devcluster.server.fields.field_manager import FieldManager
-from controller_manager.devcluster.server.handlers.applying import (
-    apply_configuration,
-    apply_scale,
-)
 from controller_manager.devcluster.server.handlers.deleting import Deleter
-from controller_manager.devcluster.server.handlers.patch import (
-    APPLY,
-    check_patch_type,
-    patched,
+from controller_manager.devcluster.server.handlers.updating import (
+    WHOLE_OBJECTS,
+    Updater,
 )
 from controller_manager.devcluster.server.http.connections import (
     connection_of,
     options_of,
 )
 from controller_manager.devcluster.server.http.negotiation import (
-    check_connect_body,
-    check_object,
-    decode_object,
-    decode_patch,
-    decode_strictly,
-    header,
-    strict_error,
     with_read_protobuf,
     with_read_yaml,
+)
+from controller_manager.devcluster.server.http.object_bodies import (
+    body_of,
+    check_connect_body,
+    checked_body,
+    decoded_body,
 )
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
@@ -47,14 +40,13 @@ from controller_manager.devcluster.server.http.responses import (
     written,
 )
 from controller_manager.devcluster.server.registry.field_owners import field_manager
-from controller_manager.devcluster.server.registry.objects import Managed, Objects
+from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import (
     CUSTOM_RESOURCES,
     GENERIC,
     Call,
     RESTStorage,
 )
-from controller_manager.devcluster.server.registry.scale import scale_of, scaled
 from controller_manager.devcluster.server.rest.admission import (
     Operation,
     Pending,
@@ -69,9 +61,6 @@ from controller_manager.devcluster.server.rest.kind import (
 )
 from controller_manager.devcluster.server.security.authentication import Tokens
 from controller_manager.devcluster.server.security.authorization import Authorizer
-
-_WHOLE_OBJECTS: Final = frozenset(("", "status"))
-"""Subresources whose body is the whole object, for every kind that has them."""
 
 
 class Writer:
@@ -93,6 +82,7 @@ class Writer:
         self._authorizer = authorizer
         self._storages = storages
         self._deleter = deleter
+        self._updater = Updater(objects, catalogue)
 
     async def answer(self, target: Target, request: Request) -> Response:
         """Answer a request that is not a GET.
@@ -102,7 +92,7 @@ class Writer:
         """
         request = await with_read_yaml(request)
         sends_object = request.method in ("POST", "PUT") and not target.kind.is_custom
-        if sends_object and target.subresource in _WHOLE_OBJECTS:
+        if sends_object and target.subresource in WHOLE_OBJECTS:
             kind, version = target.kind.kind, target.kind.api_version
             request = await with_read_protobuf(request, kind, version)
         target, submission = self._submitted(target)
@@ -149,9 +139,9 @@ class Writer:
             case "GET":
                 return self._connect(target, request)
             case "PUT" if target.name:
-                return self._put(target, request)
+                return self._updater.put(target, request)
             case "PATCH" if target.name:
-                return self._patch(target, request)
+                return self._updater.patch(target, request)
             case "DELETE" if target.subresource:
                 raise method_not_allowed()
             case "DELETE" if target.name:
@@ -170,8 +160,8 @@ class Writer:
             raise method_not_allowed()
         if kind.namespaced and not target.namespace:
             raise method_not_allowed()
-        given = _decoded(target, request)
-        obj, problems = _checked(target, *given)
+        given = decoded_body(target, request)
+        obj, problems = checked_body(target, *given)
         if not kind.is_stored:
             self._admit(target, obj)
         create = self._storage_of(kind).create
@@ -182,7 +172,9 @@ class Writer:
             target.namespace,
             to_stored(kind, obj),
             dry_run=target.dry_run,
-            managed=self._fields(target, request, "Update").created,
+            managed=field_manager(
+                target, request, "Update", self._objects.clock, self._catalogue
+            ).created,
             user=target.user,
             submission=target.submission,
         )
@@ -207,7 +199,7 @@ class Writer:
         self._admit_connection(target, request)
         if subresource is None or connect is None:
             raise not_implemented(f"{target.kind.plural}/{target.subresource}")
-        body = _body(request, subresource.kind, subresource.api_version, b"{}")
+        body = body_of(request, subresource.kind, subresource.api_version, b"{}")
         body = check_connect_body(body, subresource)
         body = self._admit(target, body)
         return json_response(201, connect(self._call(target), body))
@@ -223,124 +215,6 @@ class Writer:
             self._tokens,
             self._authorizer,
         )
-
-    # PUT and PATCH
-
-    def _put(self, target: Target, request: Request) -> Response:
-        if target.subresource == "scale":
-            managed = self._managed(target, request)
-            body = _body(request, "Scale", "autoscaling/v1")
-            return self._scaled(target, body, managed)
-        _check_replaceable(target)
-        body, problems = _decoded(target, request)
-        managed = self._managed(target, request)
-        return self._updated(target, body, managed, problems, uid_is_precondition=True)
-
-    def _patch(self, target: Target, request: Request) -> Response:
-        kind = target.kind
-        content_type = header(request.headers, "content-type").partition(";")[0]
-        check_patch_type(content_type, kind)
-        if content_type == APPLY:
-            fields = self._fields(target, request, "Apply")
-            if target.subresource == "scale":
-                scale = apply_scale(self._objects, target, request, fields)
-                return json_response(200, scale)
-            _check_replaceable(target)
-            return apply_configuration(self._objects, target, request, fields)
-        patch, problems = decode_patch(request.body or b"", content_type)
-        stored = self._objects.find(kind, target.namespace, target.name)
-        if target.subresource == "scale":
-            current = scale_of(kind, stored)
-            managed = self._managed(target, request)
-            scale = patched(current, patch, content_type, kind)
-            return self._scaled(target, scale, managed)
-        _check_replaceable(target)
-        shown = in_version(kind, stored)
-        changed = patched(shown.obj, patch, content_type, kind)
-        managed = self._managed(target, request)
-        return self._updated(
-            target, changed, managed, problems, uid_is_precondition=False
-        )
-
-    def _managed(self, target: Target, request: Request) -> Managed:
-        """Return the function that returns the managers of changed fields."""
-        return self._fields(target, request, "Update").updated
-
-    def _fields(self, target: Target, request: Request, operation: str) -> FieldManager:
-        clock, catalogue = self._objects.clock, self._catalogue
-        return field_manager(target, request, operation, clock, catalogue)
-
-    def _updated(
-        self,
-        target: Target,
-        body: JSON,
-        managed: Managed,
-        problems: list[str],
-        *,
-        uid_is_precondition: bool,
-    ) -> Response:
-        kind = target.kind
-        obj, problems = _checked(target, body, problems, sorts=not uid_is_precondition)
-        if (body.get("metadata") or {}).get("managedFields") == []:
-            obj["metadata"]["managedFields"] = []  # dropped as all empty lists
-        stored = self._objects.update(
-            kind.stored,
-            target.namespace,
-            target.name,
-            to_stored(kind, obj),
-            target.subresource,
-            dry_run=target.dry_run,
-            uid_is_precondition=uid_is_precondition,
-            managed=managed,
-            submission=target.submission,
-        )
-        shown = in_version(kind, stored)
-        return written(200, shown, problems, target.field_validation)
-
-    def _scaled(self, target: Target, scale: Any, managed: Managed) -> Response:
-        return json_response(200, scaled(self._objects, target, scale, managed))
-
-
-def _check_replaceable(target: Target) -> None:
-    """Raise Refusal 501 for a subresource that cannot be written."""
-    if target.subresource in _WHOLE_OBJECTS:
-        return
-    subresource = target.kind.subresource(target.subresource)
-    if subresource is None or subresource.replace is None:
-        raise not_implemented(f"{target.kind.plural}/{target.subresource}")
-
-
-def _body(request: Request, kind: str, version: str, default: bytes = b"") -> JSON:
-    """Return the object in the body of a request; raises Refusal."""
-    content_type = header(request.headers, "content-type")
-    return decode_object(request.body or default, content_type, kind, version)
-
-
-def _decoded(target: Target, request: Request) -> tuple[JSON, list[str]]:
-    """Return the object of a body and its problems, as the request asks for them."""
-    kind = target.kind
-    if target.field_validation == "Ignore":
-        return _body(request, kind.kind, kind.api_version), []
-    content_type = header(request.headers, "content-type")
-    body = request.body or b""
-    return decode_strictly(body, content_type, kind.kind, kind.api_version)
-
-
-def _checked(
-    target: Target, body: JSON, problems: list[str], *, sorts: bool = False
-) -> tuple[JSON, list[str]]:
-    """Return the object of a body and all its problems; raises Refusal.
-
-    Go sorts the fields of a patched object before it decodes it: `sorts` says so.
-    """
-    kind = target.kind
-    obj, more = check_object(body, kind, kind.version)
-    if sorts and kind.type_name:
-        more.sort()
-    problems = [*problems, *more]
-    if problems and target.field_validation == "Strict":
-        raise strict_error(kind, kind.version, problems)
-    return obj, problems
 
 
 _LONGEST: Final = 34

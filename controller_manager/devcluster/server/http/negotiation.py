@@ -11,7 +11,6 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.schema import protobuf
-from controller_manager.devcluster.schema.decoding import Decoder
 from controller_manager.devcluster.schema.duplicates import (
     duplicates,
     json_patch_problems,
@@ -19,11 +18,9 @@ from controller_manager.devcluster.schema.duplicates import (
     with_repeated,
 )
 from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.readers import TypeMismatch
 from controller_manager.devcluster.schema.wire import ProtobufError
 from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
 from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
     bad_request,
     unsupported_media_type,
 )
@@ -37,7 +34,6 @@ from controller_manager.devcluster.server.apimachinery.yaml_process import (
     LARGE,
     read_yaml,
 )
-from controller_manager.devcluster.server.rest.kind import Kind, Subresource
 
 _BODY_TYPES: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 
@@ -249,70 +245,6 @@ async def with_read_protobuf(request: Request, wanted: str, version: str) -> Req
     }
     headers["content-type"] = "application/json"
     return replace(request, headers=headers, body=msgspec.json.encode(obj))
-
-
-def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
-    """Check apiVersion, kind and types; return the object and its problems.
-
-    The problems are its unknown and duplicate fields, in upstream's words.
-
-    Raises Refusal 400 for an object of another kind or a value of a wrong type.
-    """
-    given_kind, given_version = obj.get("kind"), obj.get("apiVersion")
-    if given_kind and given_kind != kind.kind:
-        raise _other_kind(given_kind, version, kind)
-    if given_version and given_version != kind.api_version:
-        message = (
-            f"the API version in the data ({given_version}) does not match the "
-            f"expected API version ({kind.api_version})"
-        )
-        raise bad_request(message)
-    try:
-        return _decoded(obj, kind)
-    except TypeMismatch as error:
-        raise bad_request(_cannot_handle(kind.kind, version, str(error))) from None
-
-
-def _decoded(obj: JSON, kind: Kind) -> tuple[JSON, list[str]]:
-    """Return an object as its type says, and its problems; raises TypeMismatch."""
-    if (type_name := kind.type_name) is None:
-        return kind.strategy.decoded(obj)
-    decoder = Decoder()
-    return decoder.decode(obj, type_name), decoder.problems
-
-
-def _other_kind(given: str, version: str, wanted: Kind | Subresource) -> Refusal:
-    package = wanted.group.partition(".")[0] or "core"
-    return bad_request(
-        f'{given} in version "{version}" cannot be handled as a {wanted.kind}: '
-        f"converting ({version}.{given}) to ({package}.{wanted.kind}): "
-        "unknown conversion"
-    )
-
-
-def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
-    """Return the body of a POST to a subresource; raises Refusal for a wrong type."""
-    name, version = subresource.kind, subresource.version or "v1"
-    if (given := body.get("kind") or name) != name:
-        raise _other_kind(given, version, subresource)
-    if (type_name := subresource.type_name) is None:
-        return body
-    try:
-        return Decoder().decode(body, type_name)
-    except TypeMismatch as error:
-        raise bad_request(_cannot_handle(name, version, str(error))) from None
-
-
-def strict_error(kind: Kind, version: str, problems: list[str]) -> Refusal:
-    """Return the refusal of unknown and duplicate fields."""
-    fields = ", ".join(problems)
-    return bad_request(
-        _cannot_handle(kind.kind, version, f"strict decoding error: {fields}")
-    )
-
-
-def _cannot_handle(kind: str, version: str, why: str) -> str:
-    return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
 
 
 def parse_version(text: str) -> int:
