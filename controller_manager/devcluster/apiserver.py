@@ -52,9 +52,7 @@ from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import 
     add_bootstrap_flows,
 )
 from controller_manager.devcluster.kinds.flowcontrol.classification import Classifier
-from controller_manager.devcluster.kinds.networking.default_cidr import (
-    add_default_cidr,
-)
+from controller_manager.devcluster.kinds.networking.default_cidr import add_default_cidr
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.kinds.rbac.escalation import EscalationCheck
 from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile

@@ -8,10 +8,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.tokens import SyntaxProblem
-from controller_manager.devcluster.admission.matching import (
-    Matcher,
-    is_namespace,
-)
+from controller_manager.devcluster.admission.matching import Matcher, is_namespace
 from controller_manager.devcluster.admission.versions import in_requested, request_of
 from controller_manager.devcluster.cel.evaluation import Budget
 from controller_manager.devcluster.cel.library.authorization import (

@@ -5,12 +5,7 @@ An int is an `int`, a double a `float`, a list a `list`, a map a `dict`, a times
 """
 
 from datetime import datetime, timedelta
-from ipaddress import (
-    IPv4Address,
-    IPv4Interface,
-    IPv6Address,
-    IPv6Interface,
-)
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from typing import Any, Final
 from urllib.parse import SplitResult
 

@@ -242,9 +242,7 @@ def _opened(path: Path | None) -> "Iterator[DataFile | None]":
         yield None
         return
     try:
-        from controller_manager.devcluster.data.data_file import (  # noqa: PLC0415
-            DataFile,
-        )
+        from controller_manager.devcluster.data.data_file import DataFile  # noqa: PLC0415
     except ImportError as error:
         needs_extra(error)
     with data_failures("--data "):
@@ -267,12 +265,8 @@ def _embedded(
     """
     try:
         import controller_manager.devcluster.commands  # noqa: F401, PLC0415 - an extra
-        from controller_manager.devcluster.embedded import (  # noqa: PLC0415 - an extra
-            embedded_config,
-        )
-        from controller_manager.devcluster.keys import (  # noqa: PLC0415 - an extra
-            ClusterKeys,
-        )
+        from controller_manager.devcluster.embedded import embedded_config  # noqa: PLC0415 - an extra
+        from controller_manager.devcluster.keys import ClusterKeys  # noqa: PLC0415 - an extra
     except ImportError as error:
         needs_extra(error)
     keys = file.keys if file is not None else ClusterKeys.generate()

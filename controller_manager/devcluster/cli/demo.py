@@ -13,9 +13,7 @@ from controller_manager.runtime.registry import Registry
 def demo_command(build: Registry, verbosity: int) -> None:
     """Show a deployment on a development cluster: apply, update, roll back, scale."""
     try:
-        from controller_manager.devcluster.commands import (  # noqa: PLC0415 - an extra
-            run_demo,
-        )
+        from controller_manager.devcluster.commands import run_demo  # noqa: PLC0415 - an extra
     except ImportError as error:
         needs_extra(error)
     run_cluster(run_demo(build, logger_of(verbosity)))

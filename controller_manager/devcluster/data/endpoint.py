@@ -7,10 +7,7 @@ from typing import Final, Protocol
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.data.data_error import DataError
-from controller_manager.devcluster.data.snapshot import (
-    decode_snapshot,
-    encode_snapshot,
-)
+from controller_manager.devcluster.data.snapshot import decode_snapshot, encode_snapshot
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,

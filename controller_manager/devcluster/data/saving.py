@@ -6,12 +6,7 @@ from typing import Final
 
 from controller_manager.clock import Clock
 from controller_manager.devcluster.data.data_error import NotSavedError
-from controller_manager.devcluster.data.data_file import (
-    RESERVE,
-    Batch,
-    DataFile,
-    Place,
-)
+from controller_manager.devcluster.data.data_file import RESERVE, Batch, DataFile, Place
 from controller_manager.devcluster.server.storage.storage import Change, Storage, Stored
 from controller_manager.observability.logs import Logger
 

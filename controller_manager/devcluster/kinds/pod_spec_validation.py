@@ -8,9 +8,7 @@ from controller_manager.devcluster.kinds.affinity_validation import (
     validate_affinity,
     validate_spread,
 )
-from controller_manager.devcluster.kinds.container_validation import (
-    validate_containers,
-)
+from controller_manager.devcluster.kinds.container_validation import validate_containers
 from controller_manager.devcluster.kinds.ip_addresses import validate_address
 from controller_manager.devcluster.kinds.pod_volume_validation import validate_volumes
 from controller_manager.devcluster.kinds.taint_validation import validate_tolerations

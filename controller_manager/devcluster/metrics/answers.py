@@ -10,11 +10,7 @@ from typing import Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError
-from controller_manager.api.selectors import (
-    Selector,
-    SelectorError,
-    parse_selector,
-)
+from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.metrics.quantities import share
 from controller_manager.devcluster.metrics.settings import Settings

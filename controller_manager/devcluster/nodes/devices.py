@@ -12,20 +12,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.core.scheduling import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    Taint,
-)
+from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE, Taint
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling.taints import untolerated
 from controller_manager.devcluster.kinds.resource.deviceclass import KIND as CLASS
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE
-from controller_manager.devcluster.nodes.device_requests import (
-    Wanted,
-    alternatives_of,
-)
+from controller_manager.devcluster.nodes.device_requests import Wanted, alternatives_of
 from controller_manager.devcluster.nodes.scheduling.predicates import (
     NodeFacts,
     matches_terms,

@@ -17,10 +17,7 @@ from controller_manager.devcluster.nodes.event_notes import warning
 from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.machine import NodeMachine
 from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
-from controller_manager.devcluster.nodes.pod_fit import (
-    PodFit,
-    Rejection,
-)
+from controller_manager.devcluster.nodes.pod_fit import PodFit, Rejection
 from controller_manager.devcluster.nodes.pod_runs import (
     PodRun,
     new_run,

@@ -11,9 +11,7 @@ from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MA
 from controller_manager.devcluster.kinds.core.event import expire_events
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
-    KIND as CLAIM,
-)
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.kinds.networking.servicecidr import (
@@ -57,9 +55,7 @@ from controller_manager.devcluster.nodes.volumes.mounts import Mounts
 from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
 from controller_manager.devcluster.nodes.volumes.provisioner import Provisioner
 from controller_manager.devcluster.nodes.volumes.resizer import Resizer
-from controller_manager.devcluster.nodes.volumes.storage_objects import (
-    StorageObjects,
-)
+from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind

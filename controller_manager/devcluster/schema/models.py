@@ -7,11 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.devcluster.schema.file import (
-    package_of,
-    read_index,
-    read_part,
-)
+from controller_manager.devcluster.schema.file import package_of, read_index, read_part
 
 DATA: Final = "models.data"
 

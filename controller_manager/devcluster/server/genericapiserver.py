@@ -12,13 +12,8 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server import discovery
-from controller_manager.devcluster.server.aggregation import (
-    AggregatedAPI,
-    aggregated,
-)
-from controller_manager.devcluster.server.apimachinery.query import (
-    check_write_options,
-)
+from controller_manager.devcluster.server.aggregation import AggregatedAPI, aggregated
+from controller_manager.devcluster.server.apimachinery.query import check_write_options
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     method_not_allowed,

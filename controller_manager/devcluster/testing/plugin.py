@@ -36,9 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def devcluster_settings(pytestconfig: pytest.Config) -> "ClusterSettings":
     """Return the settings of the cluster, from the options; override it for others."""
     with plain_imports(pytestconfig):
-        from controller_manager.devcluster.testing.settings import (  # noqa: PLC0415
-            ClusterSettings,
-        )
+        from controller_manager.devcluster.testing.settings import ClusterSettings  # noqa: PLC0415
     try:
         return ClusterSettings(**chosen_values(pytestconfig))
     except ClusterError as error:

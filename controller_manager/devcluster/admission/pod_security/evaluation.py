@@ -13,9 +13,7 @@ from controller_manager.devcluster.admission.pod_security.checks import (
     CheckPod,
     Violation,
 )
-from controller_manager.devcluster.admission.pod_security.host_checks import (
-    HOST_CHECKS,
-)
+from controller_manager.devcluster.admission.pod_security.host_checks import HOST_CHECKS
 from controller_manager.devcluster.admission.pod_security.levels import (
     PRIVILEGED,
     RESTRICTED,

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.pod_security.checks import (
-    CONTAINER_LISTS,
-)
+from controller_manager.devcluster.admission.pod_security.checks import CONTAINER_LISTS
 from controller_manager.devcluster.admission.pod_security.evaluation import violations
 from controller_manager.devcluster.admission.pod_security.levels import (
     PRIVILEGED,

@@ -12,10 +12,7 @@ from controller_manager.devcluster.admission.policies.bindings import (
     Invocation,
     Policies,
 )
-from controller_manager.devcluster.admission.policies.validations import (
-    Denial,
-    denials,
-)
+from controller_manager.devcluster.admission.policies.validations import Denial, denials
 from controller_manager.devcluster.cel.evaluation import Budget
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,

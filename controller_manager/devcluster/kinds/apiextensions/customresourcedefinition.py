@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.approval import (
-    validate_approval,
-)
+from controller_manager.devcluster.kinds.apiextensions.approval import validate_approval
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
     CLEANUP,
     sync_definitions,

@@ -11,9 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiregistration.apiservice import (
     KIND as API_SERVICES,
 )
-from controller_manager.devcluster.kinds.apiregistration.apiservice import (
-    local_service,
-)
+from controller_manager.devcluster.kinds.apiregistration.apiservice import local_service
 from controller_manager.devcluster.kinds.apiregistration.group_priorities import (
     PRIORITIES,
 )

@@ -22,9 +22,7 @@ from controller_manager.devcluster.kinds.columns import (
 )
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.replica_status import (
-    validate_collision_count,
-)
+from controller_manager.devcluster.kinds.replica_status import validate_collision_count
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
 )

@@ -13,9 +13,7 @@ from controller_manager.devcluster.kinds.core.claim_validation import (
     validate_claim_status,
     validate_claim_update,
 )
-from controller_manager.devcluster.kinds.core.data_sources import (
-    fill_in_data_sources,
-)
+from controller_manager.devcluster.kinds.core.data_sources import fill_in_data_sources
 from controller_manager.devcluster.kinds.core.volume_columns import (
     UNSET,
     access_modes,

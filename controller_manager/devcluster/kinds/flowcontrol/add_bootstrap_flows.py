@@ -4,9 +4,7 @@ from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
     FLOW_SCHEMAS,
     PRIORITY_LEVELS,
 )
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import (
-    KIND as SCHEMAS,
-)
+from controller_manager.devcluster.kinds.flowcontrol.flowschema import KIND as SCHEMAS
 from controller_manager.devcluster.kinds.flowcontrol.flowschema import add_flow_schema
 from controller_manager.devcluster.kinds.flowcontrol.prioritylevelconfiguration import (
     KIND as LEVELS,

@@ -11,9 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import (
-    KIND as SCHEMAS,
-)
+from controller_manager.devcluster.kinds.flowcontrol.flowschema import KIND as SCHEMAS
 from controller_manager.devcluster.kinds.flowcontrol.flowschema import precedence_of
 from controller_manager.devcluster.kinds.flowcontrol.prioritylevelconfiguration import (
     KIND as LEVELS,

@@ -8,9 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.condition_validation import (
-    validate_conditions,
-)
+from controller_manager.devcluster.kinds.condition_validation import validate_conditions
 from controller_manager.devcluster.kinds.resource.device_validation import (
     fill_in_times,
     validate_device_name,

@@ -7,9 +7,7 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.condition_validation import (
-    validate_conditions,
-)
+from controller_manager.devcluster.kinds.condition_validation import validate_conditions
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.scheduling.policy import (
     validate_scheduling_policy,

@@ -12,10 +12,7 @@ from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
     Term,
     terms_of,
 )
-from controller_manager.devcluster.nodes.scheduling.node_infos import (
-    NodeInfos,
-    PodInfo,
-)
+from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos, PodInfo
 
 Place = tuple[str, str]
 """A topology domain: a label that its nodes share."""

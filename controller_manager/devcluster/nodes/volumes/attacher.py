@@ -11,9 +11,7 @@ from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
 )
 from controller_manager.devcluster.nodes.volumes.driver import DRIVER, is_ours
-from controller_manager.devcluster.nodes.volumes.storage_objects import (
-    StorageObjects,
-)
+from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.server.storage.storage import Change
 
 FINALIZER: Final = f"external-attacher/{DRIVER}"

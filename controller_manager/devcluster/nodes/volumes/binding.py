@@ -10,9 +10,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
-    KIND as CLAIM,
-)
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
 from controller_manager.devcluster.nodes.volumes.driver import (
@@ -26,9 +24,7 @@ from controller_manager.devcluster.nodes.volumes.pod_claims import (
     is_bound,
     is_made_for,
 )
-from controller_manager.devcluster.nodes.volumes.storage_objects import (
-    StorageObjects,
-)
+from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.nodes.volumes.volume_fit import (
     capacity_of,
     fits_node,

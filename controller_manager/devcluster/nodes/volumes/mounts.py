@@ -10,9 +10,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
-    KIND as CLAIM,
-)
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.nodes.events import Reporter
@@ -27,9 +25,7 @@ from controller_manager.devcluster.nodes.volumes.resizer import (
     needs_larger_file_system,
     other_conditions,
 )
-from controller_manager.devcluster.nodes.volumes.storage_objects import (
-    StorageObjects,
-)
+from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.server.storage.storage import Key
 
 _MOUNT_TIMEOUT: Final = 123.0

@@ -17,9 +17,7 @@ from controller_manager.devcluster.nodes.volumes.driver import (
     STORAGE_PROVISIONER,
     annotation,
 )
-from controller_manager.devcluster.nodes.volumes.storage_objects import (
-    StorageObjects,
-)
+from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.nodes.volumes.volume_fit import (
     reference_to,
     request_of,

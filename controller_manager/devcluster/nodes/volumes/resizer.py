@@ -8,9 +8,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
-    KIND as CLAIM,
-)
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
     KIND as ATTRIBUTES_CLASS,
 )
@@ -18,9 +16,7 @@ from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
 from controller_manager.devcluster.nodes.volumes.driver import DRIVER, is_ours
 from controller_manager.devcluster.nodes.volumes.pod_claims import is_bound
-from controller_manager.devcluster.nodes.volumes.storage_objects import (
-    StorageObjects,
-)
+from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.nodes.volumes.volume_fit import (
     capacity_of,
     request_of,

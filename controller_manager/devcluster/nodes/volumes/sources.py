@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.configuration import (
-    Configuration,
-    sources_of,
-)
+from controller_manager.devcluster.nodes.configuration import Configuration, sources_of
 from controller_manager.devcluster.nodes.event_notes import warning
 from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.server.storage.storage import Key

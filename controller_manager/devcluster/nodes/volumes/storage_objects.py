@@ -5,9 +5,7 @@ from typing import Any
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
-    KIND as CLAIM,
-)
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind

@@ -35,10 +35,7 @@ from controller_manager.devcluster.server.http.accepting import (
     accepted,
     wanted_form,
 )
-from controller_manager.devcluster.server.http.negotiation import (
-    header,
-    parse_version,
-)
+from controller_manager.devcluster.server.http.negotiation import header, parse_version
 from controller_manager.devcluster.server.http.rendering import Renderer, wrong_form
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (

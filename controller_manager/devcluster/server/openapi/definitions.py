@@ -19,9 +19,7 @@ from controller_manager.devcluster.server.openapi.custom_schemas import (
     custom_name,
     without_v3,
 )
-from controller_manager.devcluster.server.openapi.descriptions import (
-    field_descriptions,
-)
+from controller_manager.devcluster.server.openapi.descriptions import field_descriptions
 from controller_manager.devcluster.server.rest.kind import Kind
 
 Version = Literal[2, 3]

@@ -16,11 +16,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.fields.entries import Manager
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
-from controller_manager.devcluster.server.fields.field_set import (
-    EMPTY,
-    FieldSet,
-    union,
-)
+from controller_manager.devcluster.server.fields.field_set import EMPTY, FieldSet, union
 from controller_manager.devcluster.server.fields.field_type import DEDUCED
 from controller_manager.devcluster.server.fields.model_types import type_of_model
 from controller_manager.devcluster.server.fields.pruning import Version

@@ -18,9 +18,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     bad_request,
     invalid_object,
 )
-from controller_manager.devcluster.server.fields.entries import (
-    with_entries,
-)
+from controller_manager.devcluster.server.fields.entries import with_entries
 from controller_manager.devcluster.server.registry.field_owners import part_of_cluster
 from controller_manager.devcluster.server.registry.preconditions import (
     check_deletion,

@@ -21,9 +21,7 @@ from controller_manager.devcluster.server.registry.stored_form import (
     SERVER_OWNED,
     complete,
 )
-from controller_manager.devcluster.server.rest.admission import (
-    Submission,
-)
+from controller_manager.devcluster.server.rest.admission import Submission
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored
 

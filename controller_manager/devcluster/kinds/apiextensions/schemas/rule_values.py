@@ -25,10 +25,7 @@ from controller_manager.control.cel.types import (
     escaped,
     object_of,
 )
-from controller_manager.devcluster.cel.library.standard import (
-    duration_of,
-    timestamp_of,
-)
+from controller_manager.devcluster.cel.library.standard import duration_of, timestamp_of
 from controller_manager.devcluster.cel.values import EvaluationError
 from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     EMBEDDED,

@@ -8,19 +8,14 @@ from controller_manager.api.core.pod_defaults import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.pod.binding import binding
-from controller_manager.devcluster.kinds.core.pod.columns import (
-    POD_COLUMNS,
-    pod_cells,
-)
+from controller_manager.devcluster.kinds.core.pod.columns import POD_COLUMNS, pod_cells
 from controller_manager.devcluster.kinds.core.pod.eviction import eviction
 from controller_manager.devcluster.kinds.core.pod.qos import qos_class
 from controller_manager.devcluster.kinds.core.pod.update_validation import (
     validate_pod_status_update,
     validate_pod_update,
 )
-from controller_manager.devcluster.kinds.pod_spec_defaults import (
-    default_host_ports,
-)
+from controller_manager.devcluster.kinds.pod_spec_defaults import default_host_ports
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.kinds.scheduling_group import (
     GENERIC_WORKLOAD,

@@ -27,9 +27,7 @@ from controller_manager.devcluster.kinds.core.service.update import (
     keep_allocated,
     sync_cluster_ips,
 )
-from controller_manager.devcluster.kinds.core.service.validation import (
-    validate_service,
-)
+from controller_manager.devcluster.kinds.core.service.validation import validate_service
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_service_name,
 )
