@@ -33,6 +33,7 @@ from controller_manager.devcluster.server.registry.stored_form import (
     copied_object,
     is_same,
     place,
+    with_managers,
     with_null_times,
 )
 from controller_manager.devcluster.server.registry.updates import (
@@ -55,7 +56,6 @@ Managed = Callable[[JSON, JSON, Any], list[JSON]]
 
 The arguments are the old object, the new one, and the request's managedFields.
 """
-
 
 AfterWrite = Callable[["Objects", JSON | None, JSON | None], None]
 """Reacts to a write: the object before and after it, `None` for no object."""
@@ -109,7 +109,7 @@ class Objects(ObjectStore):
         if managed is None and self._writer:
             managed = part_of_cluster(self._writer, kind, "", self.clock).created
         obj = self._with_defaults(write, obj)
-        obj = _with_managers(kind, obj, managed)
+        obj = with_managers(kind, obj, managed)
         obj = self._mutated(write, obj)
         self._prepare(write, obj, user)
         self._validate(write, obj)
@@ -238,19 +238,14 @@ class Objects(ObjectStore):
         return changed
 
     def _replace(self, stored: Stored, write: Write) -> Stored:
-        kind, subresource, new, old = (
-            write.kind,
-            write.subresource,
-            write.obj,
-            stored.obj,
-        )
+        kind, new, old = write.kind, write.obj, stored.obj
         assert new is not None  # noqa: S101 - there is one in an update
         metadata, strategy = new["metadata"], kind.strategy
         if is_same(complete(kind, new), old):
             return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
-            and not subresource
+            and not write.subresource
             and strategy.changes_generation(old, new)
         ):
             metadata["generation"] = old["metadata"]["generation"] + 1
@@ -258,8 +253,7 @@ class Objects(ObjectStore):
         key = (metadata.get("namespace", ""), metadata["name"])
         result = self.put(kind, key, new, dry_run=write.is_dry_run)
         if not write.is_dry_run:
-            gone = strategy.can_be_removed(new)
-            if gone:
+            if gone := strategy.can_be_removed(new):
                 self.storage.collection(kind.resource).remove(key)
             self.react(kind, old, None if gone else result.obj)
         return result
@@ -303,13 +297,3 @@ class Objects(ObjectStore):
             self.storage.collection(kind.resource).remove(key)
             self.react(kind, stored.obj, None)
         return stored.obj, gone
-
-
-def _with_managers(
-    kind: Kind, obj: JSON, managed: Callable[[JSON], list[JSON]] | None
-) -> JSON:
-    """Return a new object with the managers of its fields, if there are any."""
-    if managed is None:
-        return obj
-    shown = with_null_times(kind.null_condition_times, obj)
-    return with_entries(obj, managed(shown))

@@ -1,6 +1,6 @@
 """The form in which objects are stored: copies, and the place in a namespace."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
@@ -78,6 +78,16 @@ def with_null_times(names: Sequence[str], obj: JSON) -> JSON:
         return obj
     complete = [{**dict.fromkeys(names), **condition} for condition in conditions]
     return {**obj, "status": {**obj["status"], "conditions": complete}}
+
+
+def with_managers(
+    kind: Kind, obj: JSON, managed: Callable[[JSON], list[JSON]] | None
+) -> JSON:
+    """Return a new object with the managers of its fields, if there are any."""
+    if managed is None:
+        return obj
+    shown = with_null_times(kind.null_condition_times, obj)
+    return with_entries(obj, managed(shown))
 
 
 def place(kind: Kind, namespace: str, metadata: JSON) -> None:
