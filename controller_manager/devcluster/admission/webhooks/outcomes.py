@@ -1,6 +1,6 @@
 """The outcome of a webhook's answer for a write (webhook/errors, dispatcher.go)."""
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -11,7 +11,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 
 _LEAST_CODE, _MOST_CODE = 400, 599
-_SUCCESS: Final = "Success"
 
 
 class Failure(Struct, frozen=True):

@@ -18,7 +18,6 @@ from controller_manager.api.selectors import (
 
 Labels = Mapping[str, str]
 
-_LABEL_KEYS: Final = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
