@@ -22,6 +22,7 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.server.apimachinery.json_patch import json_patch
+from controller_manager.registry import registry
 from tests.config.control_plane import MANIFEST, write_control_plane
 from tests.config.manifests import (
     KUBEADM,
@@ -157,7 +158,7 @@ class Node:
 async def control_plane(root: Path) -> AsyncIterator[Node]:
     """Run an API server with roles, beside the files of kubeadm."""
     keys = ClusterKeys.generate()
-    options = ClusterOptions(nodes=0, rbac=True, keys=keys)
+    options = ClusterOptions(nodes=0, rbac=True, build=registry(), keys=keys)
     async with DevCluster(options, SystemClock()) as cluster:
         flags = [f"--secure-port={free_port()}", "--v=2"]
         write_control_plane(root, cluster, keys, flags)

@@ -16,6 +16,7 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.keys import ClusterKeys
+from controller_manager.registry import registry
 from tests.config.control_plane import KUBERNETES, MANIFEST, write_control_plane
 from tests.config.manifests import CONFIG
 from tests.config.node import Node, running_node
@@ -198,6 +199,7 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
     options = ClusterOptions(
         nodes=3,
         rbac=True,
+        build=registry(),
         keys=keys,
         pod_start_delay=0.05,
         grace_scale=0,
