@@ -60,7 +60,7 @@ _UNDECLARED: Final[dict[str, dict[str, Any]]] = {
     f"{_META}.GroupVersionKind": _model(
         group=_field(1), version=_field(2), kind=_field(3)
     ),
-    f"{_META}.Verbs": {"type": "array"},
+    f"{_META}.Verbs": {"type": "array", "items": {"type": "string"}},
     f"{_DISCOVERY}.APIGroupDiscoveryList": _kind(
         "apidiscovery.k8s.io",
         "v2",

@@ -62,6 +62,7 @@ class Field(Type, frozen=True, rename="kebab", omit_defaults=True):
 class Model(msgspec.Struct, frozen=True, rename="kebab", dict=True):
     """A type with fields; `required` are the fields that the API requires.
 
+    - `items`: the type of the items of a list that Go gives a name.
     - `one_of`: the types of a value that may have several.
     - `unions`: groups of fields of which one is set.
     """
@@ -69,6 +70,7 @@ class Model(msgspec.Struct, frozen=True, rename="kebab", dict=True):
     fields: dict[str, Field] = {}
     type: str = ""
     format: str = ""
+    items: Type | None = None
     required: tuple[str, ...] = ()
     map_type: str = ""
     one_of: tuple[dict[str, str], ...] = msgspec.field(default=(), name="oneOf")

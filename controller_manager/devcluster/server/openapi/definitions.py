@@ -142,6 +142,9 @@ class Schemas:
     def _shape(self, of: Type, *, has_siblings: bool) -> JSON:
         """Return a type; a reference with siblings needs ``allOf`` in version 3."""
         if of.ref:
+            if (items := built_in().model(of.ref).items) is not None:
+                # Documents state the list itself; its name is for protobuf.
+                return self._shape(Type(items=items), has_siblings=has_siblings)
             reference = self.of_model(of.ref)
             if self.version == 3 and has_siblings:
                 return {"allOf": [reference]}

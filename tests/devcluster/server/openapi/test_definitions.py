@@ -143,6 +143,8 @@ def _merging(field: Field) -> Iterator[object]:
 def _shape(of: Type | None) -> object:
     if of is None:
         return None
+    if of.ref and (items := MODELS.model(of.ref).items) is not None:
+        return _shape(Type(type="array", items=items))
     return of.ref or of.type, of.format, _shape(of.items), _shape(of.values)
 
 
@@ -186,3 +188,21 @@ def test_a_definition_loses_nothing_of_the_schema(version: Version) -> None:
     assert len(schemas.definitions) > 750
     for name, definition in schemas.definitions.items():
         assert read(definition) == stated(MODELS.model(name)), name
+
+
+def lists_without_items(value: Any, path: str) -> Iterator[str]:
+    """Yield the paths of the lists that do not state the type of their items."""
+    if isinstance(value, dict):
+        if value.get("type") == "array" and "items" not in value:
+            yield path
+        for name, each in value.items():
+            yield from lists_without_items(each, f"{path}.{name}")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_each_list_states_the_type_of_its_items(version: Version) -> None:
+    """Kubectl 1.27 and Helm refuse a document with any other list."""
+    schemas = Schemas(version, [("", "v1"), ("apps", "v1")])
+    for kind in MODELS.kinds.values():
+        schemas.of_model(kind)
+    assert [*lists_without_items(schemas.definitions, "definitions")] == []
