@@ -99,6 +99,13 @@ class Connection(asyncio.Protocol):
         """Close the connection, and drop the bytes that are not sent yet."""
         self._fail(error)
 
+    def carries(self, receiver: Receiver) -> bool:
+        """Tell whether the answer to `receiver` is not whole yet.
+
+        Once it is, the connection may carry another request.
+        """
+        return self._receiver is receiver
+
     def abort(self) -> None:
         """Close the connection without telling the receiver."""
         self._receiver = None

@@ -76,6 +76,9 @@ class Dialer:
             except BaseException:
                 connected.close()
                 raise
+        if connection.is_closed:
+            msg = "the server closed the connection at once"
+            raise ConnectionResetError(msg)
         pool.add(connection)
         return connection
 

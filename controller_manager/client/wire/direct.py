@@ -19,7 +19,11 @@ from controller_manager.client.wire.answers import (
     MalformedAnswer,
     decompressed,
 )
-from controller_manager.client.wire.connection import Connection, ConnectionBroken
+from controller_manager.client.wire.connection import (
+    Connection,
+    ConnectionBroken,
+    Receiver,
+)
 from controller_manager.client.wire.dialing import Dialer, not_connected
 from controller_manager.client.wire.failures import failure_of, no_answer
 from controller_manager.client.wire.pool import Pool
@@ -70,7 +74,7 @@ class DirectWire:
         try:
             head = await receiver.answered
         except asyncio.CancelledError:
-            self._cancelled(connection, started)
+            self._cancelled(connection, receiver, started)
             raise
         except (ConnectionBroken, MalformedAnswer, OSError) as error:
             raise self._failed(request, connection, error) from error
@@ -91,7 +95,7 @@ class DirectWire:
         try:
             await stream.begin(deadline)
         except asyncio.CancelledError:
-            self._cancelled(connection, started)
+            self._cancelled(connection, stream, started)
             raise
         except (ConnectionBroken, MalformedAnswer, OSError) as error:
             raise self._failed(request, connection, error) from error
@@ -102,7 +106,7 @@ class DirectWire:
         connection: Connection,
         request: Request,
         identity: Identity,
-        receiver: "_WholeAnswer | ConnectionStream",
+        receiver: Receiver,
         deadline: float,
     ) -> None:
         """Write the request, if it may be written now; raises NotSent if not."""
@@ -163,8 +167,12 @@ class DirectWire:
     def _named(self, request: Request) -> str:
         return f"{request.method} {request.path} at {self._host}"
 
-    def _cancelled(self, connection: Connection, started: float) -> None:
+    def _cancelled(
+        self, connection: Connection, receiver: Receiver, started: float
+    ) -> None:
         """Close the connection of a request that its caller has cancelled."""
+        if not connection.carries(receiver):
+            return
         if self._loop.time() - started >= _PATIENCE:
             self._pool.leave_behind(connection)
         connection.abort()
