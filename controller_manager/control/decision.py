@@ -27,7 +27,7 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.outcome import Done, Outcome, Requeue
+from controller_manager.runtime.outcome import Done, Outcome, Reason, Requeue
 
 MAX_STEPS: Final = 16
 """The most steps of one sync; a `decide` that returns more steps has a defect."""
@@ -37,18 +37,6 @@ ActionT = TypeVar("ActionT", bound="Action")
 ActionT_contra = TypeVar("ActionT_contra", bound="Action", contravariant=True)
 StatusT = TypeVar("StatusT")
 StatusT_contra = TypeVar("StatusT_contra", contravariant=True)
-
-
-class Reason(Struct, frozen=True):
-    """One reason why an object is not yet as its spec wants it.
-
-    `waiting_for` completes the words "waiting for". `since` is the time at which the
-    wait began, `None` if it is not known. `object` is the object that must change.
-    """
-
-    waiting_for: str
-    since: datetime | None
-    object: ObjectReference
 
 
 def reference_to(resource: Resource[Any], obj: KubeObject) -> ObjectReference:
@@ -193,7 +181,7 @@ def _log(reasons: tuple[Reason, ...], logger: Logger) -> None:
 def _outcome(decision: Decision[Any, Any]) -> Outcome:
     match decision.retry:
         case None:
-            return Done(decision.requeue_after)
+            return Done(decision.requeue_after, decision.reasons)
         case Requeue() as requeue:
             return requeue
         case error:

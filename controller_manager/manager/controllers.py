@@ -12,6 +12,7 @@ from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
 from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.key_report import KeyReport
 from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.worker import DebugPage
@@ -136,6 +137,11 @@ class ControllerGroup(Runnable):
     def debug_pages(self) -> Mapping[str, Mapping[str, DebugPage]]:
         """Return the debug pages of each controller, by its name."""
         return {member.name: member.controller.debug for member in self}
+
+    def key_reports(self, name: str, key: str) -> list[KeyReport] | None:
+        """Return the reports about a key of a controller, `None` without that one."""
+        member = self._members.get(name)
+        return None if member is None else member.controller.key_reports(key)
 
     def report(self) -> None:
         """Update the metrics that no event updates."""

@@ -229,6 +229,7 @@ class ControllerManager:
             self._registry,
             self._refresh,
             self._controllers.debug_pages,
+            self._controllers.key_reports,
             self._clock.now(),
         )
         return ServerGroup(

@@ -8,6 +8,7 @@ Nothing here may know a particular controller.
 - ``descriptor``: the facts of a controller
 - ``handlers``: turn changes of objects into keys
 - ``initializing``: makes a controller from its descriptor
+- ``key_report``: the report about one key: its last sync, and the next one
 - ``outcome``: the outcome of a reconcile
 - ``permissions``: the rules of a controller's role
 - ``reconciler``: the class that most controllers extend

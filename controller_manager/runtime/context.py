@@ -60,7 +60,7 @@ class ControllerContext:
         The queue is opened when its workers start.
         """
         metrics = self.metrics.queues.queue(name)
-        return WorkQueue(self.clock, backoff, metrics, is_open=False)
+        return WorkQueue(self.clock, backoff, metrics, is_open=False, name=name)
 
     def lister(self, resource: Resource[ObjectT], *indexes: Index) -> Lister[ObjectT]:
         """Return the lister of a resource, with these indexes.

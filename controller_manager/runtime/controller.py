@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
+from controller_manager.runtime.key_report import KeyReport
 from controller_manager.runtime.worker import DebugPage, Workers
 
 
@@ -31,6 +32,9 @@ class Controller(Protocol):
 
     def report_running(self) -> None:
         """Update the metrics of work in progress."""
+
+    def key_reports(self, key: str) -> list[KeyReport]:
+        """Return a report about a key for each queue of the controller."""
 
     async def run(self) -> None:
         """Run until `stop` is called and the syncs in progress have ended."""
@@ -67,6 +71,10 @@ class WorkerGroup:
         """Update the metrics of work in progress."""
         for pool in self._pools:
             pool.report_running()
+
+    def key_reports(self, key: str) -> list[KeyReport]:
+        """Return a report about a key for each pool."""
+        return [each for pool in self._pools for each in pool.key_reports(key)]
 
     async def run(self) -> None:
         """Run all pools until each is stopped and its syncs have ended."""

@@ -1,8 +1,23 @@
 """The outcome of a reconcile, which tells the worker loop how to go on with the key."""
 
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+
+from controller_manager.api.core.v1 import ObjectReference
+
+
+class Reason(Struct, frozen=True, rename="camel"):
+    """One reason why an object is not yet as its spec wants it.
+
+    `waiting_for` completes the words "waiting for". `since` is the time at which the
+    wait began, `None` if it is not known. `object` is the object that must change.
+    """
+
+    waiting_for: str
+    since: datetime | None
+    object: ObjectReference
 
 
 class SyncError(Exception):
@@ -15,10 +30,12 @@ class SyncError(Exception):
 class Done(Struct, frozen=True):
     """The key needs nothing more until it is added again.
 
-    `requeue_after`, in seconds, adds it again at a known time.
+    `requeue_after`, in seconds, adds it again at a known time. `reasons` say what the
+    object still waits for.
     """
 
     requeue_after: float | None = None
+    reasons: tuple[Reason, ...] = ()
 
 
 class Requeue(Struct, frozen=True):

@@ -26,6 +26,7 @@ from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
+from controller_manager.runtime.key_report import KeyReport, SyncRecords
 from controller_manager.runtime.outcome import Done, Outcome, Requeue, SyncError
 from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.stopping import done_before
@@ -107,6 +108,7 @@ class Workers:
         self._metrics = metrics
         self._turns = turns
         self._alive = 0
+        self._records = SyncRecords(clock)
 
     @property
     def queue(self) -> WorkQueue:
@@ -126,6 +128,11 @@ class Workers:
     def report_running(self) -> None:
         """Update the metrics of work in progress."""
         self._queue.report_running()
+
+    def key_reports(self, key: str) -> list[KeyReport]:
+        """Return the report about a key; one that is not known is idle."""
+        queue = self._queue
+        return [KeyReport(queue.name, queue.state(key), self._records.of(key))]
 
     async def run(self) -> None:
         """Run the workers until the queue is shut down and no key is in process."""
@@ -193,14 +200,14 @@ class Workers:
             try:
                 outcome = await self._reconcile(key)
             except Exception as error:  # noqa: BLE001 - a failed sync must not end it
-                self._failed(key, error)
-                self._metrics.observe("error", self._clock.monotonic() - started)
+                self._failed(key, error, self._clock.monotonic() - started)
                 return
             finally:
                 SYNC_KEY.reset(of_key)
             self._succeeded(key, outcome, self._clock.monotonic() - started)
 
     def _succeeded(self, key: str, outcome: Outcome, seconds: float) -> None:
+        self._records.ended(key, outcome, seconds)
         match outcome:
             case Done(requeue_after=after):
                 self._queue.forget(key)
@@ -213,8 +220,10 @@ class Workers:
                 self._metrics.observe("requeue", seconds)
                 self._logger.v(4).info("Sync requeued", reason=reason)
 
-    def _failed(self, key: str, error: Exception) -> None:
+    def _failed(self, key: str, error: Exception, seconds: float) -> None:
         self._queue.add_rate_limited(key)
+        self._records.failed(key, error, seconds)
+        self._metrics.observe("error", seconds)
         retries = self._queue.failures(key)
         if is_conflict(error) or is_namespace_terminating(error):
             # Expected under concurrency; the retry reads fresher state.

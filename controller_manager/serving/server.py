@@ -5,13 +5,14 @@ import errno
 import os
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
@@ -94,6 +95,8 @@ class Pages:
     registry: CollectorRegistry
     before_scrape: Callable[[], None]
     debug: Callable[[], Mapping[str, DebugPages]]
+    key_reports: Callable[[str, str], Sequence[msgspec.Struct] | None]
+    """Returns the reports about a key of a controller, `None` without that one."""
     started_at: datetime
 
 
@@ -161,6 +164,9 @@ class Server:
             app.router.add_route("*", "/statusz", self._statusz)
         app.router.add_get(
             "/debug/controllers/{controller}/{page}", self._debug_controller
+        )
+        app.router.add_get(
+            "/debug/controllers/{controller}/keys/{key:.+}", self._debug_key
         )
 
     def _add_debugging(self, app: web.Application) -> None:
@@ -386,6 +392,16 @@ class Server:
             query.setdefault("output", ["json"])
         media_type, pieces = page(query)
         return await stream(request, media_type, pieces, _COMMON_HEADERS)
+
+    async def _debug_key(self, request: web.Request) -> web.Response:
+        """Answer what a controller knows of one key: NAMESPACE/NAME, or NAME."""
+        name, key = request.match_info["controller"], request.match_info["key"]
+        reports = self._pages.key_reports(name, key)
+        if reports is None:
+            raise web.HTTPNotFound
+        answer = {"controller": name, "key": key, "queues": reports}
+        body = msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n"
+        return web.Response(body=body, content_type="application/json")
 
     async def _debug_root(self, _: web.Request) -> web.Response:
         location = {"Location": "/debug/pprof/"}

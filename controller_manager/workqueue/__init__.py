@@ -5,6 +5,7 @@ clock. They do not depend on Kubernetes, on controllers or on the export of metr
 (they call the hooks of :class:`~controller_manager.workqueue.metrics.QueueMetrics`).
 
 - ``deadlines``: keys that wait for a deadline
+- ``key_state``: the state of one key
 - ``metrics``: the hooks for metrics
 - ``queue``: the work queue
 - ``ratelimiters``: the backoff of each key, and the token bucket of all retries

@@ -49,6 +49,10 @@ class Deadlines:
         self._move()
         return True
 
+    def when(self, key: str) -> float | None:
+        """Return the deadline of a key, `None` if it has none."""
+        return self._deadlines.get(key)
+
     def discard(self, key: str) -> None:
         """Drop the deadline of a key, if it has one."""
         self._deadlines.pop(key, None)

@@ -6,6 +6,7 @@ from typing import Final
 
 from controller_manager.clock import Clock
 from controller_manager.workqueue.deadlines import Deadlines
+from controller_manager.workqueue.key_state import KeyState, State
 from controller_manager.workqueue.metrics import NoMetrics, QueueMetrics
 from controller_manager.workqueue.ratelimiters import (
     Backoff,
@@ -55,13 +56,16 @@ class WorkQueue:
         *,
         retries: TokenBucket | None = None,
         is_open: bool = True,
+        name: str = "",
     ) -> None:
         """Take the clock, the retry policy and the metrics hooks.
 
+        `name` is the queue's name in metrics.
         `backoff` is the wait of each key after a failure, `retries` limits the rate of
         the retries of all keys; both default to upstream's values. With `is_open`
         false, the queue ignores adds until `open` is called.
         """
+        self.name = name
         self._is_open = is_open
         self._clock = clock
         self._backoff = backoff or ExponentialBackoff()
@@ -249,6 +253,25 @@ class WorkQueue:
     def failures(self, key: str) -> int:
         """Return how often `key` was added rate-limited since `forget`."""
         return self._backoff.failures(key)
+
+    def state(self, key: str) -> KeyState:
+        """Return the state of a key; one that the queue does not know is idle."""
+        now, retries = self._clock.monotonic(), self.failures(key)
+        deadlines = (self._delayed.when(key), self._backing_off.when(key))
+        due = min((each for each in deadlines if each is not None), default=None)
+        next_sync = None if due is None else max(0.0, due - now)
+        if (started := self._processing.get(key)) is not None:
+            return KeyState("Processing", now - started, next_sync, retries)
+        if key in self._dirty:
+            waited = now - self._added_at.get(key, now)
+            return KeyState("Queued", waited, next_sync, retries)
+        if key in self._retries:
+            return KeyState("Retrying", None, next_sync, retries)
+        if due is None:
+            return KeyState("Idle", retries=retries)
+        is_backing_off = due == deadlines[1]
+        waits: State = "BackingOff" if is_backing_off else "Delayed"
+        return KeyState(waits, None, next_sync, retries)
 
     def open(self) -> None:
         """Accept keys from now on, because workers take them.

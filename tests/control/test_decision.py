@@ -14,14 +14,13 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.clock import Clock
 from controller_manager.control.decision import (
     Decision,
-    Reason,
     Step,
     TooManySteps,
     decide_and_apply,
     reference_to,
 )
 from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.runtime.outcome import Done, Outcome, Requeue
+from controller_manager.runtime.outcome import Done, Outcome, Reason, Requeue
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ABOUT = ObjectReference(kind="Deployment", namespace="default", name="web")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -70,6 +71,7 @@ def server_of(
         registry,
         scrapes.inc,
         lambda: {"some-controller": {"page": shown_page}} if debug is None else debug,
+        lambda name, key: [Shown(key)] if name == "some-controller" else None,
         STARTED,
     )
     return Server(
@@ -128,6 +130,12 @@ async def get(
         session.get(url, ssl=tls or trusting(), headers=headers) as answer,
     ):
         return answer.status, await answer.text()
+
+
+class Shown(msgspec.Struct):
+    """The report about a key."""
+
+    shown: str
 
 
 def shown_page(query: Mapping[str, list[str]]) -> tuple[str, Pieces]:

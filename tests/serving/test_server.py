@@ -279,6 +279,29 @@ async def test_a_controllers_own_page_is_shown() -> None:
     ]
 
 
+async def test_the_report_about_a_key_is_shown() -> None:
+    """The key is NAMESPACE/NAME, or NAME for an object without a namespace."""
+    async with serving() as url:
+        root = f"{url}/debug/controllers"
+        found = [
+            await get(f"{root}/some-controller/keys/default/web"),
+            await get(f"{root}/some-controller/keys/node-1"),
+            await get(f"{root}/other/keys/node-1"),
+        ]
+    reports = [
+        {
+            "controller": "some-controller",
+            "key": key,
+            "queues": [{"shown": key}],
+        }
+        for key in ("default/web", "node-1")
+    ]
+    assert [(status, json.loads(text)) for status, text in found[:2]] == [
+        (200, report) for report in reports
+    ]
+    assert found[2] == (404, "404 page not found\n")
+
+
 async def test_without_profiling_there_are_no_debug_pages() -> None:
     """``--profiling=false``."""
     async with serving(config_of(generic=GenericConfig(profiling=False))) as url:

@@ -15,7 +15,8 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.selectors import Selector
 from controller_manager.api.times import parse_time
 from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.control.decision import Decision, Reason, Step, reference_to
+from controller_manager.control.decision import Decision, Step, reference_to
+from controller_manager.runtime.outcome import Reason
 
 
 def about_deployment(

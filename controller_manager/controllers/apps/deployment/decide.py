@@ -21,7 +21,7 @@ import msgspec
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.control.decision import Decision, Reason, Step, awaited_by
+from controller_manager.control.decision import Decision, Step, awaited_by
 from controller_manager.controllers.apps.deployment.actions import (
     ClaimReplicaSets,
     DeleteReplicaSet,
@@ -71,7 +71,7 @@ from controller_manager.controllers.apps.deployment.view import (
     Rollout,
     View,
 )
-from controller_manager.runtime.outcome import Requeue
+from controller_manager.runtime.outcome import Reason, Requeue
 
 
 def decide(view: View, now: datetime) -> DeploymentStep | DeploymentDecision:

@@ -14,7 +14,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.control.decision import Decision, Reason
+from controller_manager.control.decision import Decision
 from controller_manager.controllers.apps.deployment.actions import (
     Action,
     DeploymentDecision,
@@ -43,6 +43,7 @@ from controller_manager.controllers.apps.deployment.status import (
     replica_failure,
 )
 from controller_manager.controllers.apps.deployment.view import Created, Rollout, View
+from controller_manager.runtime.outcome import Reason
 
 
 def draft_of(view: View, now: datetime) -> Draft:

@@ -9,7 +9,8 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import StatefulSetStatus
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import Pod
-from controller_manager.control.decision import Decision, Reason, Step
+from controller_manager.control.decision import Decision, Step
+from controller_manager.runtime.outcome import Reason
 
 
 class ClaimChanges(Struct, frozen=True):

@@ -27,7 +27,7 @@ from msgspec import Struct
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import next_availability
-from controller_manager.control.decision import Decision, Reason, Step
+from controller_manager.control.decision import Decision, Step
 from controller_manager.controllers.apps.statefulset.actions import (
     Action,
     Change,
@@ -54,6 +54,7 @@ from controller_manager.controllers.apps.statefulset.rolling_update import (
 )
 from controller_manager.controllers.apps.statefulset.status import calculate_status
 from controller_manager.controllers.apps.statefulset.view import Slot, View
+from controller_manager.runtime.outcome import Reason
 from controller_manager.runtime.spread import Spread, parts
 
 

@@ -16,7 +16,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.api.pods import is_available, is_terminal
-from controller_manager.control.decision import Reason, reference_to
+from controller_manager.control.decision import reference_to
 from controller_manager.controllers.apps.statefulset.actions import (
     Change,
     ClaimChanges,
@@ -46,6 +46,7 @@ from controller_manager.controllers.apps.statefulset.identity import (
 from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.rolling_update import revision_for
 from controller_manager.controllers.apps.statefulset.view import Slot, View
+from controller_manager.runtime.outcome import Reason
 from controller_manager.runtime.spread import Spread, parts
 
 

@@ -7,7 +7,8 @@ from msgspec import Struct
 from controller_manager.api.batch.v1 import CronJobStatus
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.control.decision import Decision, Reason, Step
+from controller_manager.control.decision import Decision, Step
+from controller_manager.runtime.outcome import Reason
 
 
 class CronJobEvent(Struct, frozen=True):

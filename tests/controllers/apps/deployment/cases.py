@@ -7,10 +7,10 @@ import msgspec
 
 from controller_manager.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.control.decision import Reason
 from controller_manager.controllers.apps.deployment.actions import (
     DeploymentDecision,
 )
+from controller_manager.runtime.outcome import Reason
 from tests.controllers.builders import deployment, replica_set
 
 REVISION = "deployment.kubernetes.io/revision"

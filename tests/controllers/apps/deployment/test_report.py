@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import ReplicaSet, ReplicaSetStatus
-from controller_manager.control.decision import Reason
+from controller_manager.runtime.outcome import Reason
 from tests.controllers.apps.deployment.cases import (
     EARLIER,
     complete,
