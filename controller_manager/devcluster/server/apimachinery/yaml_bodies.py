@@ -24,6 +24,7 @@ MOST_LEVELS: Final = 200
 YAML_ERRORS: Final = "yaml: unmarshal errors:"
 """The first line of errors that each have a line."""
 
+_TOO_DEEP: Final = "exceeded max depth"
 _KEY: Final = operator.itemgetter(0)
 _DONE: Final = b"+"
 """The first byte of the program's output; a pickled result follows."""
@@ -95,8 +96,7 @@ def decode_yaml(body: bytes) -> Any:
         _check_depth(body)
         found = yaml.load(body, _Loader)  # noqa: S506 - the loader is safe
     except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or "not valid YAML"
-        raise YAMLBodyError(problem) from None
+        raise YAMLBodyError(_problem(error)) from None
     except ValueError as error:
         raise YAMLBodyError(str(error)) from None
     if _Sizes().of(found) > MOST_VALUES:
@@ -114,8 +114,16 @@ def _check_depth(body: bytes) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MOST_LEVELS:
-            problem = "exceeded max depth"
-            raise YAMLBodyError(problem)
+            raise YAMLBodyError(_TOO_DEEP)
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    """Return the problem with a document, as upstream words its limit of levels.
+
+    PyYAML has a limit of its own for lists and maps in brackets since 6.0.4.
+    """
+    problem = getattr(error, "problem", None) or "not valid YAML"
+    return _TOO_DEEP if problem.startswith("exceeded maximum nesting") else problem
 
 
 def repeated_keys(body: bytes) -> list[str]:
