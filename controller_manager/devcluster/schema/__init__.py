@@ -5,8 +5,9 @@ them is first asked for. ``decoding`` reads objects as Go does, with the ``reade
 values; ``duplicates`` finds fields that stand twice. ``go_types``, ``go_times`` and
 ``base64_data`` have the words of Go's errors. ``protobuf`` encodes and decodes objects
 of these types, with ``protobuf_encoder``, ``protobuf_decoder`` and ``wire``. ``zeros``
-fills in the fields that Go writes when they are empty. ``file`` has the format of the
-data. ``resources`` has the resources that discovery lists, from ``resources.data``.
-``python -m controller_manager.devcluster.schema TABLE`` writes the data from a table of
-types and resources. Nothing here knows requests or storage.
+fills in the fields that Go writes when they are empty. ``descriptions`` has texts about
+fields, from ``descriptions.data``. ``file`` has the format of both files. ``resources``
+has the resources that discovery lists, from ``resources.data``. ``python -m
+controller_manager.devcluster.schema TABLE`` writes the data from a table of types and
+resources. Nothing here knows requests or storage.
 """

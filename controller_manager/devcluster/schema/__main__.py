@@ -1,16 +1,18 @@
-"""Write the files of types and resources from a table of an API server.
+"""Write the files of types, descriptions and resources.
 
-The table is a JSON document with ``models``, each type with its fields, as
-``models.py`` describes them, and ``discovery``, a list of APIResourceLists.
+The table of an API server is a JSON document with ``models``, each type with its
+fields, as ``models.py`` describes them, and ``discovery``, a list of APIResourceLists.
+The descriptions are those of the installed kubernetes_asyncio.
 """
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
 
-from controller_manager.devcluster.schema import resources
+from controller_manager.devcluster.schema import descriptions, resources
 from controller_manager.devcluster.schema.file import write
 from controller_manager.devcluster.schema.models import DATA
 
@@ -114,7 +116,7 @@ _PLACE: Final = ("proto", "inside")
     help="The directory of the files, that of the package by default.",
 )
 def main(table: Path, directory: Path) -> None:
-    """Write the models and the resources of TABLE into files."""
+    """Write the models and the resources of TABLE, and descriptions, into files."""
     content: dict[str, Any] = msgspec.json.decode(table.read_bytes())
     models: dict[str, dict[str, Any]] = content["models"]
     models.update(_UNDECLARED)
@@ -124,6 +126,9 @@ def main(table: Path, directory: Path) -> None:
     for name, model in models.items():
         _complete(models, name, model)
     _write(directory / DATA, write(models), f"{len(models)} models")
+    classes = import_module("kubernetes_asyncio.client.models")  # takes long
+    texts = descriptions.collect(models, classes)
+    _write(directory / descriptions.DATA, texts, "the descriptions of fields")
     lists = content["discovery"]
     _write(
         directory / resources.DATA,

@@ -1,15 +1,19 @@
-"""The file of the types: compressed parts behind an index.
+"""The files of types: compressed parts behind an index.
 
 The first line is the index, in JSON: for each part its first byte behind that line and
 its length, and the name of the model of each kind. A part has the models of one package
-of the API, such as ``io.k8s.api.apps.v1``, as JSON compressed by zlib.
+of the API, such as ``io.k8s.api.apps.v1``, as JSON compressed by zlib. The file of
+descriptions has texts instead of models.
 """
 
 import zlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+
+Content = TypeVar("Content")
+"""The model of a name, or the descriptions of its fields."""
 
 _LEVEL: Final = 9
 
@@ -44,13 +48,32 @@ def write(models: Mapping[str, Mapping[str, Any]]) -> bytes:
     return msgspec.json.encode(Index(places, kinds)) + b"\n" + content
 
 
-def read_index(data: bytes) -> tuple[Index, int]:
-    """Return the index of a file, and the place of the first part."""
-    end = data.index(b"\n")
-    return msgspec.json.decode(data[:end], type=Index), end + 1
+class Parts(Generic[Content]):
+    """The contents of a file by the names of models.
 
+    A part is decoded when a model of its package is first needed.
+    """
 
-def read_part(data: bytes, start: int, place: tuple[int, int]) -> bytes:
-    """Return the JSON of a part."""
-    first = start + place[0]
-    return zlib.decompress(data[first : first + place[1]])
+    def __init__(
+        self, data: bytes, decoder: msgspec.json.Decoder[dict[str, Content]]
+    ) -> None:
+        """Take the bytes of a file, and the decoder of a part."""
+        self._data = data
+        end = data.index(b"\n")
+        self.index = msgspec.json.decode(data[:end], type=Index)
+        self._start = end + 1
+        self._decoder = decoder
+        self._decoded: dict[str, dict[str, Content]] = {}
+
+    def of_model(self, name: str) -> Content:
+        """Return the content of a model; raises KeyError for an unknown name."""
+        return self.package(package_of(name))[name]
+
+    def package(self, name: str) -> dict[str, Content]:
+        """Return the contents of a package; raises KeyError for an unknown one."""
+        if (found := self._decoded.get(name)) is None:
+            offset, length = self.index.parts[name]
+            first = self._start + offset
+            part = zlib.decompress(self._data[first : first + length])
+            found = self._decoded[name] = self._decoder.decode(part)
+        return found

@@ -7,11 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.devcluster.schema.file import package_of, read_index, read_part
+from controller_manager.devcluster.schema.file import Parts
 
 DATA: Final = "models.data"
 
-OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
+OBJECT_META: Final = f"{_META}.ObjectMeta"
+DELETE_OPTIONS: Final = f"{_META}.DeleteOptions"
 
 _META_KINDS: Final = frozenset(
     (
@@ -99,23 +101,24 @@ class Model(msgspec.Struct, frozen=True, rename="kebab", dict=True):
         )
 
 
+_PACKAGE: Final = msgspec.json.Decoder(dict[str, Model])
+
+
 class Models:
     """The models of a file. A package is decoded when one of them is needed."""
 
     def __init__(self, data: bytes) -> None:
         """Take the content of a file."""
-        self._data = data
-        self._index, self._start = read_index(data)
-        self._loaded: dict[str, dict[str, Model]] = {}
+        self._parts = Parts(data, _PACKAGE)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all models."""
-        for package in self._index.parts:
-            yield from self._package(package)
+        for package in self._parts.index.parts:
+            yield from self._parts.package(package)
 
     def model(self, name: str) -> Model:
         """Return a model; raises KeyError for a name that does not exist."""
-        return self._package(package_of(name))[name]
+        return self._parts.of_model(name)
 
     def find(self, api_version: str, kind: str) -> str | None:
         """Return the name of the model of a kind, `None` for an unknown one.
@@ -123,19 +126,12 @@ class Models:
         The kinds of the meta group may have the version of any group, or none.
         """
         version = "v1" if kind in _META_KINDS else api_version
-        return self._index.kinds.get(f"{version} {kind}")
+        return self.kinds.get(f"{version} {kind}")
 
     @property
     def kinds(self) -> dict[str, str]:
         """The names of the models by "apiVersion Kind"."""
-        return self._index.kinds
-
-    def _package(self, name: str) -> dict[str, Model]:
-        if (found := self._loaded.get(name)) is None:
-            part = read_part(self._data, self._start, self._index.parts[name])
-            found = msgspec.json.decode(part, type=dict[str, Model])
-            self._loaded[name] = found
-        return found
+        return self._parts.index.kinds
 
 
 @cache

@@ -62,8 +62,8 @@ def test_a_field_tells_all_that_the_api_declares() -> None:
 def test_a_package_is_decoded_when_it_is_needed() -> None:
     """A broken part of the file hurts its own package only."""
     data = file.write({"a.v1.One": {"type": "object"}, "b.v1.Two": {"type": "object"}})
-    index, start = file.read_index(data)
-    first = start + index.parts["b.v1"][0]
+    index = Models(data)._parts.index
+    first = data.index(b"\n") + 1 + index.parts["b.v1"][0]
     models = Models(data[:first] + b"\0" * (len(data) - first))
     assert models.model("a.v1.One").type == "object"
 
@@ -89,10 +89,12 @@ def test_the_tool_writes_the_file_of_a_table(tmp_path: Path) -> None:
     path.write_text(json.dumps({"models": table, "discovery": []}))
     out = tmp_path / "models.data"
     result = CliRunner().invoke(__main__.main, [str(path), f"--directory={tmp_path}"])
-    sizes = [out.stat().st_size, (tmp_path / "resources.data").stat().st_size]
+    names = ("models", "descriptions", "resources")
+    sizes = [(tmp_path / f"{each}.data").stat().st_size for each in names]
     assert result.output == (
         f"models.data: 12 models in {sizes[0]} bytes\n"
-        f"resources.data: the resources of 0 group versions in {sizes[1]} bytes\n"
+        f"descriptions.data: the descriptions of fields in {sizes[1]} bytes\n"
+        f"resources.data: the resources of 0 group versions in {sizes[2]} bytes\n"
     )
     models = Models(out.read_bytes())
     found = {

@@ -8,7 +8,9 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final, Literal
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema.descriptions import field_descriptions
 from controller_manager.devcluster.schema.models import (
+    DELETE_OPTIONS,
     OBJECT_META,
     Field,
     Model,
@@ -19,7 +21,6 @@ from controller_manager.devcluster.server.openapi.custom_schemas import (
     custom_name,
     without_v3,
 )
-from controller_manager.devcluster.server.openapi.descriptions import field_descriptions
 from controller_manager.devcluster.server.rest.kind import Kind
 
 Version = Literal[2, 3]
@@ -32,7 +33,7 @@ _GROUP_VERSION_KIND: Final = "x-kubernetes-group-version-kind"
 _ZEROS: Final = {"boolean": False, "integer": 0, "number": 0, "string": ""}
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _LIST_META: Final = f"{_META}.ListMeta"
-_OF_ALL_GROUPS: Final = (f"{_META}.DeleteOptions", f"{_META}.WatchEvent")
+_OF_ALL_GROUPS: Final = (DELETE_OPTIONS, f"{_META}.WatchEvent")
 """Models that each group version has."""
 
 _API_VERSION: Final = (

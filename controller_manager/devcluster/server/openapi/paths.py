@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.schema.models import DELETE_OPTIONS
 from controller_manager.devcluster.server.openapi.definitions import Schemas
 from controller_manager.devcluster.server.openapi.operations import (
     WATCH_EVENT,
@@ -29,7 +30,6 @@ _PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _YAML: Final = "application/yaml"
 _FORMS: Final = (_JSON, _YAML, _PROTOBUF)
 _ANY: Final = "*/*"
-_DELETE_OPTIONS: Final = f"{_META}.DeleteOptions"
 _READ: Final = ((200, "OK"),)
 _UNAUTHORIZED: Final = {"401": {"description": "Unauthorized"}}
 _CODES: Final = {
@@ -139,7 +139,7 @@ class Paths:
             case "patch":
                 return self._schemas.of_model(f"{_META}.Patch")
             case "delete" | "deletecollection":
-                return self._schemas.of_model(_DELETE_OPTIONS)
+                return self._schemas.of_model(DELETE_OPTIONS)
         return None
 
     def _answer(self, operation: Operation) -> JSON:
@@ -216,7 +216,7 @@ def _in_version_3(exchange: _Exchange) -> JSON:
 
 def _required(body: JSON) -> JSON:
     """Return the field of a body that says that a request needs it."""
-    return {} if body["$ref"].endswith(f"/{_DELETE_OPTIONS}") else {"required": True}
+    return {} if body["$ref"].endswith(f"/{DELETE_OPTIONS}") else {"required": True}
 
 
 def _accepted(operation: Operation) -> tuple[str, ...]:
