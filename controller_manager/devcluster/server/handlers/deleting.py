@@ -8,10 +8,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,
     success,
 )
-from controller_manager.devcluster.server.http.negotiation import (
-    decode_delete_options,
-    header,
-)
+from controller_manager.devcluster.server.http.object_bodies import delete_options
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
     JSON_HEADERS,
@@ -108,8 +105,7 @@ def _removed(kind: Kind, obj: JSON) -> JSON:
 
 
 def _deletion(target: Target, request: Request) -> Deletion:
-    content_type = header(request.headers, "content-type")
-    options = decode_delete_options(request.body, content_type) or {}
+    options = delete_options(request)
     if target.submission:
         target.submission.body_options = options
     return Deletion.parse(options, dict(target.query))

@@ -74,17 +74,6 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def decode_delete_options(body: bytes | None, content_type: str) -> JSON | None:
-    """Decode the DeleteOptions in the body of a DELETE; `None` if it has no body.
-
-    Go's typed clients send protobuf, other clients JSON; the content type says which.
-    Raises Refusal for any other type (handlers/delete.go).
-    """
-    if not body:
-        return None
-    return decode_object(body, content_type, "DeleteOptions", "v1")
-
-
 def decode_object(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
     """Decode a body by its content type, JSON if there is none; raises Refusal.
 

@@ -3,6 +3,7 @@
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.schema.decoding import Decoder
+from controller_manager.devcluster.schema.models import DELETE_OPTIONS
 from controller_manager.devcluster.schema.readers import TypeMismatch
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -21,6 +22,21 @@ def body_of(request: Request, kind: str, version: str, default: bytes = b"") -> 
     """Return the object in the body of a request; raises Refusal."""
     content_type = header(request.headers, "content-type")
     return decode_object(request.body or default, content_type, kind, version)
+
+
+def delete_options(request: Request) -> JSON:
+    """Return the DeleteOptions in the body of a DELETE, which may have none.
+
+    Go's typed clients send protobuf, other clients JSON; the content type says which.
+    Unknown fields are ignored. Raises Refusal (handlers/delete.go).
+    """
+    if not request.body:
+        return {}
+    body = body_of(request, "DeleteOptions", "v1")
+    try:
+        return Decoder().decode(body, DELETE_OPTIONS)
+    except TypeMismatch as error:
+        raise bad_request(str(error)) from None
 
 
 def decoded_body(target: Target, request: Request) -> tuple[JSON, list[str]]:

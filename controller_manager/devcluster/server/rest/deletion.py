@@ -36,21 +36,16 @@ class Deletion:
 
     @classmethod
     def parse(cls, body: JSON, query: dict[str, str]) -> "Deletion":
-        """Read DeleteOptions from body and query; raises Refusal."""
-        if not isinstance(body, dict):
-            raise bad_request("DeleteOptions must be an object")
+        """Take the DeleteOptions of a decoded body and a query; raises Refusal."""
         grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
         if isinstance(grace, str) and "gracePeriodSeconds" not in body:
             grace = whole_number(query, "gracePeriodSeconds", 0)
         if grace is not None and not re.fullmatch(r"-?\d{1,9}", str(grace)):
             raise bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}")
-        policy = _policy(body, query)
         preconditions = body.get("preconditions") or {}
-        if not isinstance(preconditions, dict):
-            raise bad_request("preconditions must be an object")
         return cls(
             grace_period=int(grace) if grace is not None else None,
-            policy=policy,
+            policy=_policy(body, query),
             dry_run=asks_for_dry_run(body.get("dryRun")),
             uid=preconditions.get("uid", ""),
             resource_version=preconditions.get("resourceVersion", ""),

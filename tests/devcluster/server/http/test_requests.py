@@ -101,6 +101,30 @@ async def test_strange_requests_get_an_answer(
 
 
 @pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("body", "given", "field", "type_"),
+    [
+        (b'{"gracePeriodSeconds":"x"}', "string", "gracePeriodSeconds", "int64"),
+        (b'{"preconditions":[1]}', "array", "preconditions", "v1.Preconditions"),
+        (b'{"orphanDependents":"no"}', "string", "orphanDependents", "bool"),
+    ],
+)
+async def test_options_of_a_wrong_type_are_refused_in_the_words_of_go(
+    cluster: Cluster, body: bytes, given: str, field: str, type_: str
+) -> None:
+    """And the object stays."""
+    refusal = (
+        f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{field} "
+        f"of type {type_}"
+    )
+    secret = await add_secret(cluster)
+    path = f"{SECRETS}/{secret['metadata']['name']}"
+    answer = await call(cluster, "DELETE", path, body)
+    assert (answer.status, json.loads(answer.body)["message"]) == (400, refusal)
+    assert json.loads((await call(cluster, "GET", path)).body) == secret
+
+
+@pytest.mark.looptime
 async def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
     """In each form of the request."""
     web = json.dumps(deployment_json()).encode()
