@@ -33,8 +33,9 @@ def measure_yaml(trees: Mapping[str, Path]) -> dict[str, dict[str, float]]:
 
 
 def _measured(tree: Path) -> dict[str, float]:
+    # -P: `encodings.py` beside this file would hide the module that Python starts with.
     done = subprocess.run(
-        (sys.executable, __file__),
+        (sys.executable, "-P", __file__),
         env={**os.environ, "PYTHONPATH": str(tree)},
         stdout=subprocess.PIPE,
         check=True,
