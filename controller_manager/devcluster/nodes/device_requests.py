@@ -23,7 +23,7 @@ class Wanted(Struct, frozen=True):
 
 def alternatives_of(claim: JSON) -> Iterator[list[Wanted]]:
     """Yield the alternatives of each request, the best first."""
-    for request in claim["spec"]["devices"].get("requests", ()):
+    for request in claim["spec"]["devices"].get("requests") or ():
         name = request["name"]
         if "exactly" in request:
             yield [_wanted(name, request["exactly"])]

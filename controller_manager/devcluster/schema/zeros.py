@@ -2,15 +2,16 @@
 
 Go's JSON leaves out an empty field only if its tag has ``omitempty``, and an empty
 struct that is no pointer only if its tag has ``omitzero``. So an object that a client
-sent without such a field has it in the answer: an empty text, 0, false, or an empty
-object.
+sent without such a field has it in the answer: an empty text, 0, false, an empty
+object, or null for a list. Built-in objects are stored as protobuf, which does not tell
+an empty list from an absent one.
 """
 
 from types import MappingProxyType
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import Field, Type, built_in
+from controller_manager.devcluster.schema.models import Field, Model, Type, built_in
 
 _SCALARS: Final = MappingProxyType(
     {"string": "", "boolean": False, "integer": 0, "number": 0}
@@ -31,6 +32,7 @@ class Zeros:
     def __init__(self) -> None:
         """Make the zeros of a model without such fields."""
         self._absent: dict[str, Any] = {}
+        self._lists: list[str] = []
         self._below: dict[str, Zeros] = {}
         self._maps: set[str] = set()
 
@@ -39,9 +41,13 @@ class Zeros:
         for name, value in self._absent.items():
             if name not in obj:
                 obj[name] = {} if value is _STRUCT else value
+        for name in self._lists:
+            obj[name] = obj.get(name) or None
         below = self._below
         for name, value in obj.items() if below else ():
             if (zeros := below.get(name)) is None:
+                continue
+            if value is None:
                 continue
             if type(value) is list:
                 for each in value:
@@ -49,15 +55,19 @@ class Zeros:
             elif name in self._maps:
                 for each in value.values():
                     zeros.fill(each)
-            elif value is not None:
+            else:
                 zeros.fill(value)
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to fill in."""
-        return bool(self._absent or self._below)
+        return bool(self._absent or self._lists or self._below)
 
-    def add(self, name: str, field: Field, known: "dict[str, Zeros]") -> None:
+    def add(self, name: str, model: Model, known: "dict[str, Zeros]") -> None:
         """Take a field of the model; `known` has the zeros of models by name."""
+        field = model.fields[name]
+        # A required list that is empty is refused later.
+        if _is_null(field) and name not in model.required:
+            self._lists.append(name)
         of: Type = field.items or field.values or field
         if field.type in _SCALARS and not (field.pointer or field.omitempty):
             self._absent[name] = _SCALARS[field.type]
@@ -83,9 +93,10 @@ def zeros_of(api_version: str, kind: str) -> Zeros | None:
     if (name := models.find(api_version, kind)) is None:
         return None
     known: dict[str, Zeros] = {}
-    for each, field in models.model(name).fields.items():
+    model = models.model(name)
+    for each in model.fields:
         if each not in _OF_KINDS:
-            zeros.add(each, field, known)
+            zeros.add(each, model, known)
     return zeros
 
 
@@ -109,6 +120,12 @@ def condition_times(api_version: str, kind: str) -> tuple[str, ...]:
 def _of_model(name: str, known: dict[str, Zeros]) -> Zeros:
     if name not in known:
         zeros = known[name] = Zeros()  # first, for a model that is inside itself
-        for each, field in built_in().model(name).fields.items():
-            zeros.add(each, field, known)
+        model = built_in().model(name)
+        for each in model.fields:
+            zeros.add(each, model, known)
     return known[name]
+
+
+def _is_null(field: Field) -> bool:
+    """Tell whether Go writes null for an absent list."""
+    return field.items is not None and not (field.omitempty or field.omitzero)

@@ -18,10 +18,10 @@ def filled(api_version: str, kind: str, obj: JSON) -> JSON:
 
 
 def test_structs_and_scalars_are_filled_in_at_any_depth() -> None:
-    """Not pointers, lists and fields with omitempty; given values stay."""
+    """Not pointers, maps and fields with omitempty; given values stay."""
     driver = {"nodeID": "n"}
     assert filled("storage.k8s.io/v1", "CSINode", {"spec": {"drivers": [driver]}}) == {
-        "spec": {"drivers": [{"name": "", "nodeID": "n"}]}
+        "spec": {"drivers": [{"name": "", "nodeID": "n", "topologyKeys": None}]}
     }
     assert filled("networking.k8s.io/v1", "Ingress", {}) == {
         "spec": {},
@@ -53,8 +53,27 @@ def test_a_model_inside_itself_is_filled_in() -> None:
                 }
             ],
         },
-        "status": {"acceptedNames": {"kind": "", "plural": ""}},
+        "status": {
+            "acceptedNames": {"kind": "", "plural": ""},
+            "conditions": None,
+            "storedVersions": None,
+        },
     }
+
+
+@pytest.mark.parametrize("given", [{}, {"rules": []}, {"rules": None}])
+def test_an_absent_list_is_null_where_go_writes_it(given: JSON) -> None:
+    """Also an empty one: protobuf, in which it is stored, does not tell them apart."""
+    role = filled("rbac.authorization.k8s.io/v1", "ClusterRole", {**given})
+    assert role == {"rules": None}
+    rules = [{"verbs": ["get"], "resources": ["pods"]}]
+    role = filled("rbac.authorization.k8s.io/v1", "Role", {"rules": rules})
+    assert role == {"rules": rules}
+
+
+def test_a_required_list_is_not_filled_in() -> None:
+    """The kind refuses its absence."""
+    assert filled("v1", "LimitRange", {}) == {"spec": {}}
 
 
 def test_an_unknown_kind_has_none() -> None:

@@ -58,7 +58,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         """Add the storage version to the stored versions."""
         del old
         status = new.get("status", {})
-        stored = status.get("storedVersions", [])
+        stored = status.get("storedVersions") or []
         more = [each for each in _storage_versions(new) if each not in stored]
         if more:
             new["status"] = {**status, "storedVersions": [*stored, *more]}

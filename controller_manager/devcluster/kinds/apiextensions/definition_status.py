@@ -55,7 +55,7 @@ def is_settled(definition: JSON) -> bool:
     Accepted names stay accepted, also if other definitions ask for the same names.
     """
     metadata, status = definition["metadata"], definition.get("status", {})
-    conditions = status.get("conditions", [])
+    conditions = status.get("conditions") or []
     return (
         "deletionTimestamp" not in metadata
         and status.get("acceptedNames") == definition["spec"]["names"]
@@ -85,7 +85,7 @@ def new_status(definition: JSON, taken: Taken, now: str) -> JSON:
     accepted.pop("categories", None)
     if "categories" in wanted:
         accepted["categories"] = wanted["categories"]
-    conditions = list(status.get("conditions", ()))
+    conditions = list(status.get("conditions") or ())
     for condition in _conditions(definition, conditions, conflict):
         conditions = _with_condition(conditions, condition, now)
     return {**status, "conditions": conditions, "acceptedNames": accepted}
@@ -129,7 +129,7 @@ def _conditions(
 
 def is_established(definition: JSON) -> bool:
     """Tell whether the kinds of a definition are served."""
-    conditions = definition.get("status", {}).get("conditions", [])
+    conditions = definition.get("status", {}).get("conditions") or []
     return _is_true(conditions, "Established")
 
 

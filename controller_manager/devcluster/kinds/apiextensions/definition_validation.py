@@ -246,7 +246,7 @@ def validate_definition_update(
 def validate_stored_versions(definition: JSON) -> Iterator[Cause]:
     """Yield an error for each stored version that the definition has removed."""
     field = "status.storedVersions"
-    stored = definition.get("status", {}).get("storedVersions", [])
+    stored = definition.get("status", {}).get("storedVersions") or []
     versions = definition["spec"].get("versions") or []
     if not stored:
         yield invalid(field, "[]", "must have at least one stored version")

@@ -42,10 +42,8 @@ class EndpointSliceStrategy(Strategy):
     )
 
     def apply_defaults(self, obj: JSON) -> None:
-        """Fill in names and protocols of ports; Go shows absent lists as null."""
-        obj["endpoints"] = obj.get("endpoints") or None
-        obj["ports"] = obj.get("ports") or None
-        for port in obj["ports"] or ():
+        """Fill in names and protocols of ports."""
+        for port in obj.get("ports") or ():
             port.setdefault("name", "")
             port.setdefault("protocol", "TCP")
 

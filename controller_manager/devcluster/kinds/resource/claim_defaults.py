@@ -15,7 +15,7 @@ def default_devices(spec: JSON) -> None:
 
 def _wanted(devices: JSON) -> Iterator[JSON]:
     """Yield the exact request and all alternatives of each request."""
-    for request in devices.get("requests", ()):
+    for request in devices.get("requests") or ():
         if "exactly" in request:
             yield request["exactly"]
         yield from request.get("firstAvailable", ())

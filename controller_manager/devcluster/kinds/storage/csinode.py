@@ -41,8 +41,6 @@ class CSINodeStrategy(Strategy):
         """Go writes these fields also when they are empty."""
         spec = obj.setdefault("spec", {})
         spec["drivers"] = spec.get("drivers") or []
-        for driver in spec["drivers"]:
-            driver.setdefault("topologyKeys", None)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the drivers."""

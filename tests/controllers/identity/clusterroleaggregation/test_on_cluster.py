@@ -39,7 +39,7 @@ def add(cluster: Cluster, name: str, *labels: str, **parts: Any) -> None:
 async def rules(client: Client, name: str) -> list[JSON]:
     """Return the rules of a role."""
     role = await client.get_json(CLUSTER_ROLES, "", name)
-    found: list[JSON] = role.get("rules", [])
+    found: list[JSON] = role["rules"] or []
     return found
 
 

@@ -68,9 +68,6 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 "scaleUp": {**_UP, **given.get("scaleUp", {})},
                 "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
             }
-        status = obj.setdefault("status", {})
-        metrics = status.get("currentMetrics") or ()
-        status["currentMetrics"] = list(metrics) or None
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
         """Check a new autoscaler."""
