@@ -7,7 +7,7 @@ import signal
 import ssl
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -30,6 +30,8 @@ from controller_manager.client.leader_election import LeadershipLost
 from controller_manager.client.tls import pem_only, tls_reason
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock, SystemClock
+from controller_manager.manager.beside import Beside
+from controller_manager.manager.control_thread import ControlThread
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.connections import LookUpSeconds
@@ -45,7 +47,10 @@ from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
 ResultT = TypeVar("ResultT")
 
 _RESERVE: Final = 4
-"""Files reserved for each lease: for its watch and its requests, each twice."""
+"""Files reserved for each lease: for its watch and its requests, each twice.
+
+The events about a lease, which are few, use the same connections.
+"""
 
 _LAST_LINE: Final = 0.2
 """Seconds in which the log of a process that exits at once is written."""
@@ -56,14 +61,18 @@ _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 async def run_daemon(config: Config, build: Registry, logger: Logger) -> None:
     """Run the controllers of a build until SIGTERM or SIGINT.
 
-    A second signal ends the process immediately.
+    A second signal ends the process immediately. The lease and the endpoints have a
+    thread of their own, with an event loop like that of the controllers.
     """
     clock = SystemClock()
     open_files = raise_open_files_limit(logger)
     log_loop_errors(logger)
     async with AsyncExitStack() as stack:
         stack.enter_context(library_logs(logger))
-        connections = await connect(config, clock, logger, stack)
+        end = partial(_end_process, logger)
+        thread = ControlThread(clock, logger, _new_loop, end)
+        beside = await stack.enter_async_context(thread)
+        connections = await connect(config, clock, logger, stack, beside)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
         registry = CollectorRegistry()
         LogCollectors(registry, logger.lost)
@@ -76,8 +85,16 @@ async def run_daemon(config: Config, build: Registry, logger: Logger) -> None:
             build=build,
             registry=registry,
             open_files=open_files,
+            beside=beside,
         )
         await manager.run(stop_on_signals(logger))
+
+
+def _end_process(logger: Logger, why: str) -> None:
+    """End this process at once, as upstream's manager does when it loses the lease."""
+    logger.error("Exiting at once", err=why)
+    logger.flush(_LAST_LINE)
+    os._exit(1)
 
 
 def stop_on_signals(logger: Logger) -> asyncio.Event:
@@ -100,16 +117,23 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
 
 
 async def connect(
-    config: Config, clock: Clock, logger: Logger, stack: AsyncExitStack
+    config: Config,
+    clock: Clock,
+    logger: Logger,
+    stack: AsyncExitStack,
+    beside: Beside,
 ) -> Connections:
     """Read all credentials and open the connections.
 
+    Those of the lease and of the reviews are opened `beside` the main loop, and share
+    no credentials with the others: a token that is read again belongs to one thread.
     Raises ConfigError for credentials that cannot be used.
     """
-    open_transport = _Opener(stack)
+    open_transport = _Opener(stack, beside)
     root_ca = _root_ca(config.root_ca_file)
-    manager = load_credentials(
-        config.client.kubeconfig, config.client.master, clock, logger
+    manager, leader = (
+        load_credentials(config.client.kubeconfig, config.client.master, clock, logger)
+        for _ in range(2)
     )
     authentication = _reviewer(
         "--authentication-kubeconfig", config.authentication.kubeconfig, clock, logger
@@ -119,15 +143,16 @@ async def connect(
     )
     own = config.generic.use_service_account_credentials
     anonymous = manager.anonymous()
-    everyone = [manager, anonymous, *filter(None, (authentication, authorization))]
+    reviewers = filter(None, (authentication, authorization))
+    everyone = [manager, leader, anonymous, *reviewers]
     return Connections(
         manager=open_transport(manager),
         anonymous=open_transport(anonymous) if own else None,
-        authentication=open_transport(authentication) if authentication else None,
-        authorization=open_transport(authorization) if authorization else None,
+        authentication=await open_transport.beside(authentication),
+        authorization=await open_transport.beside(authorization),
         root_ca=root_ca or manager.authority(),
         credential_expires_at=manager.expires_at,
-        lease=_lease_transport(config, manager, open_transport),
+        lease=await _lease_transport(config, leader, open_transport),
         counts=lambda: reduce(
             ConnectionCounts.plus, (each.counts() for each in everyone)
         ),
@@ -138,31 +163,49 @@ async def connect(
 class _Opener:
     """Opens transports, which a stack of contexts closes."""
 
-    def __init__(self, stack: AsyncExitStack) -> None:
+    def __init__(self, stack: AsyncExitStack, beside: Beside) -> None:
         self._stack = stack
+        self._beside = beside
         self.look_ups = LookUpSeconds()
 
-    def __call__(
-        self, credentials: Credentials, reserve: FileReserve | None = None
-    ) -> Transport:
+    def __call__(self, credentials: Credentials) -> Transport:
+        """Open a transport of the main loop."""
+        transport = self._open(credentials, None)
+        self._stack.push_async_callback(transport.close)
+        return transport
+
+    async def beside(
+        self, credentials: Credentials | None, reserve: FileReserve | None = None
+    ) -> Transport | None:
+        """Open a transport beside the main loop; `None` without credentials."""
+        if credentials is None:
+            return None
+        known = credentials
+
+        async def opened() -> Transport:
+            return self._open(known, reserve)
+
+        transport = await self._beside.run(opened)
+        self._stack.push_async_callback(self._beside.run, transport.close)
+        return transport
+
+    def _open(self, credentials: Credentials, reserve: FileReserve | None) -> Transport:
         from controller_manager.client.http import (  # noqa: PLC0415 - aiohttp
             HTTPTransport,
         )
 
         observe = self.look_ups.observe
-        transport = HTTPTransport(credentials, USER_AGENT, reserve, observe)
-        self._stack.push_async_callback(transport.close)
-        return transport
+        return HTTPTransport(credentials, USER_AGENT, reserve, observe)
 
 
-def _lease_transport(
-    config: Config, manager: Credentials, open_transport: _Opener
+async def _lease_transport(
+    config: Config, leader: Credentials, open_transport: _Opener
 ) -> Transport | None:
     """Return the transport of the leases, `None` without an election."""
     if not config.generic.leader_election.leader_elect:
         return None
     leases = 2 if config.generic.leader_migration is not None else 1
-    return open_transport(manager, FileReserve(_RESERVE * leases))
+    return await open_transport.beside(leader, FileReserve(_RESERVE * leases))
 
 
 def _root_ca(path: str) -> str:
@@ -193,12 +236,17 @@ def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials
         raise ConfigError(msg) from error
 
 
-def run(main: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run `main` on uvloop; report errors that a user can correct in one line."""
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop of the kind that all threads of the command use."""
     import uvloop  # noqa: PLC0415 - nothing else needs it
 
+    return uvloop.new_event_loop()
+
+
+def run(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run `main` on uvloop; report errors that a user can correct in one line."""
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=_new_loop) as runner:
             return runner.run(main)
     except KeyboardInterrupt:
         raise Failure(["interrupted"]) from None

@@ -26,6 +26,7 @@ from controller_manager.doctor.examination import Examination, OwnPod
 from controller_manager.doctor.finding import error
 from controller_manager.doctor.report import as_json, as_text, has_errors
 from controller_manager.doctor.running import Result, run_checks
+from controller_manager.manager.beside import InMainLoop
 from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config
@@ -101,7 +102,7 @@ async def _examine(config: Config, seconds: float) -> list[Result]:
     async with AsyncExitStack() as stack:
         stack.enter_context(library_logs(logger))
         try:
-            connections = await connect(config, clock, logger, stack)
+            connections = await connect(config, clock, logger, stack, InMainLoop())
         except ConfigError as problem:
             found = Result("credentials", (error(str(problem)),))
             local = await run_checks(local_checks(config, clock), seconds)

@@ -49,6 +49,10 @@ _MONITORS: Final = 5
 class Connections:
     """The transports to the API servers; their creator closes them.
 
+    `authentication`, `authorization` and `lease` are used beside the main loop, if
+    there is a thread for that: they must be made there, and share nothing with the
+    others.
+
     - `manager` presents the manager's identity.
     - `anonymous` connects to the same server without an identity, for tokens of
       service accounts; without it all controllers use the manager's identity.
@@ -59,8 +63,8 @@ class Connections:
     - `credential_expires_at` returns when the exec plugin's credential expires,
       `None` if that is not known.
     - `counts` returns what the credentials have counted.
-    - `lease` presents the manager's identity, too, but serves only the lease, so that
-      no other request can delay a renewal.
+    - `lease` presents the manager's identity, too, but serves only the election, so
+      that no other request can delay a renewal.
     - `look_ups` measures how long look-ups of names take.
     """
 
@@ -153,6 +157,15 @@ class ClientBuilder:
         """Return a client of the manager without a rate limit, for the lease."""
         transport = self._connections.lease or self._connections.manager
         return self._client(transport, RateLimit(0, 0))
+
+    def election(self) -> Client:
+        """Return a client of the manager for what an election writes beside the lease.
+
+        These are events and the candidacy. It has the lease's connection, because it is
+        used in the same thread.
+        """
+        transport = self._connections.lease or self._connections.manager
+        return self._client(transport, self._config.limit)
 
     def writer(self) -> Client:
         """Return a client of the manager whose writes are fenced."""

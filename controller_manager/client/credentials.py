@@ -112,8 +112,9 @@ class Credentials:
 
     def counts(self) -> ConnectionCounts:
         """Return the counts so far: calls of the plugin, reloads of files."""
+        # Copies: a scrape reads them while another thread may count.
         calls = self._plugin.calls if self._plugin is not None else Counter[Label]()
-        return ConnectionCounts(calls, self._tls.reloads)
+        return ConnectionCounts(Counter(calls), Counter(self._tls.reloads))
 
     def authority(self) -> str:
         """Return the trusted authorities as PEM, empty for those of the system."""

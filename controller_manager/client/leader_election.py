@@ -112,12 +112,15 @@ class LeaderElector:
         metrics: ElectionMetrics,
         logger: Logger,
         count_defect: Callable[[str], None] = count_nowhere,
+        may_lead: Callable[[], bool] = lambda: True,
     ) -> None:
         """Take the client, which should have no rate limit, and the identity.
 
-        `count_defect` counts unexpected exceptions, see `Defects`.
+        `count_defect` counts unexpected exceptions, see `Defects`. While `may_lead`
+        returns False, the lease is neither acquired nor renewed.
         """
         self._defects = Defects(logger, count_defect)
+        self._may_lead = may_lead
         self._client = client
         self._config = config
         self.identity = identity
@@ -138,6 +141,8 @@ class LeaderElector:
         this process gave up the lease, or was elected and has not led yet.
         """
         self._renewed_at = float("-inf")
+        self.may_write_until = float("-inf")
+        """The time of the monotonic clock until which this process leads."""
         self._changed = asyncio.Event()
         metrics.set_leading(leading=False)
 
@@ -159,10 +164,7 @@ class LeaderElector:
 
     def seconds_left(self) -> float:
         """Return for how many seconds this process leads if no renewal succeeds."""
-        if not self._leading:
-            return 0.0
-        ends = self._renewed_at + self._config.renew_deadline
-        return max(0.0, ends - self._clock.monotonic())
+        return max(0.0, self.may_write_until - self._clock.monotonic())
 
     def health_problem(self) -> str | None:
         """Return the problem of a leader that neither renews nor stops; else `None`."""
@@ -179,7 +181,7 @@ class LeaderElector:
         self._logger.info("Attempting to acquire leader lease", lease=self._key)
         while True:
             self._changed.clear()
-            if await self._attempt(self._config.renew_deadline):
+            if self._may_lead() and await self._attempt(self._config.renew_deadline):
                 break
             await self._wait_to_retry()
         transitions = self._observed.spec.lease_transitions if self._observed else 0
@@ -195,7 +197,8 @@ class LeaderElector:
             # Check before the next attempt, which might take the lease back after
             # another process has taken it.
             self._check_still_leading()
-            await self._attempt(self._attempt_timeout())
+            if self._may_lead():
+                await self._attempt(self._attempt_timeout())
             self._check_still_leading()
 
     async def watch(self) -> None:
@@ -326,6 +329,8 @@ class LeaderElector:
         if self._leading:
             deadline = self._config.renew_deadline
             why = f"the lease {self._key} was not renewed within {deadline:g} s"
+            if not self._may_lead():
+                why += ", because the controllers hang"
         else:
             why = f"the lease {self._key} is held by {self.holder or 'nobody'}"
         self._stop_leading()
@@ -345,6 +350,7 @@ class LeaderElector:
         )
 
     def _stop_leading(self) -> None:
+        self.may_write_until = float("-inf")
         if self._leading:
             self._record("stopped leading")
         self._leading = False
@@ -494,4 +500,5 @@ class LeaderElector:
             return False  # another process took it before the answer arrived
         self._leading = True
         self._renewed_at = sent_at
+        self.may_write_until = sent_at + self._config.renew_deadline
         return True

@@ -64,7 +64,7 @@ class Candidacy:
     not been renewed for half an hour.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that it asks
         self,
         client: Client,
         config: LeaderElectionConfig,
@@ -75,12 +75,15 @@ class Candidacy:
         clock: Clock,
         logger: Logger,
         count_defect: Callable[[str], None] = count_nowhere,
+        may_lead: Callable[[], bool] = lambda: True,
     ) -> None:
         """Take the lease to compete for, and the identity.
 
         `emulated_version` is a minor version such as ``1.36``. `knows_leader` tells
-        whether some process holds the lease.
+        whether some process holds the lease. While `may_lead` returns False, no ping is
+        answered, so the API server elects another process.
         """
+        self._may_lead = may_lead
         self._client = client
         self._namespace = config.resource_namespace
         self._lease = f"{config.resource_namespace}/{config.resource_name}"
@@ -133,6 +136,9 @@ class Candidacy:
 
     async def _attempt(self) -> bool:
         """Renew or make the object; tell whether that worked."""
+        if not self._may_lead():
+            self._problem = "the controllers hang"
+            return False
         try:
             async with asyncio.timeout(_ATTEMPT):
                 await self._renew_or_create()

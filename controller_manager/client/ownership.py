@@ -40,7 +40,8 @@ class PermanentOwnership:
 class LeaseOwnership:
     """Owns every key while this process holds the lease, and no key otherwise.
 
-    Upstream has only this form: the leader does everything.
+    Upstream has only this form: the leader does everything. The elector may run in
+    another thread: only the time until which it leads is read.
     """
 
     def __init__(self, elector: LeaderElector) -> None:

@@ -5,8 +5,10 @@ healthy and ready. Nothing here knows a particular controller.
 
 - ``absent``: the controllers of upstream that do not run
 - ``awaited``: waits for resources that the API server lacks
+- ``beside``: the place of what must never wait for the main loop
 - ``caches``: runs the informers
 - ``contexts``: makes the context of each controller
+- ``control_thread``: the thread of the lease and the endpoints
 - ``controllers``: starts each controller once its own caches are synced
 - ``elections``: makes the electors of the leases
 - ``events``: writes the recorded events

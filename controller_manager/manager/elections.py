@@ -13,6 +13,7 @@ from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.leader_election import LeaderElector, new_identity
 from controller_manager.client.lease_candidate import Candidacy
 from controller_manager.clock import Clock
+from controller_manager.manager.beside import Beside
 from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import ElectionCollectors
@@ -23,10 +24,11 @@ from controller_manager.options.gates import COORDINATED_ELECTION
 class Elections:
     """Makes the groups that hold the lease of the manager, and of leader migration."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that an elector takes
         self,
         config: Config,
         clients: ClientBuilder,
+        beside: Beside,
         make_recorder: Callable[[], EventBroadcaster],
         *,
         clock: Clock,
@@ -35,9 +37,13 @@ class Elections:
         logger: Logger,
         count_defect: Callable[[str], None],
     ) -> None:
-        """Take what electors need; registers the metrics if there is an election."""
+        """Take what electors need; registers the metrics if there is an election.
+
+        The elections run `beside` the main loop, and so do the `clients`.
+        """
         self._config = config
         self._clients = clients
+        self._beside = beside
         self._make_recorder = make_recorder
         self._clock = clock
         self._rng = rng
@@ -75,7 +81,7 @@ class Elections:
         candidacy: Callable[[LeaderElector], Candidacy] | None = None,
     ) -> OwnershipGroup:
         if not self._elects:
-            return OwnershipGroup(None)
+            return OwnershipGroup(None, self._beside)
         recorder = self._make_recorder()
         elector = make(
             self._clients.lease(),
@@ -87,15 +93,15 @@ class Elections:
             metrics=self._metrics.lease(settings.resource_name),
             logger=self._logger,
             count_defect=self._count_defect,
+            may_lead=self._may_lead,
         )
-        return OwnershipGroup(
-            elector, recorder.flush, candidacy(elector) if candidacy else None
-        )
+        standing = candidacy(elector) if candidacy else None
+        return OwnershipGroup(elector, self._beside, recorder, standing)
 
     def _candidacy(self, elector: LeaderElector) -> Candidacy:
         """Return the candidacy of this process in a coordinated election."""
         return Candidacy(
-            self._clients.manager(),
+            self._clients.election(),
             self._settings,
             elector.identity,
             emulated_version=self._config.emulated_version,
@@ -103,4 +109,8 @@ class Elections:
             clock=self._clock,
             logger=self._logger,
             count_defect=self._count_defect,
+            may_lead=self._may_lead,
         )
+
+    def _may_lead(self) -> bool:
+        return not self._beside.is_hung

@@ -39,7 +39,13 @@ class EventBroadcasters(Runnable):
 
         `client` writes its events, and `component` is their source.
         """
-        broadcaster = EventBroadcaster(
+        broadcaster = self.apart(client, component)
+        self._broadcasters.append(broadcaster)
+        return broadcaster
+
+    def apart(self, client: Client, component: str) -> EventBroadcaster:
+        """Return a new broadcaster that its user runs, perhaps in another thread."""
+        return EventBroadcaster(
             client,
             component,
             clock=self._clock,
@@ -47,8 +53,6 @@ class EventBroadcasters(Runnable):
             logger=self._logger.bind(component=component),
             count_defect=self._count_defect,
         )
-        self._broadcasters.append(broadcaster)
-        return broadcaster
 
     async def run(self, life: Lifetime) -> None:
         """Start to write recorded events."""

@@ -14,16 +14,24 @@ from controller_manager.manager.startup import StartUp
 class Health:
     """The checks of all parts of a manager, in the order of the parts."""
 
-    def __init__(self, startup: StartUp, parts: Sequence[Runnable]) -> None:
-        """Take the start-up, and the parts that run after it."""
+    def __init__(
+        self,
+        startup: StartUp,
+        elections: Sequence[Runnable],
+        parts: Sequence[Runnable],
+    ) -> None:
+        """Take the start-up, the elections, and the parts that run after them."""
         self._startup = startup
-        self._parts = parts
+        self._elections = elections
+        self._parts = (*elections, *parts)
 
     def healthz(self) -> Checks:
-        """Return the checks of /healthz and /livez."""
-        return {
-            name: check for part in self._parts for name, check in part.health().items()
-        }
+        """Return the checks of /healthz and /livez; call this in the main loop."""
+        return _checks(self._parts)
+
+    def beside(self) -> Checks:
+        """Return the checks of /healthz that need no answer of the main loop."""
+        return _checks(self._elections)
 
     def readyz(self) -> Checks:
         """Return the checks of /readyz: the API server, then those of the parts."""
@@ -31,3 +39,7 @@ class Health:
         for part in self._parts:
             checks |= part.ready()
         return checks
+
+
+def _checks(parts: Sequence[Runnable]) -> Checks:
+    return {name: check for part in parts for name, check in part.health().items()}

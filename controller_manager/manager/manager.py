@@ -19,6 +19,7 @@ from controller_manager.manager.absent import (
     warn_of_absent_controllers,
 )
 from controller_manager.manager.awaited import AwaitedControllers
+from controller_manager.manager.beside import Beside, InMainLoop
 from controller_manager.manager.caches import CacheGroup
 from controller_manager.manager.contexts import Contexts
 from controller_manager.manager.controllers import ControllerGroup
@@ -30,7 +31,7 @@ from controller_manager.manager.migration import (
     migrated_controllers,
 )
 from controller_manager.manager.ownership import OwnershipGroup
-from controller_manager.manager.runnable import Lifetime
+from controller_manager.manager.runnable import Checks, Lifetime
 from controller_manager.manager.servers import ServerGroup
 from controller_manager.manager.startup import StartUp
 from controller_manager.observability.component import (
@@ -83,8 +84,11 @@ class ControllerManager:
         registry: CollectorRegistry | None = None,
         work_clock: Callable[[], float] = time.perf_counter,
         open_files: int = 0,
+        beside: Beside | None = None,
     ) -> None:
         """Take all parts from outside; the caller closes the connections.
+
+        Lease and endpoints run `beside` the main loop, by default in it.
 
         `build` has all controllers of this build.
         `work_clock` measures, in seconds, how long workers block the event loop.
@@ -96,9 +100,11 @@ class ControllerManager:
         self._clock = clock
         self._rng = rng
         self._logger = logger
+        self._beside = beside or InMainLoop()
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry or CollectorRegistry()
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
+        self._metrics.loop.stalled_for(self._beside.silence)
         self._register_component(connections)
         self.started = asyncio.Event()
         """Set once all controllers have been started."""
@@ -106,7 +112,8 @@ class ControllerManager:
         self._make_controller_groups(work_clock)
         self.health = Health(
             self._startup,
-            (self._ownership, self._migration, self._controllers, self._caches),
+            (self._ownership, self._migration),
+            (self._controllers, self._caches),
         )
         self._servers = self._make_servers()
 
@@ -180,11 +187,14 @@ class ControllerManager:
         return CacheGroup(factory, self._metrics.caches, self._logger)
 
     def _make_elections(self) -> Elections:
+        # Clients of its own, which share no state with those of the main loop. They are
+        # not fenced: the last event says that this process leads no more.
+        clients = self._make_clients()
         return Elections(
             self._config,
-            self._clients,
-            # Not fenced: the last event says that this process leads no more.
-            lambda: self._events.make(self._clients.manager(), COMPONENT),
+            clients,
+            self._beside,
+            lambda: self._events.apart(clients.election(), COMPONENT),
             clock=self._clock,
             rng=self._rng,
             registry=self._registry,
@@ -194,8 +204,9 @@ class ControllerManager:
 
     def _make_migration(self) -> MigrationGroup:
         names = self._migrated
-        ownership = self._elections.migration() if names else OwnershipGroup(None)
+        ownership = OwnershipGroup(None, self._beside)
         if names:
+            ownership = self._elections.migration()
             self._clients.fence(ownership.ownership, names)
         return MigrationGroup(names, ownership, self._controllers.own, self._logger)
 
@@ -231,11 +242,14 @@ class ControllerManager:
             self._controllers.debug_pages,
             self._controllers.key_reports,
             self._clock.now(),
+            self._beside,
+            self._health_beside,
         )
         return ServerGroup(
             self._config,
             self._connections,
             pages,
+            self._beside,
             clock=self._clock,
             metrics=self._metrics,
             logger=self._logger,
@@ -343,13 +357,16 @@ class ControllerManager:
 
     async def _work(self, life: Lifetime) -> None:
         """Run the controllers until told to stop, and write their last events."""
-        self._ownership.hold(life)
         await self._controllers.run(life)
         self.started.set()
         await done_before(life.stop, self._migration.run(life))
         await life.stop.wait()
         await self._controllers.stop()
         await self._events.flush()
+
+    def _health_beside(self) -> Checks:
+        """Return the checks of /healthz that need no answer of the main loop."""
+        return {**self.health.beside(), "main-loop": self._beside.problem}
 
     def _refresh(self) -> None:
         """Update the metrics that no event updates, before a scrape."""
@@ -358,6 +375,7 @@ class ControllerManager:
         self._metrics.client.plugin_ttl(left)
         self._controllers.report()
         self._caches.report()
+        self._metrics.refresh()
 
 
 def _most_watches(open_files: int) -> int:

@@ -72,7 +72,6 @@ class MigrationGroup(Runnable):
             return
         await self._ownership.run(life)
         await self._ownership.wait(life)
-        self._ownership.hold(life)
         names = ", ".join(sorted(self._names))
         self._logger.info("Leader migration: starting controllers", controllers=names)
         self._start(self._names)

@@ -1,10 +1,12 @@
 """Ownership, the right to write: acquired before controllers start, then released."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
+from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.leader_election import (
     LeaderElector,
     LeadershipLost,
@@ -16,14 +18,11 @@ from controller_manager.client.ownership import (
     Ownership,
     PermanentOwnership,
 )
+from controller_manager.manager.beside import Beside
 from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 
 _LAST_EVENT: Final = 1.0
 """Seconds to wait for the event that this process stopped leading."""
-
-
-async def _no_events() -> None:
-    """Return at once: there are no events to wait for."""
 
 
 async def _cancelled(*tasks: asyncio.Task[None] | None) -> None:
@@ -35,24 +34,31 @@ async def _cancelled(*tasks: asyncio.Task[None] | None) -> None:
 
 
 class OwnershipGroup(Runnable):
-    """Acquires and holds the lease; without leader election it owns all keys."""
+    """Acquires and holds the lease; without leader election it owns all keys.
+
+    The election runs beside the main loop: a controller that blocks the main loop must
+    not cost the lease. The fence reads the time until which this process leads.
+    """
 
     def __init__(
         self,
         elector: LeaderElector | None,
-        flush: Callable[[], Awaitable[None]] = _no_events,
+        beside: Beside,
+        recorder: EventBroadcaster | None = None,
         candidacy: Candidacy | None = None,
     ) -> None:
         """Take the leader elector, `None` without leader election.
 
-        `flush` waits until the events of the elector are written. In a coordinated
-        election, `candidacy` makes this process a candidate.
+        `recorder` writes the events of the elector. In a coordinated election,
+        `candidacy` makes this process a candidate.
         """
         self._elector = elector
-        self._flush = flush
+        self._beside = beside
+        self._recorder = recorder
         self._candidacy = candidacy
         self._standing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._recording: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
         self._is_released = False
         self.ownership: Ownership = PermanentOwnership()
@@ -71,33 +77,40 @@ class OwnershipGroup(Runnable):
         return self._elector.previous_holder if self._elector is not None else ""
 
     async def run(self, life: Lifetime) -> None:
-        """Watch the lease; `wait` acquires it."""
+        """Watch the lease, and write the events about it; `wait` acquires it."""
         if self._elector is not None:
-            self._watching = life.tasks.create_task(
-                self._elector.watch(), name="lease-watch"
-            )
+            self._watching = self._start(life, "lease-watch", self._elector.watch)
+        if self._recorder is not None:
+            self._recording = self._start(life, "lease-events", self._recorder.run)
 
     async def wait(self, life: Lifetime) -> None:
         """Acquire the lease; returns once this process may write.
 
         Only now does this process become a candidate, because the API server may elect
-        it at once.
+        it at once. From now on the lease is renewed; if it is lost, a task of `life`
+        fails with LeadershipLost.
         """
         if self._candidacy is not None:
-            self._standing = life.tasks.create_task(
-                self._candidacy.run(), name="lease-candidate"
-            )
+            self._standing = self._start(life, "lease-candidate", self._candidacy.run)
         if self._elector is not None:
-            await self._elector.acquire()
+            acquired = asyncio.Event()
+            holding = partial(self._hold, self._elector, acquired)
+            self._holding = self._start(life, "lease", holding)
+            await acquired.wait()
 
-    def hold(self, life: Lifetime) -> None:
-        """Renew the lease; if it is lost, the task fails with LeadershipLost."""
-        if self._elector is not None:
-            self._holding = life.tasks.create_task(
-                self._renew(self._elector), name="lease"
-            )
+    def _start(
+        self, life: Lifetime, name: str, work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> asyncio.Task[None]:
+        """Start a task that waits for work beside the main loop."""
+        return life.tasks.create_task(self._beside.run(work), name=name)
 
-    async def _renew(self, elector: LeaderElector) -> None:
+    async def _hold(self, elector: LeaderElector, acquired: asyncio.Event) -> None:
+        """Acquire the lease and renew it, beside the main loop.
+
+        Both in one piece: the main loop may be busy when the lease is acquired.
+        """
+        await elector.acquire()
+        self._beside.tell(acquired.set)
         try:
             await elector.renew()
         except LeadershipYielded:
@@ -114,9 +127,11 @@ class OwnershipGroup(Runnable):
 
         Every other write is refused meanwhile.
         """
+        if self._recorder is None:
+            return
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_EVENT):
-                await self._flush()
+                await self._recorder.flush()
 
     async def stop(self) -> None:
         """Release the lease, even if it was acquired only a moment ago."""
@@ -124,14 +139,14 @@ class OwnershipGroup(Runnable):
         # would answer the API server, and be elected again.
         await _cancelled(self._holding, self._standing)
         await self.release()
-        await self._write_last_event()
-        await _cancelled(self._watching)
+        await self._beside.run(self._write_last_event)
+        await _cancelled(self._watching, self._recording)
 
     async def release(self) -> None:
         """Release the lease, once; does nothing if it was lost before."""
         if self._elector is not None and not self._is_released:
             self._is_released = True
-            await self._elector.release()
+            await self._beside.run(self._elector.release)
 
     def health(self) -> Checks:
         """Return a check: whether a leader renews its lease or has stopped to lead."""

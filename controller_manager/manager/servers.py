@@ -1,13 +1,13 @@
 """The HTTPS server of a daemon, and its background tasks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
+from controller_manager.manager.beside import Beside
 from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.lag import observe_lag
@@ -26,7 +26,8 @@ class ServerGroup(Runnable):
     """Serves endpoints, watches the authentication settings, measures the event loop.
 
     It runs first and stops last, so that its endpoints answer while the daemon waits
-    for the API server or for its last syncs.
+    for the API server or for its last syncs. The server runs beside the main loop, so
+    that they answer while the controllers block that.
     """
 
     def __init__(
@@ -34,12 +35,17 @@ class ServerGroup(Runnable):
         config: Config,
         connections: Connections,
         pages: Pages,
+        beside: Beside,
         *,
         clock: Clock,
         metrics: Collectors,
         logger: Logger,
     ) -> None:
-        """Take the pages, and the connections that review who may read them."""
+        """Take the pages, and the connections that review who may read them.
+
+        The server runs `beside` the main loop.
+        """
+        self._beside = beside
         self._config = config
         self._connections = connections
         self._pages = pages
@@ -56,10 +62,26 @@ class ServerGroup(Runnable):
 
         Raises ServingError if the port or a certificate cannot be used.
         """
+        failed = partial(self._defects.report, "event-loop-lag")
         observing = partial(observe_lag, self._metrics.loop)
-        self._start(life, "event-loop-lag", observing)
+        measuring = until_done(observing, failed, life.stop)
+        self._tasks.append(
+            life.tasks.create_task(measuring, name="event-loop-lag"),
+        )
         if self._config.serving.port == 0:
             return
+        authenticator = await self._beside.run(self._serve)
+        following = partial(self._follow_settings, authenticator)
+        self._tasks.append(
+            life.tasks.create_task(
+                self._beside.run(following), name="authentication-settings"
+            )
+        )
+
+    # Beside the main loop
+
+    async def _serve(self) -> Authenticator:
+        """Start the server; return the part that decides who sends a request."""
         authenticator = self._authenticator()
         self.server = self._make_server(authenticator)
         await self.server.start()
@@ -67,16 +89,16 @@ class ServerGroup(Runnable):
             "Serving securely",
             address=f"{self._config.serving.bind_address}:{self.server.port}",
         )
-        following = authenticator.poll_cluster_settings
-        self._start(life, "authentication-settings", following)
+        return authenticator
 
-    def _start(
-        self, life: Lifetime, name: str, work: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Start work that a defect does not end; a ServingError ends the process."""
-        failed = partial(self._defects.report, name)
-        running = until_done(work, failed, life.stop, fatal=(ServingError,))
-        self._tasks.append(life.tasks.create_task(running, name=name))
+    async def _follow_settings(self, authenticator: Authenticator) -> None:
+        """Follow the cluster's settings in spite of defects; cancelled at the end.
+
+        Raises ServingError, which ends the process.
+        """
+        failed = partial(self._defects.report, "authentication-settings")
+        following = authenticator.poll_cluster_settings
+        await until_done(following, failed, asyncio.Event(), fatal=(ServingError,))
 
     def _authenticator(self) -> Authenticator:
         return Authenticator(
@@ -126,5 +148,6 @@ class ServerGroup(Runnable):
         """Finish the requests that are in progress, then close the port."""
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.server is not None:
-            await self.server.close()
+            await self._beside.run(self.server.close)

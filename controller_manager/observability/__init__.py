@@ -4,6 +4,8 @@
 - ``connections``: metrics of look-ups, plugins and reloads
 - ``defects``: logs and counts unexpected exceptions
 - ``exposition``: the text format of /metrics
+- ``heartbeat``: the beat of the main event loop, and the look at it
+- ``kept_metrics``: metrics of controllers, for a scrape in another thread
 - ``lag``: the lag of the event loop
 - ``library_logs``: logs of libraries
 - ``log_output``: writes log lines, at once or in a thread

@@ -61,9 +61,10 @@ class Verbosity:
             return False
         # Only --vmodule needs the calling module, which is read from the stack.
         path = sys._getframe(depth + 1).f_code.co_filename  # noqa: SLF001
-        if path not in self._known:
-            self._known[path] = self._of(Path(path).with_suffix("").as_posix())
-        return level <= self._known[path]
+        known = self._known.get(path)
+        if known is None:  # not a second look-up: another thread may have forgotten it
+            known = self._known[path] = self._of(Path(path).with_suffix("").as_posix())
+        return level <= known
 
     def set_level(self, level: int) -> None:
         """Use another level from now on; the levels of modules stay."""

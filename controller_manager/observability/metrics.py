@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from controller_manager.observability.kept_metrics import KeptRegistry
 from controller_manager.observability.log_output import LostLines
 
 CollectorsT = TypeVar("CollectorsT")
@@ -483,6 +484,16 @@ class LoopCollectors:
             "minutes",
             registry=registry,
         ).set_function(lambda: max(self._longest, self._longest_before))
+        self._stalled = Gauge(
+            "event_loop_stalled_seconds",
+            "Seconds by which the event loop of the controllers is late with its next "
+            "turn",
+            registry=registry,
+        )
+
+    def stalled_for(self, seconds: Callable[[], float]) -> None:
+        """Show how many seconds the loop is late now, as `seconds` tells."""
+        self._stalled.set_function(seconds)
 
     def late(self, seconds: float) -> None:
         """Observe the lag of one timer; the turn before it lasted at least as long."""
@@ -578,7 +589,7 @@ class Collectors:
 
     def __init__(self, registry: CollectorRegistry, host: str, component: str) -> None:
         """Register the collectors; `host` is the API server's."""
-        self._registry = registry
+        self._kept = KeptRegistry(registry)
         self._of_controllers: dict[Callable[..., Any], Any] = {}
         self.client = ClientCollectors(registry, host)
         self.caches = CacheCollectors(registry)
@@ -594,6 +605,10 @@ class Collectors:
         `collectors` is their class. Controllers with the same class share them.
         """
         if collectors not in self._of_controllers:
-            self._of_controllers[collectors] = collectors(self._registry)
+            self._of_controllers[collectors] = collectors(self._kept)
         found: CollectorsT = self._of_controllers[collectors]
         return found
+
+    def refresh(self) -> None:
+        """Collect what controllers show, before another thread scrapes."""
+        self._kept.refresh()

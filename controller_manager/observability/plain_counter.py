@@ -35,7 +35,8 @@ class PlainCounter(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return the counter with its series."""
         metric = Metric(self._name, self._documentation, "counter")
-        for values, count in self._values.items():
+        # A copy: the loop that counts may be another one than the loop that collects.
+        for values, count in self._values.copy().items():
             labels = dict(zip(self._labels, values, strict=True))
             metric.add_sample(self._name, labels, count)
         yield metric

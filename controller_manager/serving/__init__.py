@@ -1,7 +1,7 @@
 """The HTTPS server of the daemon: /healthz, /metrics and other endpoints.
 
 The server reads the state of the manager through functions that it is given, and
-changes nothing.
+changes nothing. If it runs in a thread of its own, the main loop calls the functions.
 
 - ``answers``: objects as JSON, and Status objects
 - ``authentication``: finds out the user of a request
@@ -16,6 +16,7 @@ changes nothing.
 - ``health``: the answers of health checks
 - ``limits``: the limits of the server
 - ``listener``: accepts connections
+- ``main_loop``: questions to the main event loop
 - ``negotiation``: chooses text or an object
 - ``pprof``: pprof's format of a CPU profile
 - ``reviews``: the rate limit of reviews

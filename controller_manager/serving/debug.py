@@ -12,16 +12,18 @@ import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Final, TypeVar
 
 from controller_manager.serving import pprof
+from controller_manager.serving.main_loop import MainLoop, MainLoopBusy, SameLoop
 from controller_manager.serving.sampling import (
     PERIOD_NANOSECONDS,
     Samples,
     quick_switches,
     sample,
 )
-from controller_manager.serving.streaming import Pieces
+from controller_manager.serving.streaming import AskedPieces, Pieces, in_main
 
 RenderedT = TypeVar("RenderedT")
 
@@ -45,8 +47,25 @@ class Busy(Exception):  # noqa: N818 - an answer, not an error
     """Another profile is being taken."""
 
 
+async def tasks_of(main: MainLoop) -> AskedPieces:
+    """Return the asyncio tasks of the main loop, then those of the server's loop.
+
+    If the main loop is busy, the stack that keeps it busy stands in the place of its
+    tasks.
+    """
+    try:
+        async with aclosing(in_main(main, tasks())) as pieces:
+            async for piece in pieces:
+                yield piece
+    except MainLoopBusy as busy:
+        yield f"{busy}, its stack is:\n{main.stack()}\n".encode()
+    if not isinstance(main, SameLoop):
+        for piece in tasks():
+            yield piece
+
+
 def tasks() -> Pieces:
-    """Return every asyncio task with the stack on which it waits, task by task."""
+    """Return every task of this loop with the stack on which it waits, task by task."""
     found = sorted(asyncio.all_tasks(), key=lambda task: task.get_name())
     yield f"{len(found)} tasks\n\n".encode()
     for task in found:

@@ -6,11 +6,12 @@ import os
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -31,11 +32,23 @@ from controller_manager.serving.authorization import Authorizer, ReviewError
 from controller_manager.serving.certificates import Certificates, ServingError
 from controller_manager.serving.connection import Connection, QuietLogger
 from controller_manager.serving.handshakes import HandshakeLimiter
-from controller_manager.serving.health import HealthCheck, installed, probe
+from controller_manager.serving.health import (
+    HealthCheck,
+    installed,
+    probe,
+    results,
+)
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
+from controller_manager.serving.main_loop import (
+    ANSWER_PATIENCE,
+    LastAnswer,
+    MainLoop,
+    MainLoopBusy,
+    SameLoop,
+)
 from controller_manager.serving.reviews import TooManyReviews
-from controller_manager.serving.streaming import Pieces, in_turns, stream
+from controller_manager.serving.streaming import Pieces, in_main, in_turns, stream
 from controller_manager.serving.tls import CLIENT, ClientCertificate, TLSProtocol
 from controller_manager.serving.users import User
 
@@ -53,7 +66,9 @@ _COMMON_HEADERS: Final = {
 }
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Checks = Callable[[], Mapping[str, HealthCheck]]
+AnswerT = TypeVar("AnswerT")
+Results = Mapping[str, HealthCheck]
+Checks = Callable[[], Results]
 DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, Pieces]]]
 """Functions by page name; each takes a query and returns media type and pieces."""
 
@@ -86,9 +101,18 @@ def _cannot_serve(host: str, port: int, error: OSError, mend: str) -> ServingErr
     return ServingError(f"cannot serve on {host}:{port}: {why}; {mend}")
 
 
+def _no_checks() -> Mapping[str, HealthCheck]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The data to serve; the functions are called for each request."""
+    """The data to serve; the functions are called for each request.
+
+    The `main` loop calls them. Only `beside` is called in the loop of the server: these
+    checks of /healthz and /livez replace the same ones of `healthz`, so they are right
+    while the main loop is busy.
+    """
 
     healthz: Checks
     readyz: Checks
@@ -98,6 +122,8 @@ class Pages:
     key_reports: Callable[[str, str], Sequence[msgspec.Struct] | None]
     """Returns the reports about a key of a controller, `None` without that one."""
     started_at: datetime
+    main: MainLoop = field(default_factory=SameLoop)
+    beside: Checks = _no_checks
 
 
 class Server:
@@ -134,6 +160,8 @@ class Server:
         self._clock = clock
         self._profiler = debug.Profiler()
         self._healthchecks = HealthcheckCollectors()
+        self._alive = _last_results(pages.main, pages.healthz)
+        self._ready = _last_results(pages.main, pages.readyz)
         # Each request is handled in its own task, which has its own context.
         self._user: ContextVar[User] = ContextVar("user")
         self._app = web.Application(middlewares=[self._handle])
@@ -237,6 +265,8 @@ class Server:
             answer = web.Response(status=404, text="404 page not found\n")
         except web.HTTPMethodNotAllowed:
             answer = web.Response(status=405, text="Method Not Allowed\n")
+        except MainLoopBusy as busy:
+            answer = web.Response(status=503, text=f"{busy}\n")
         except Exception as error:
             self._logger.error("Request failed", path=request.path, exc_info=error)
             answer = web.Response(status=500, text="Internal Server Error\n")
@@ -282,13 +312,17 @@ class Server:
     # Endpoints
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return await self._answer_probe(request, "healthz", self._pages.healthz())
+        return await self._answer_probe(request, "healthz", await self._liveness())
 
     async def _livez(self, request: web.Request) -> web.Response:
-        return await self._answer_probe(request, "livez", self._pages.healthz())
+        return await self._answer_probe(request, "livez", await self._liveness())
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        return await self._answer_probe(request, "readyz", self._pages.readyz())
+        return await self._answer_probe(request, "readyz", await self._ready.get())
+
+    async def _liveness(self) -> Mapping[str, HealthCheck]:
+        """Return the results of the checks; those of the main loop may be old."""
+        return {**await self._alive.get(), **self._pages.beside()}
 
     async def _answer_probe(
         self, request: web.Request, name: str, checks: Mapping[str, HealthCheck]
@@ -311,7 +345,7 @@ class Server:
     async def _check(self, request: web.Request) -> web.Response:
         """Answer for one check; its caller may see why the check fails."""
         is_ready = request.match_info["probe"] == "readyz"
-        checks = self._pages.readyz() if is_ready else self._pages.healthz()
+        checks = await (self._ready.get() if is_ready else self._liveness())
         check = installed(checks).get(request.match_info["check"])
         if check is None:
             raise web.HTTPNotFound
@@ -331,7 +365,10 @@ class Server:
         return decision.allowed
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        self._pages.before_scrape()
+        # While the main loop is busy, its metrics show their last values, and
+        # event_loop_stalled_seconds says so.
+        with suppress(MainLoopBusy):
+            await self._in_main(self._pages.before_scrape)
         return await self._exposed(self._pages.registry)
 
     async def _slis(self, request: web.Request) -> web.Response:
@@ -380,23 +417,34 @@ class Server:
             if path != "/flagz" or self._config.features.is_enabled(COMPONENT_FLAGZ)
         ]
 
+    async def _in_main(self, question: Callable[[], AnswerT]) -> AnswerT:
+        """Return the answer of the main loop; raises MainLoopBusy."""
+        return await self._pages.main.ask(question, ANSWER_PATIENCE)
+
     async def _debug_controller(self, request: web.Request) -> web.StreamResponse:
-        pages = self._pages.debug().get(request.match_info["controller"], {})
-        page = pages.get(request.match_info["page"])
-        if page is None:
-            return web.Response(
-                text="404 page not found\n", status=HTTPStatus.NOT_FOUND
-            )
+        named = request.match_info
         query = {name: request.query.getall(name) for name in request.query}
         if "application/json" in request.headers.get("accept", ""):
             query.setdefault("output", ["json"])
-        media_type, pieces = page(query)
-        return await stream(request, media_type, pieces, _COMMON_HEADERS)
+
+        def shown() -> tuple[str, Pieces] | None:
+            pages = self._pages.debug().get(named["controller"], {})
+            page = pages.get(named["page"])
+            return page(query) if page is not None else None
+
+        found = await self._in_main(shown)
+        if found is None:
+            return web.Response(
+                text="404 page not found\n", status=HTTPStatus.NOT_FOUND
+            )
+        media_type, pieces = found
+        asked = in_main(self._pages.main, pieces)
+        return await stream(request, media_type, asked, _COMMON_HEADERS)
 
     async def _debug_key(self, request: web.Request) -> web.Response:
         """Answer what a controller knows of one key: NAMESPACE/NAME, or NAME."""
         name, key = request.match_info["controller"], request.match_info["key"]
-        reports = self._pages.key_reports(name, key)
+        reports = await self._in_main(lambda: self._pages.key_reports(name, key))
         if reports is None:
             raise web.HTTPNotFound
         answer = {"controller": name, "key": key, "queues": reports}
@@ -412,7 +460,8 @@ class Server:
 
     async def _debug_tasks(self, request: web.Request) -> web.StreamResponse:
         media_type = "text/plain; charset=utf-8"
-        return await stream(request, media_type, debug.tasks(), _COMMON_HEADERS)
+        pieces = debug.tasks_of(self._pages.main)
+        return await stream(request, media_type, pieces, _COMMON_HEADERS)
 
     async def _debug_profile(self, request: web.Request) -> web.Response:
         if request.query.get("debug", "0") != "0":
@@ -431,6 +480,15 @@ class Server:
 
     async def _debug_command(self, _: web.Request) -> web.Response:
         return web.Response(text="\0".join(sys.argv))
+
+
+def _last_results(main: MainLoop, checks: Checks) -> LastAnswer[Results]:
+    """Return the results of the checks now, and a way to ask for newer ones."""
+    return LastAnswer(main, lambda: results(checks()), {"main-loop": _not_turned})
+
+
+def _not_turned() -> str:
+    return "the main event loop has not answered yet"
 
 
 async def _answer_profile(

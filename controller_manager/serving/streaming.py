@@ -1,13 +1,38 @@
 """Answers that are sent piece by piece, because they are too long for one turn."""
 
 import asyncio
-from collections.abc import Generator, Mapping
-from contextlib import closing
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing, suppress
 
 from aiohttp import hdrs, web
 
+from controller_manager.serving.main_loop import (
+    ANSWER_PATIENCE,
+    MainLoop,
+    MainLoopBusy,
+)
+
 Pieces = Generator[bytes, None, None]
 """A page, piece by piece."""
+
+AskedPieces = AsyncGenerator[bytes, None]
+"""A page, piece by piece, each of which may have to be asked for."""
+
+
+async def in_main(main: MainLoop, pieces: Pieces) -> AskedPieces:
+    """Produce a page in the main loop, because it shows what that loop changes.
+
+    Raises MainLoopBusy if that loop produces no piece in time.
+    """
+    try:
+        while True:
+            piece = await main.ask(lambda: next(pieces, None), ANSWER_PATIENCE)
+            if piece is None:
+                return
+            yield piece
+    finally:
+        with suppress(MainLoopBusy):  # then nothing holds the page, and it closes
+            await main.ask(pieces.close, ANSWER_PATIENCE)
 
 
 async def in_turns(page: Generator[None, None, bytes]) -> bytes:
@@ -27,7 +52,7 @@ async def in_turns(page: Generator[None, None, bytes]) -> bytes:
 async def stream(
     request: web.Request,
     media_type: str,
-    pieces: Pieces,
+    pieces: AskedPieces,
     headers: Mapping[str, str],
 ) -> web.StreamResponse:
     """Send a page piece by piece; other tasks get a turn after each piece.
@@ -41,7 +66,7 @@ async def stream(
     response.content_type = media_type
     await response.prepare(request)
     try:
-        with closing(pieces):
+        async with aclosing(pieces):
             if request.method != hdrs.METH_HEAD:
                 await _write(response, pieces)
     except ConnectionError:
@@ -54,8 +79,8 @@ async def stream(
     return response
 
 
-async def _write(response: web.StreamResponse, pieces: Pieces) -> None:
-    for piece in pieces:
+async def _write(response: web.StreamResponse, pieces: AskedPieces) -> None:
+    async for piece in pieces:
         if piece:
             await response.write(piece)
         await asyncio.sleep(0)
