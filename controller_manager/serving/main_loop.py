@@ -30,7 +30,7 @@ class MainLoop(Protocol):
         """Return the answer of `question`, which is called in the main loop.
 
         Raises MainLoopBusy if it was not called within `patience` seconds; it is not
-        called later. Raises what it raises.
+        called later. Its own exceptions are raised.
         """
 
     def stack(self) -> str:

@@ -46,6 +46,15 @@ class Daemon:
         """
         return time.clock_gettime((~self._process.pid << 3) | 0b010)
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the process."""
+        self._process.send_signal(number)
+
+    async def ended(self, limit: float) -> int:
+        """Return the exit code of the process, which ends within `limit` seconds."""
+        await until(lambda: not self.is_running, limit, "the end of the daemon")
+        return self._process.wait()
+
     def log(self) -> str:
         """Return everything that the daemon has logged."""
         return self._log.read_text()
@@ -88,17 +97,18 @@ async def run_daemon(
     *flags: str,
     files: tuple[int, int] | None = None,
     log_to: int | None = None,
+    program: str = "controller_manager",
 ) -> AsyncGenerator[Daemon, None]:
     """Run the daemon while entered; its log is shown if the test fails.
 
     `files` are the soft and the hard limit of open files. `log_to` is a file descriptor
-    that gets the log instead.
+    that gets the log instead. `program` is the module to run.
     """
     path, log = directory / "kubeconfig", directory / "daemon.log"
     path.write_text(yaml.safe_dump(kubeconfig))
     port = free_port()
     log.touch()
-    process = _start(_command(path, port, flags, files), log, log_to)
+    process = _start(_command(program, path, port, flags, files), log, log_to)
     token = str(kubeconfig["users"][0]["user"]["token"])
     try:
         yield Daemon(process, port, log, token)
@@ -115,18 +125,30 @@ def manager_of(
     *flags: str,
     files: tuple[int, int] | None = None,
     log_to: int | None = None,
+    program: str = "controller_manager",
 ) -> AbstractAsyncContextManager[Daemon]:
     """Run the daemon beside a cluster while entered (see `run_daemon`)."""
-    return run_daemon(cluster.kubeconfig, directory, *flags, files=files, log_to=log_to)
+    return run_daemon(
+        cluster.kubeconfig,
+        directory,
+        *flags,
+        files=files,
+        log_to=log_to,
+        program=program,
+    )
 
 
 def _command(
-    kubeconfig: Path, port: int, flags: tuple[str, ...], files: tuple[int, int] | None
+    module: str,
+    kubeconfig: Path,
+    port: int,
+    flags: tuple[str, ...],
+    files: tuple[int, int] | None,
 ) -> list[str]:
     program = [
         sys.executable,
         "-m",
-        "controller_manager",
+        module,
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
