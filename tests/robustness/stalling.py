@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from controller_manager.__main__ import main
+from controller_manager.cli import main
 from controller_manager.observability import heartbeat
 
 SECONDS = float(os.environ.get("STALL_SECONDS", "20"))
