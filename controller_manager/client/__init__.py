@@ -18,6 +18,7 @@ Nothing here caches objects or decides which objects to write.
 - ``kubeconfig``: reads kubeconfig files
 - ``leader_election``: leader election with a lease
 - ``lease_candidate``: the LeaseCandidate of this process
+- ``long_lists``: decodes long lists in slices
 - ``ownership``: the keys that this process may write for
 - ``paths``: the URL paths of requests
 - ``ratelimit``: the client-side rate limit

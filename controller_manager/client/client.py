@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.autoscaling.v1 import Scale
-from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList
+from controller_manager.api.meta import CompleteObject, KubeObject
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.errors import (
     APIError,
@@ -29,6 +29,7 @@ from controller_manager.client.errors import (
     error_from_response,
     is_success,
 )
+from controller_manager.client.long_lists import decode_list
 from controller_manager.client.paths import (
     collection_path,
     namespace_path,
@@ -229,13 +230,6 @@ def _decoder(object_type: type[DecodedT]) -> msgspec.json.Decoder[DecodedT]:
 
 
 @cache
-def _list_decoder(
-    object_type: type[ObjectT],
-) -> msgspec.json.Decoder[ObjectList[ObjectT]]:
-    return msgspec.json.Decoder(ObjectList[object_type])  # type: ignore[valid-type]
-
-
-@cache
 def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
     return EventDecoder(object_type)
 
@@ -355,7 +349,10 @@ class Client:
             timeout=LIST_TIMEOUT,
         )
         answer = await self._call(request)
-        page = self._decode_with(_list_decoder(resource.type), answer)
+        try:
+            page = await decode_list(resource.type, answer.body)
+        except msgspec.DecodeError as error:
+            raise _unreadable(error) from error
         metadata = page.metadata
         return Page(page.items or [], metadata.resource_version, metadata.continue_)
 
@@ -715,16 +712,14 @@ class Client:
     def _decode(self, object_type: type[DecodedT], answer: Response) -> DecodedT:
         # mypy takes no type object for Hashable (its issue 11469).
         decoder: msgspec.json.Decoder[DecodedT] = _decoder(object_type)  # type: ignore[arg-type]
-        return self._decode_with(decoder, answer)
-
-    def _decode_with(
-        self, decoder: msgspec.json.Decoder[DecodedT], answer: Response
-    ) -> DecodedT:
         try:
             return decoder.decode(answer.body)
         except msgspec.DecodeError as error:
-            msg = f"the API server's answer cannot be read: {error}"
-            raise ProtocolError(msg) from error
+            raise _unreadable(error) from error
+
+
+def _unreadable(error: msgspec.DecodeError) -> ProtocolError:
+    return ProtocolError(f"the API server's answer cannot be read: {error}")
 
 
 def _encode(resource: AnyResource, obj: CompleteObject) -> bytes:

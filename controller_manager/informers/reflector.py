@@ -396,7 +396,7 @@ class Reflector(Generic[ObjectT]):
         version = ""
         try:
             async for page in self._client.list_all(self._resource, options=options):
-                self._add_listed(objects, page.items)
+                await self._add_page(objects, page.items)
                 version = page.resource_version
         except Gone:
             # The version of the pages, or the minimum version, has expired. Read the
@@ -405,7 +405,7 @@ class Reflector(Generic[ObjectT]):
             options = ListOptions(field_selector=self._resource.field_selector)
             whole = await self._client.list_page(self._resource, options=options)
             objects, version = {}, whole.resource_version
-            self._add_listed(objects, whole.items)
+            await self._add_page(objects, whole.items)
         await self._complete(objects, version)
 
     def _make_smaller(self, obj: ObjectT) -> None:
@@ -420,6 +420,15 @@ class Reflector(Generic[ObjectT]):
             self._defects.report(
                 "transform", error, resource=self._name, object=key_of(obj)
             )
+
+    async def _add_page(
+        self, objects: dict[str, ObjectT], items: list[ObjectT]
+    ) -> None:
+        """Add the objects of a page, which may be a list of 100,000, in slices."""
+        for start in range(0, len(items), _EVENTS_PER_TURN):
+            some = items[start : start + _EVENTS_PER_TURN]
+            self._add_listed(objects, some)
+            await _yield_after_many(len(some))
 
     def _add_listed(self, objects: dict[str, ObjectT], items: list[ObjectT]) -> None:
         for obj in items:
