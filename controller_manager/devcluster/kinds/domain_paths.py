@@ -23,10 +23,7 @@ def validate_domain_prefixed_path(text: str, field: str) -> list[Cause]:
     if not slash or not domain or not path:
         detail = 'must be a domain-prefixed path (such as "acme.io/foo")'
         return [invalid(field, shown(text), detail)]
-    causes = [
-        Cause(each.reason, field, each.detail)
-        for each in validate_subdomain(domain, field)
-    ]
+    causes = validate_subdomain(domain, field)
     if not _PATH.fullmatch(path):
         causes.append(invalid(field, shown(path), _PATH_TEXT))
     return causes

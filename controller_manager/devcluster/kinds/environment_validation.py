@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.core.data_validation import key_problems
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -20,12 +21,6 @@ _NAME: Final = re.compile(r"[ -<>-~]+")
 _NAME_TEXT: Final = (
     "a valid environment variable name must consist only of printable ASCII characters "
     "other than '='"
-)
-_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
-_KEY_TEXT: Final = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
-    "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
-    f"'{_KEY.pattern}')"
 )
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
 _NO_SOURCE: Final = (
@@ -61,9 +56,7 @@ def validate_environment(container: JSON, field: str) -> Iterator[Cause]:
 
 def validate_key(key: str, field: str) -> list[Cause]:
     """Check the key of a config map or of a secret."""
-    if _KEY.fullmatch(key) and key not in (".", "..") and not key.startswith(".."):
-        return []
-    return [invalid(field, shown(key), _KEY_TEXT)]
+    return [invalid(field, shown(key), why) for why in key_problems(key)]
 
 
 def _validate_name(name: str, field: str) -> list[Cause]:

@@ -173,3 +173,25 @@ async def test_the_body_of_a_subresource_has_a_type(
     start = f'{kind} in version "v1" cannot be handled as a {kind}: json: cannot '
     message = f"{start}unmarshal {problem}"
     assert (answer.status, json.loads(answer.body)["message"]) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("a b", WRONG_KEY),
+        ("..", "must not be '..'"),
+        ("..a", "must not start with '..'"),
+        ("a" * 254, "must be no more than 253 characters"),
+    ],
+)
+async def test_a_variable_names_a_key_that_data_may_have(
+    cluster: Cluster, key: str, problem: str
+) -> None:
+    """Of a config map or of a secret."""
+    for source in ("configMapKeyRef", "secretKeyRef"):
+        variable = {"name": "A", "valueFrom": {source: {"name": "a", "key": key}}}
+        container = {"name": "c", "image": "i", "env": [variable]}
+        with pytest.raises(Refusal) as raised:
+            create(cluster, "Pod", {"spec": {"containers": [container]}})
+        field = f"spec.containers[0].env[0].valueFrom.{source}.key"
+        assert causes(raised.value) == [f'{field}: Invalid value: "{key}": {problem}']

@@ -80,6 +80,7 @@ RULE = "spec.podFailurePolicy.rules[0]"
                 'path (such as "acme.io/foo")'
             ),
         ),
+        ({"managedBy": ""}, "spec.managedBy: Required value"),
         (
             {"podReplacementPolicy": "Never"},
             (

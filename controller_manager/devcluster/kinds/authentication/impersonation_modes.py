@@ -3,11 +3,13 @@
 Upstream: mode.go of k8s.io/apiserver/pkg/endpoints/filters/impersonation.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from controller_manager.devcluster.kinds.domain_paths import (
+    validate_domain_prefixed_path,
+)
 from controller_manager.devcluster.server.apimachinery.names import (
     is_label,
     subdomain_problems,
@@ -33,8 +35,6 @@ _NODES: Final = "system:nodes"
 _GROUP: Final = "authentication.k8s.io"
 _MANY: Final = 4
 """From this number of groups or extras on, a permission for all is tried first."""
-
-_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def account_of(name: str) -> tuple[str, str] | None:
@@ -193,8 +193,7 @@ def _wrong_extra(key: str, values: Sequence[str]) -> str:
     """Return why a constrained mode refuses an extra, "" if it accepts the extra."""
     if not key:
         return "impersonating the empty string key in extra is not allowed"
-    host, _, path = key.partition("/")
-    if not path or not host or subdomain_problems(host) or not _PATH.fullmatch(path):
+    if validate_domain_prefixed_path(key, ""):
         return (
             "impersonating an invalid key in extra is not allowed: extra.key: Invalid "
             f'value: "{key}": must be a domain-prefixed path (such as "acme.io/foo")'

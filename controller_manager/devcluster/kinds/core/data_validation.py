@@ -35,7 +35,7 @@ def validate_keys(keys: Iterable[str], field: str) -> list[Cause]:
 
 
 def key_problems(key: str) -> list[str]:
-    """Return the error in a key, "" if it has none (IsConfigMapKey of apimachinery)."""
+    """Return the errors in a key of data (IsConfigMapKey of apimachinery)."""
     problems = []
     if len(key) > _LONGEST:
         problems.append(f"must be no more than {_LONGEST} characters")

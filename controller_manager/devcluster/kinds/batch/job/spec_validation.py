@@ -1,6 +1,5 @@
 """Validation of the spec of a job, and of a cron job's template (batch/validation)."""
 
-import re
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -9,11 +8,13 @@ from controller_manager.devcluster.kinds.batch.job.policies import (
     validate_replacement_policy,
     validate_success_policy,
 )
+from controller_manager.devcluster.kinds.domain_paths import (
+    validate_domain_prefixed_path,
+)
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_pod_template,
 )
-from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
@@ -38,7 +39,6 @@ _MOST_FAILED: Final = 100_000
 _MANY_COMPLETIONS: Final = 100_000
 _LIMIT_FOR_MANY: Final = 10_000
 _LONGEST_MANAGER: Final = 63
-_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def validate_job_spec(spec: JSON, field: str) -> list[Cause]:
@@ -119,16 +119,8 @@ def _at_most(
 
 
 def _manager(name: str, field: str) -> list[Cause]:
-    """Check the name of a controller: a domain, a slash and a path."""
-    domain, _, path = name.partition("/")
-    if not domain or not path:
-        detail = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        causes = [invalid(field, shown(name), detail)]
-    else:
-        causes = validate_subdomain(domain, field)
-        if not _PATH.fullmatch(path):
-            detail = f"Invalid path (regex used for validation is '{_PATH.pattern}')"
-            causes.append(invalid(field, shown(path), detail))
+    """Check the name of a controller."""
+    causes = validate_domain_prefixed_path(name, field)
     if len(name) > _LONGEST_MANAGER:
         causes.append(too_long(field, _LONGEST_MANAGER))
     return causes
