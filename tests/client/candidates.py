@@ -74,6 +74,8 @@ class Candidate:
         self.metrics = Metrics()
         self.clock = clock or cluster.clock
         self._watches = watches
+        self.hangs = False
+        """True if the controllers of the candidate hang."""
         self.watching: asyncio.Task[None] | None = None
         client = Client(self.transport, self.clock)
         self._broadcaster = EventBroadcaster(
@@ -92,6 +94,7 @@ class Candidate:
             recorder=self._broadcaster,
             metrics=self.metrics,
             logger=silent_logger(),
+            may_lead=lambda: not self.hangs,
         )
 
     @asynccontextmanager

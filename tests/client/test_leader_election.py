@@ -1,6 +1,7 @@
 """Exactly one of several managers leads, also when requests fail."""
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -544,6 +545,71 @@ async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> No
         assert candidate.elector.seconds_left() == 0
         with pytest.raises(LeadershipLost):
             await candidate.elector.renew()
+
+
+async def test_a_leader_whose_controllers_hang_lets_its_lease_expire(
+    cluster: Cluster,
+) -> None:
+    """It does no work; the standby takes the lease when it has ended."""
+    async with (
+        Candidate(cluster, "a").running() as first,
+        Candidate(cluster, "b").running() as second,
+    ):
+        await first.elector.acquire()
+        renewing = asyncio.create_task(first.elector.renew())
+        await asyncio.sleep(60)
+        first.hangs = True
+        taking = asyncio.create_task(second.elector.acquire())
+        with pytest.raises(LeadershipLost, match="because the controllers hang"):
+            await renewing
+        assert not taking.done()
+        await asyncio.sleep(10)
+        assert taking.done()
+        assert second.elector.is_leader
+
+
+async def test_controllers_that_hang_for_a_moment_cost_no_lease(
+    cluster: Cluster,
+) -> None:
+    """The renew deadline has not passed when they work again."""
+    async with Candidate(cluster, "a").running() as candidate:
+        await candidate.elector.acquire()
+        renewing = asyncio.create_task(candidate.elector.renew())
+        await asyncio.sleep(60)
+        candidate.hangs = True
+        await asyncio.sleep(6)
+        candidate.hangs = False
+        await asyncio.sleep(60)
+        assert candidate.elector.is_leader
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+
+async def test_a_standby_whose_controllers_hang_takes_no_lease(
+    cluster: Cluster,
+) -> None:
+    """It takes the lease as soon as they work again."""
+    async with Candidate(cluster, "a").running() as candidate:
+        candidate.hangs = True
+        acquiring = asyncio.create_task(candidate.elector.acquire())
+        await asyncio.sleep(60)
+        assert not acquiring.done()
+        candidate.hangs = False
+        await asyncio.sleep(5)
+        assert candidate.elector.is_leader
+
+
+async def test_the_published_time_ends_with_the_leadership(cluster: Cluster) -> None:
+    """Another thread reads only this number before each write."""
+    async with Candidate(cluster, "a").running() as candidate:
+        elector = candidate.elector
+        before = elector.may_write_until
+        await elector.acquire()
+        leading = elector.may_write_until - candidate.clock.monotonic()
+        await elector.release()
+        after = elector.may_write_until
+    assert leading == pytest.approx(10, abs=0.1)
+    assert (before, after) == (-math.inf, -math.inf)
 
 
 def test_a_lease_is_whole_when_it_is_written_back() -> None:

@@ -39,6 +39,7 @@ class Standing:
     def __init__(self, cluster: Cluster, *, leader: bool = True) -> None:
         self.transport = Faulty(cluster)
         self.log = io.StringIO()
+        self.hangs = False
         self.candidacy = Candidacy(
             Client(self.transport, cluster.clock),
             CONFIG,
@@ -47,6 +48,7 @@ class Standing:
             knows_leader=lambda: leader,
             clock=cluster.clock,
             logger=make_logger(stream=self.log),
+            may_lead=lambda: not self.hangs,
         )
 
     @asynccontextmanager
@@ -104,6 +106,25 @@ async def test_a_ping_is_answered_at_once(cluster: Cluster) -> None:
         assert (
             timedelta(0) < parse_time(spec.renew_time) - pinged < timedelta(seconds=1)
         )
+
+
+async def test_a_ping_is_not_answered_while_the_controllers_hang(
+    cluster: Cluster,
+) -> None:
+    """So the API server elects another process."""
+    async with Standing(cluster).running() as standing:
+        await asyncio.sleep(100)
+        standing.hangs = True
+        before = (await spec_of(cluster)).renew_time
+        await ping(cluster, IDENTITY)
+        await asyncio.sleep(30)
+        assert (await spec_of(cluster)).renew_time == before
+        problem = standing.candidacy.problem()
+        assert problem == "no lease candidate: the controllers hang"
+        standing.hangs = False
+        await asyncio.sleep(31)
+        assert (await spec_of(cluster)).renew_time != before
+        assert standing.candidacy.problem() is None
 
 
 async def test_a_ping_of_a_clock_that_is_ahead_is_answered_once(

@@ -32,6 +32,7 @@ from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.main_loop import MainLoop, SameLoop
 from controller_manager.serving.server import DebugPages, Pages, Server
 from controller_manager.serving.streaming import Pieces
 from tests.clusters import Cluster
@@ -60,6 +61,8 @@ def server_of(
     client: Client | None = None,
     limits: ConnectionLimits | None = None,
     debug: Mapping[str, DebugPages] | None = None,
+    main: MainLoop | None = None,
+    beside: Mapping[str, HealthCheck] | None = None,
 ) -> Server:
     clock, logger = SystemClock(), silent_logger()
     authenticator = authenticator_of(config.authentication, client)
@@ -73,6 +76,8 @@ def server_of(
         lambda: {"some-controller": {"page": shown_page}} if debug is None else debug,
         lambda name, key: [Shown(key)] if name == "some-controller" else None,
         STARTED,
+        main or SameLoop(),
+        lambda: beside or {},
     )
     return Server(
         config,
@@ -98,8 +103,12 @@ async def serving(
     client: Client | None = None,
     limits: ConnectionLimits | None = None,
     debug: Mapping[str, DebugPages] | None = None,
+    main: MainLoop | None = None,
+    beside: Mapping[str, HealthCheck] | None = None,
 ) -> AsyncIterator[str]:
-    server = server_of(config or config_of(), checks, client, limits, debug)
+    server = server_of(
+        config or config_of(), checks, client, limits, debug, main, beside
+    )
     await server.start()
     yield f"https://127.0.0.1:{server.port}"
     await server.close()
