@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -46,11 +47,14 @@ async def test_work_runs_in_the_thread_and_its_outcome_comes_back() -> None:
         msg = "no"
         raise ValueError(msg)
 
+    usual = sys.getswitchinterval()
     async with threaded() as beside:
+        assert sys.getswitchinterval() == pytest.approx(0.001)
         assert await beside.run(which_thread) == "control"
         with pytest.raises(ValueError, match="no"):
             await beside.run(fail)
     assert "control" not in [each.name for each in threading.enumerate()]
+    assert sys.getswitchinterval() == usual
 
 
 async def test_work_whose_caller_is_cancelled_has_ended_when_the_caller_goes_on() -> (
