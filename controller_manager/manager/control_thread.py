@@ -25,8 +25,8 @@ _SWITCH_INTERVAL: Final = 0.001
 """Seconds after which a busy thread leaves the interpreter to one that waits for it.
 
 A TLS handshake waits for it some ten times. With Python's five milliseconds a probe
-took 31 to 45 ms (median; nine of ten less than 62 to 122) while the main loop ran Python
-code, with one millisecond 16 (30 to 33). Without a thread that waits it costs nothing.
+took 31 to 45 ms (median; nine of ten less than 62 to 122) while the main loop ran
+Python code, with one millisecond 16 (30 to 33). It costs nothing if no thread waits.
 """
 
 LAST_PATIENCE: Final = 5.0

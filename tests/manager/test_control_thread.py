@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.coordination.v1 import LEASES
@@ -30,8 +31,9 @@ from tests.clusters import Cluster, make_config
 @asynccontextmanager
 async def threaded(
     end: Callable[[str], None] = lambda _: None,
+    make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
 ) -> AsyncIterator[ControlThread]:
-    thread = ControlThread(SystemClock(), silent_logger(), asyncio.new_event_loop, end)
+    thread = ControlThread(SystemClock(), silent_logger(), make_loop, end)
     async with thread:
         yield thread
 
@@ -55,6 +57,20 @@ async def test_work_runs_in_the_thread_and_its_outcome_comes_back() -> None:
             await beside.run(fail)
     assert "control" not in [each.name for each in threading.enumerate()]
     assert sys.getswitchinterval() == usual
+
+
+async def test_both_threads_may_run_programs_at_the_same_time() -> None:
+    """Each has credentials of its own, which may come from a program."""
+
+    async def run_program() -> bytes:
+        program = await asyncio.create_subprocess_exec(
+            "sh", "-c", "echo token", stdout=asyncio.subprocess.PIPE
+        )
+        return (await program.communicate())[0]
+
+    async with threaded(make_loop=uvloop.new_event_loop) as beside:
+        runs = (run_program(), beside.run(run_program), beside.run(run_program))
+        assert await asyncio.gather(*runs) == [b"token\n"] * 3
 
 
 async def test_work_whose_caller_is_cancelled_has_ended_when_the_caller_goes_on() -> (
