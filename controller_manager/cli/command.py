@@ -3,15 +3,14 @@
 import difflib
 import json
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 import click
 from click.shell_completion import add_completion_class, get_completion_class
 
+from controller_manager.cheap_imports import cheap_imports
 from controller_manager.cli.completion import WordsOfBash
-from controller_manager.cli.daemon import run, run_daemon
-from controller_manager.cli.doctor import doctor_command
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.flags import (
     PROBLEMS,
@@ -22,7 +21,6 @@ from controller_manager.cli.flags import (
     split,
 )
 from controller_manager.cli.help import flags_help_text, help_text
-from controller_manager.cli.roles import roles_command
 from controller_manager.cli.subcommands import found_command, found_names
 from controller_manager.observability.log_output import drop_unwritten_output
 from controller_manager.observability.logs import Logger, make_logger
@@ -39,19 +37,26 @@ _LAST_LINES: Final = 2.0
 
 
 class DaemonGroup(click.Group):
-    """Parses flags as pflag does, and prints help as Cobra does."""
+    """Parses flags as pflag does, and prints help as Cobra does.
+
+    A subcommand is made when it is called, or when its help is shown: the daemon does
+    not import the modules of the others.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands, also of other packages."""
-        return sorted(found_names() | {*super().list_commands(ctx)})
+        own = {*super().list_commands(ctx), *_SUBCOMMANDS}
+        return sorted(found_names() | own)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a subcommand; an own one has precedence."""
+        if cmd_name in _SUBCOMMANDS and cmd_name not in self.commands:
+            self.add_command(_SUBCOMMANDS[cmd_name](), cmd_name)
         return super().get_command(ctx, cmd_name) or found_command(cmd_name)
 
     def is_command(self, name: str) -> bool:
         """Tell whether there is a subcommand of this name."""
-        return name in self.commands or name in found_names()
+        return name in _SUBCOMMANDS or name in self.commands or name in found_names()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Convert pflag's syntax to click's; find unknown flags."""
@@ -74,7 +79,9 @@ class DaemonGroup(click.Group):
 
     def _short_helps(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
         for name in self.list_commands(ctx):
-            if (command := self.get_command(ctx, name)) is not None:
+            if name in _HELP_OF_LARGE:
+                yield name, _HELP_OF_LARGE[name]
+            elif (command := self.get_command(ctx, name)) is not None:
                 yield name, command.get_short_help_str(200)
 
 
@@ -147,6 +154,11 @@ def _run_with(config: Config) -> None:
         queued=True,
     )
     log_flags(config, logger)
+    with cheap_imports():
+        from controller_manager.cli.daemon import (  # noqa: PLC0415 - most modules
+            run,
+            run_daemon,
+        )
     try:
         run(run_daemon(config, registry(), logger))
     finally:
@@ -203,9 +215,50 @@ def help_command(ctx: click.Context, command: str | None) -> None:
         click.echo(about.get_help())
 
 
+def _config_command() -> click.Command:
+    return ConfigCommand(
+        "config",
+        callback=_show_config,
+        params=daemon_options(),
+        help="Print the effective configuration: defaults, file and flags.",
+    )
+
+
+def _doctor_command() -> click.Command:
+    with cheap_imports():
+        from controller_manager.cli.doctor import (  # noqa: PLC0415 - most modules
+            doctor_command,
+        )
+    return doctor_command()
+
+
+def _roles_command() -> click.Command:
+    from controller_manager.cli.roles import (  # noqa: PLC0415 - only it needs these
+        roles_command,
+    )
+
+    return roles_command
+
+
+_SUBCOMMANDS: Final[Mapping[str, Callable[[], click.Command]]] = {
+    "completion": lambda: completion_command,
+    "config": _config_command,
+    "doctor": _doctor_command,
+    "help": lambda: help_command,
+    "roles": _roles_command,
+    "version": lambda: version_command,
+}
+"""The functions that return the own subcommands."""
+
+_HELP_OF_LARGE: Final = {
+    "doctor": "Say before a swap what would not work on the cluster, and why.",
+}
+"""The lines that the main help shows for commands that import most modules."""
+
+
 def make_command() -> click.Group:
     """Return the command with all its flags."""
-    group = DaemonGroup(
+    return DaemonGroup(
         NAME,
         callback=_daemon,
         params=[*daemon_options(), _version_option()],
@@ -213,20 +266,6 @@ def make_command() -> click.Group:
         add_help_option=True,
         context_settings={"help_option_names": ["-h", "--help"], "obj": registry()},
     )
-    group.add_command(
-        ConfigCommand(
-            "config",
-            callback=_show_config,
-            params=daemon_options(),
-            help="Print the effective configuration: defaults, file and flags.",
-        )
-    )
-    group.add_command(completion_command)
-    group.add_command(doctor_command())
-    group.add_command(help_command)
-    group.add_command(roles_command)
-    group.add_command(version_command)
-    return group
 
 
 def main() -> None:
