@@ -23,8 +23,6 @@ _UNUSED: Final = frozenset(
         "controller_manager.doctor",
         "jwt",
         "kubernetes_asyncio",
-        "rich",
-        "structlog",
         "zoneinfo",
     )
 )

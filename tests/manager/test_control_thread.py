@@ -70,7 +70,7 @@ async def test_both_threads_may_run_programs_at_the_same_time() -> None:
 
     async with threaded(make_loop=uvloop.new_event_loop) as beside:
         runs = (run_program(), beside.run(run_program), beside.run(run_program))
-        assert await asyncio.gather(*runs) == [b"token\n"] * 3
+        assert [*await asyncio.gather(*runs)] == [b"token\n"] * 3
 
 
 async def test_work_whose_caller_is_cancelled_has_ended_when_the_caller_goes_on() -> (
