@@ -6,6 +6,7 @@ Only this package uses uvloop.
 - ``completion``: completes the names of controllers in a shell
 - ``daemon``: runs the manager
 - ``doctor``: the subcommand that examines a cluster
+- ``explain``: the subcommand that explains an object
 - ``failure``: the errors that report bad input
 - ``flags``: reads arguments as pflag does
 - ``help``: prints the help

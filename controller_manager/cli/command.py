@@ -232,6 +232,14 @@ def _doctor_command() -> click.Command:
     return doctor_command()
 
 
+def _explain_command() -> click.Command:
+    with cheap_imports():
+        from controller_manager.cli.explain import (  # noqa: PLC0415 - most modules
+            explain_command,
+        )
+    return explain_command
+
+
 def _roles_command() -> click.Command:
     from controller_manager.cli.roles import (  # noqa: PLC0415 - only it needs these
         roles_command,
@@ -244,6 +252,7 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[], click.Command]]] = {
     "completion": lambda: completion_command,
     "config": _config_command,
     "doctor": _doctor_command,
+    "explain": _explain_command,
     "help": lambda: help_command,
     "roles": _roles_command,
     "version": lambda: version_command,
@@ -252,6 +261,7 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[], click.Command]]] = {
 
 _HELP_OF_LARGE: Final = {
     "doctor": "Say before a swap what would not work on the cluster, and why.",
+    "explain": "Say why an object is stuck, and what resolves it; it only reads.",
 }
 """The lines that the main help shows for commands that import most modules."""
 

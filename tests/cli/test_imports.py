@@ -21,6 +21,7 @@ _UNUSED: Final = frozenset(
     (
         "controller_manager.cli.doctor",
         "controller_manager.doctor",
+        "controller_manager.explain",
         "jwt",
         "kubernetes_asyncio",
         "zoneinfo",
@@ -59,14 +60,15 @@ def test_the_version_needs_no_module_of_the_daemon(
     assert sorted(loaded & (_UNUSED | _OF_DAEMON)) == []
 
 
-def test_the_help_of_a_subcommand_is_that_of_the_main_help() -> None:
+@pytest.mark.parametrize("name", ["doctor", "explain"])
+def test_the_help_of_a_subcommand_is_that_of_the_main_help(name: str) -> None:
     """The main help shows a line of its own where it does not import the command."""
     command = make_command()
     assert isinstance(command, click.Group)
     with click.Context(command) as ctx:
-        doctor = command.get_command(ctx, "doctor")
-        assert doctor is not None
-        assert f" {doctor.get_short_help_str(200)}\n" in command.get_help(ctx)
+        found = command.get_command(ctx, name)
+        assert found is not None
+        assert f" {found.get_short_help_str(200)}\n" in command.get_help(ctx)
 
 
 def test_a_daemon_with_one_controller_imports_no_other_one() -> None:

@@ -1,0 +1,232 @@
+"""The subcommand that says why an object is not as its spec wants it."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, aclosing
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+from msgspec import Struct
+
+from controller_manager.cli.daemon import run
+from controller_manager.cli.failure import Failure
+from controller_manager.client.client import Client
+from controller_manager.client.credentials import (
+    Credentials,
+    from_kubeconfig,
+    is_in_cluster,
+    load_credentials,
+)
+from controller_manager.client.kubeconfig import read_kubeconfig
+from controller_manager.client.server_clock import ServerClock
+from controller_manager.clock import Clock, SystemClock
+from controller_manager.explain.cause import Explanation, State, worst
+from controller_manager.explain.explainer import explain_all, explain_target
+from controller_manager.explain.following import follow
+from controller_manager.explain.report import as_json, as_text
+from controller_manager.explain.target import Target, TargetError, parse_target
+from controller_manager.explain.view import Unread, View
+from controller_manager.observability.library_logs import library_logs
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.durations import parse_duration
+from controller_manager.version import USER_AGENT
+
+_EXIT_CODES: Final = {State.HEALTHY: 0, State.PROGRESSING: 3, State.STUCK: 4}
+_IN_FLIGHT: Final = 8
+_WIDEST: Final = 100
+_HOME: Final = Path("~/.kube/config")
+
+
+class _Question(Struct, frozen=True):
+    """The arguments of the command; without a target all objects are explained."""
+
+    target: Target | None
+    namespace: str
+    output: str
+    watch: bool
+    request_seconds: float
+    watch_seconds: float
+
+
+@click.command("explain")
+@click.argument("target", nargs=-1, metavar="KIND/NAME")
+@click.option("-n", "--namespace", default="", help="The namespace of the object.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Explain all objects of the namespace."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="The format of the answer.",
+)
+@click.option("-w", "--watch", is_flag=True, help="Follow until nothing is wrong.")
+@click.option(
+    "--watch-timeout",
+    default="0s",
+    show_default=True,
+    metavar="DURATION",
+    help="The longest time to follow; 0s is for ever.",
+)
+@click.option(
+    "--request-timeout",
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help="The time that each request may take.",
+)
+@click.option(
+    "--kubeconfig",
+    default="",
+    type=click.Path(),
+    help="The kubeconfig; by default $KUBECONFIG, the service account of a pod, or "
+    "~/.kube/config.",
+)
+@click.option("--context", default="", help="The context of the kubeconfig.")
+@click.option("--master", default="", help="The URL of the API server.")
+@click.pass_context
+def explain_command(  # noqa: PLR0913 - one for each flag
+    ctx: click.Context,
+    *,
+    target: tuple[str, ...],
+    namespace: str,
+    output: str,
+    watch_timeout: str,
+    request_timeout: str,
+    kubeconfig: str,
+    context: str,
+    master: str,
+    everything: bool,
+    watch: bool,
+) -> None:
+    """Say why an object is stuck, and what resolves it; it only reads.
+
+    KIND/NAME is written as for kubectl: deploy/web, ns/old, statefulsets.apps/db.
+    The exit code is 0 if the object is healthy, 3 if it is in progress, 4 if it is
+    stuck, and 1 if it cannot be read.
+    """
+    paths = _kubeconfig(kubeconfig, master)
+    question = _Question(
+        _target(target, everything=everything),
+        namespace or _namespace(paths, context),
+        output,
+        watch,
+        _seconds("--request-timeout", request_timeout, least=0.001),
+        _seconds("--watch-timeout", watch_timeout, least=0),
+    )
+    clock = SystemClock()
+    connect = partial(_credentials, paths, master, context, clock)
+    ctx.exit(_EXIT_CODES[run(_answer(question, connect, clock))])
+
+
+def _target(words: tuple[str, ...], *, everything: bool) -> Target | None:
+    """Return the target, `None` for all objects; raises Failure."""
+    if everything and words:
+        raise Failure(["explain: give KIND/NAME or --all, not both"])
+    if everything:
+        return None
+    if not words:
+        message = "explain: name an object, for example deploy/web, or give --all"
+        raise Failure([message])
+    try:
+        return parse_target(words)
+    except TargetError as error:
+        raise Failure([f"explain: {error}"]) from None
+
+
+def _seconds(flag: str, text: str, least: float) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as problem:
+        raise Failure([f"{flag}: invalid argument: {problem}"]) from None
+    if seconds < least:
+        raise Failure([f"{flag}: {text} is too short"])
+    return seconds
+
+
+def _kubeconfig(given: str, master: str) -> str:
+    """Return the paths of the kubeconfig as kubectl finds it, empty for none."""
+    if given or master:
+        return given
+    if paths := os.environ.get("KUBECONFIG"):
+        return paths
+    home = _HOME.expanduser()
+    return str(home) if not is_in_cluster() and home.exists() else ""
+
+
+def _namespace(paths: str, context: str) -> str:
+    """Return the namespace of the context, as kubectl does."""
+    if not paths:
+        return "default"
+    try:
+        chosen = read_kubeconfig(paths, context or None)
+    except Exception:  # noqa: BLE001 - the credentials report it
+        return "default"
+    for each in chosen.config.get("contexts") or ():
+        if each.get("name") == chosen.name:
+            return str((each.get("context") or {}).get("namespace") or "default")
+    return "default"
+
+
+def _credentials(paths: str, master: str, context: str, clock: Clock) -> Credentials:
+    """Return the credentials; raises ConfigError."""
+    if paths:
+        return from_kubeconfig(paths, master, clock, context or None)
+    return load_credentials("", master, clock)
+
+
+async def _answer(
+    question: _Question, connect: "partial[Credentials]", clock: Clock
+) -> State:
+    """Print the answer, each time that it changes; return the last state."""
+    from controller_manager.client.http import (  # noqa: PLC0415 - aiohttp
+        HTTPTransport,
+    )
+
+    async with AsyncExitStack() as stack:
+        stack.enter_context(library_logs(silent_logger()))
+        transport = HTTPTransport(connect(), USER_AGENT)
+        stack.push_async_callback(transport.close)
+        server_clock = ServerClock(clock)
+        client = Client(
+            transport, clock, server_clock=server_clock, in_flight=_IN_FLIGHT
+        )
+        look = partial(_look, client, server_clock, question)
+        if not question.watch:
+            return _show(question, await look(), server_clock)
+        state = State.HEALTHY
+        async with aclosing(follow(look, question.watch_seconds)) as changes:
+            async for found in changes:
+                state = _show(question, found, server_clock)
+        return state
+
+
+async def _look(
+    client: Client, clock: ServerClock, question: _Question
+) -> Sequence[Explanation]:
+    """Return the explanations of the present objects; raises Failure."""
+    view = View(client, clock, question.request_seconds)
+    try:
+        if question.target is None:
+            return await explain_all(view, question.namespace)
+        return [await explain_target(view, question.target, question.namespace)]
+    except (TargetError, Unread) as error:
+        raise Failure([f"explain: {error}"]) from None
+
+
+def _show(
+    question: _Question, found: Sequence[Explanation], clock: ServerClock
+) -> State:
+    if question.output == "json":
+        click.echo(as_json(found), nl=False)
+    elif found:
+        width = min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
+        click.echo(as_text(found, clock.now(), width), nl=question.watch)
+    else:
+        click.echo(f"Nothing is wrong in the namespace {question.namespace}.")
+    return worst(each.state for each in found)

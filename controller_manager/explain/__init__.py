@@ -1,0 +1,28 @@
+"""Says why an object is not as its spec wants it: ``controller-manager explain``.
+
+It reads only. It runs the pure decisions of the controllers on the objects around the
+target, and returns one chain from the symptom to the root cause.
+
+- ``cause``: a cause, an explanation, and their states
+- ``claims``: persistent volume claims without a volume
+- ``containers``: containers that do not run, or are not ready
+- ``creation``: pods that the API server refuses
+- ``deletion``: objects and namespaces that stay although they are deleted
+- ``events``: the events about an object
+- ``explainer``: explains one object, or all of a namespace
+- ``finalizers``: finalizers that hold an object
+- ``following``: follows explanations until nothing is wrong
+- ``inaction``: objects whose controller does nothing
+- ``items``: an object with all its fields
+- ``kinds``: the kinds with explanations of their own
+- ``managed_fields``: the managers of fields
+- ``pods``: pods that are not available
+- ``replicas``: owners that want a number of pods
+- ``report``: prints explanations
+- ``rollout``: deployments
+- ``scheduling``: pods without a node
+- ``selecting``: the objects that selectors match
+- ``services``: services without endpoints
+- ``target``: the object to explain
+- ``view``: reads objects on demand
+"""

@@ -1,0 +1,268 @@
+"""Explains containers of a pod that do not run, or are not ready."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.json_objects import JSON, object_at, objects_at
+from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.events import Event, events_of
+from controller_manager.explain.items import Item, number_at, text_at
+from controller_manager.explain.view import View
+
+_PULLING: Final = frozenset(
+    (
+        "ErrImagePull",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    )
+)
+_CONFIG: Final = frozenset(
+    (
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PostStartHookError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "RunContainerError",
+        "StartError",
+    )
+)
+_VOLUMES: Final = ("FailedAttachVolume", "FailedMount", "FailedMapVolume")
+_SANDBOX: Final = "FailedCreatePodSandBox"
+_KINDS: Final = {
+    "Liveness": "livenessProbe",
+    "Readiness": "readinessProbe",
+    "Startup": "startupProbe",
+}
+_MANY_RESTARTS: Final = 3
+_LONGEST: Final = 300
+"""Characters of a message that are shown."""
+
+
+class _Container:
+    """A container: its pod, its spec, and its status."""
+
+    def __init__(self, pod: Item, kind: str, spec: JSON, status: JSON) -> None:
+        self.pod = pod
+        self.spec = spec
+        self.status = status
+        self.name = text_at(spec, "name")
+        self.field = f"status.{kind}[{self.name}]"
+        state = object_at(status, "state")
+        self.waiting = object_at(state, "waiting")
+        self.running = object_at(state, "running")
+        self.terminated = object_at(state, "terminated")
+        self.last = object_at(object_at(status, "lastState"), "terminated")
+        self.restarts = number_at(status, "restartCount")
+
+    @property
+    def is_sidecar(self) -> bool:
+        return self.spec.get("restartPolicy") == "Always"
+
+    @property
+    def has_started(self) -> bool:
+        return bool(self.status.get("started"))
+
+    def cause(self, code: str, state: State, what: str, **more: str) -> Cause:
+        given = {"field": f"{self.field}.state", **more}
+        return Cause(
+            code=code,
+            state=state,
+            what=what,
+            object=self.pod.reference,
+            **given,  # type: ignore[arg-type]
+        )
+
+
+async def explain_containers(view: View, pod: Item) -> tuple[Cause, ...]:
+    """Return the causes for which the containers of a pod are not ready.
+
+    Init containers run one after the other: only the first that has not ended, and is
+    not a running sidecar, is a cause.
+    """
+    for each in _containers(pod, "initContainers", "initContainerStatuses"):
+        if each.terminated and number_at(each.terminated, "exitCode") == 0:
+            continue
+        if each.is_sidecar and each.has_started:
+            continue
+        return (await _explain(view, each, is_init=True),)
+    return tuple(
+        [
+            await _explain(view, each)
+            for each in _containers(pod, "containers", "containerStatuses")
+            if not each.status.get("ready")
+        ]
+    )
+
+
+def _containers(pod: Item, specs: str, statuses: str) -> Sequence[_Container]:
+    by_name = {text_at(each, "name"): each for each in objects_at(pod.status, statuses)}
+    return [
+        _Container(pod, statuses, each, by_name.get(text_at(each, "name"), {}))
+        for each in objects_at(pod.spec, specs)
+    ]
+
+
+async def _explain(view: View, each: _Container, *, is_init: bool = False) -> Cause:
+    reason = text_at(each.waiting, "reason")
+    if reason in _PULLING:
+        return await _pulling(view, each, reason)
+    if reason == "CrashLoopBackOff":
+        return await _crashing(view, each, each.last)
+    if reason in _CONFIG:
+        message = text_at(each.waiting, "message") or reason
+        return each.cause(
+            "ContainerConfig",
+            State.STUCK,
+            f"the container {each.name} cannot be created: {_short(message)}",
+            since=each.pod.created_at,
+            remedy="correct the container, or create the object that it refers to",
+        )
+    if each.terminated:
+        return await _crashing(view, each, each.terminated)
+    if each.running:
+        return await _running(view, each, is_init=is_init)
+    return await _starting(view, each)
+
+
+async def _pulling(view: View, each: _Container, reason: str) -> Cause:
+    image = text_at(each.spec, "image")
+    failed = await events_of(view, each.pod, ("Failed",))
+    about = [one for one in failed if f'"{image}"' in one.message]
+    why = next((_pull_error(one.message) for one in about), "")
+    if reason == "InvalidImageName":
+        what = f"the name of the image {image!a} is not valid"
+    elif reason == "ErrImageNeverPull":
+        what = f"the image {image} is not on the node, and imagePullPolicy is Never"
+    else:
+        what = f"the image {image} cannot be pulled{': ' if why else ''}{why}"
+    return each.cause(
+        "ImagePull",
+        State.STUCK,
+        f"container {each.name}: {what}",
+        field=f"{each.field}.state.waiting",
+        since=min((one.at for one in about), default=each.pod.created_at),
+        remedy="correct the name of the image, push it, or give the pod a pull secret",
+    )
+
+
+def _pull_error(message: str) -> str:
+    """Return the error in ``Failed to pull image "x": error``, empty if it has none."""
+    head, _, error = message.partition('": ')
+    return _short(error) if head.startswith("Failed to pull image") else ""
+
+
+async def _crashing(view: View, each: _Container, end: JSON) -> Cause:
+    """Return the cause for a container that has ended, and is restarted."""
+    code, reason = number_at(end, "exitCode"), text_at(end, "reason")
+    message = text_at(end, "message")
+    known = f" ({reason})" if reason and reason not in ("Error", "Completed") else ""
+    times = f", {each.restarts} restarts so far" if each.restarts else ""
+    what = f"the container {each.name} ended with exit code {code}{known}{times}"
+    if message:
+        what += f": {_short(message)}"
+    log = f"kubectl logs -p -n {each.pod.namespace} POD -c {each.name}"
+    remedy = f"read its last log: {log}"
+    if reason == "OOMKilled":
+        remedy = "raise the container's limit of memory, or let it use less"
+    cause = each.cause(
+        "CrashLoop",
+        State.STUCK if each.restarts else State.PROGRESSING,
+        what,
+        field=each.field
+        + (".state" if end is each.terminated else ".lastState")
+        + ".terminated",
+        since=text_at(end, "finishedAt"),
+        remedy=remedy,
+    )
+    failed = await _failed_probes(view, each)
+    killing = [one for one in failed if not one.message.startswith("Readiness")]
+    if killing and reason != "OOMKilled":
+        return symptom(replace(cause, remedy=""), [_probe(each, killing[0])])
+    return cause
+
+
+async def _running(view: View, each: _Container, *, is_init: bool) -> Cause:
+    """Return the cause for a container that runs and is not ready."""
+    since = text_at(each.running, "startedAt")
+    if is_init and not each.is_sidecar:
+        return each.cause(
+            "InitContainer",
+            State.PROGRESSING,
+            f"the init container {each.name} runs; the others wait for its end",
+            since=since,
+        )
+    failed = await _failed_probes(view, each)
+    if failed:
+        return _probe(each, failed[0])
+    if each.last and each.restarts >= _MANY_RESTARTS:
+        return await _crashing(view, each, each.last)
+    name = "readinessProbe" if each.has_started else "startupProbe"
+    probe = object_at(each.spec, name)
+    first = number_at(probe, "initialDelaySeconds")
+    rest = number_at(probe, "periodSeconds", 10) * number_at(
+        probe, "failureThreshold", 3
+    )
+    is_new = view.age(since) < timedelta(seconds=first + rest)
+    return each.cause(
+        "NotReady",
+        State.PROGRESSING if is_new else State.STUCK,
+        f"the container {each.name} runs, and its {name} has not succeeded yet",
+        since=since,
+        remedy="" if is_new else "look at the log of the container, and at its probe",
+    )
+
+
+async def _failed_probes(view: View, each: _Container) -> Sequence[Event]:
+    found = await events_of(view, each.pod, ("Unhealthy",))
+    names = (f"{{{each.name}}}", "")
+    return [one for one in found if one.field.endswith(names)]
+
+
+def _probe(each: _Container, failed: Event) -> Cause:
+    kind = failed.message.partition(" ")[0]
+    name = _KINDS.get(kind, "readinessProbe")
+    return each.cause(
+        "ProbeFailing",
+        State.STUCK,
+        f"container {each.name}: {_short(failed.message)}",
+        field=f"spec.containers[{each.name}].{name}",
+        since=failed.at,
+        remedy=f"correct the program, or its {name}: path, port, timeout, threshold",
+    )
+
+
+async def _starting(view: View, each: _Container) -> Cause:
+    """Return the cause for a container that its kubelet has not started yet."""
+    found = await events_of(view, each.pod, (*_VOLUMES, _SANDBOX))
+    if not found:
+        return each.cause(
+            "Starting",
+            State.PROGRESSING,
+            f"the kubelet starts the container {each.name}",
+            since=each.pod.created_at,
+        )
+    failed = found[0]
+    is_sandbox = failed.reason == _SANDBOX
+    return each.cause(
+        "Sandbox" if is_sandbox else "VolumeMount",
+        State.STUCK,
+        _short(failed.message),
+        since=failed.at,
+        remedy="look at the network plugin and the runtime of the node"
+        if is_sandbox
+        else "correct the volume of the pod, or create the object that it needs",
+    )
+
+
+def _short(text: str) -> str:
+    """Return a message in one line, without its end if it is very long."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

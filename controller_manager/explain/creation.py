@@ -1,0 +1,197 @@
+"""Explains objects that a controller may not create: quota, admission, accounts."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.quotas import RESOURCE_QUOTAS
+from controller_manager.api.json_objects import object_at
+from controller_manager.api.quantity import QuantityError, parse_quantity
+from controller_manager.explain.cause import Cause, Reference, State, symptom
+from controller_manager.explain.events import Event, events_of
+from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.view import View
+
+_EXCEEDED: Final = re.compile(
+    r"exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+)"
+)
+_FAILED_QUOTA: Final = re.compile(r"failed quota: ([^:]+): (must specify .+)")
+_PAIR: Final = re.compile(r"([^=,\s]+)=([^,\s]+)")
+_PREFIX: Final = re.compile(r"^Error creating: |^.*? is forbidden: ")
+_FAILURE: Final = "ReplicaFailure"
+_REASONS: Final = ("FailedCreate",)
+
+
+class _Rule(Struct, frozen=True):
+    """A refusal that a word in its message shows."""
+
+    word: str
+    code: str
+    remedy: str
+
+
+_RULES: Final = (
+    _Rule(
+        "violates PodSecurity",
+        "PodSecurity",
+        "give the pod the security context that the namespace demands, or relax the "
+        "label pod-security.kubernetes.io/enforce of the namespace",
+    ),
+    _Rule(
+        "failed calling webhook",
+        "WebhookFailed",
+        "repair the server of the webhook, or set its failurePolicy to Ignore",
+    ),
+    _Rule(
+        "admission webhook",
+        "WebhookDenied",
+        "change the pod template as the webhook demands",
+    ),
+    _Rule(
+        "ValidatingAdmissionPolicy",
+        "PolicyDenied",
+        "change the pod template as the policy demands",
+    ),
+    _Rule(
+        "serviceaccount",
+        "ServiceAccountMissing",
+        "create the service account, or correct serviceAccountName",
+    ),
+    _Rule(
+        "service account",
+        "ServiceAccountMissing",
+        "create the service account, or correct serviceAccountName",
+    ),
+    _Rule(
+        "PriorityClass",
+        "PriorityClassMissing",
+        "create the priority class, or correct priorityClassName",
+    ),
+    _Rule(
+        "because it is being terminated",
+        "NamespaceTerminating",
+        "wait for the end of the namespace: controller-manager explain ns/NAME",
+    ),
+    _Rule(
+        "usage per",
+        "LimitRange",
+        "change the requests and limits, or the LimitRange of the namespace",
+    ),
+)
+
+
+async def explain_refusal(view: View, owner: Item, missing: int) -> Cause | None:
+    """Return the cause for which the pods of an owner are refused, `None` for none.
+
+    `missing` is the number of pods that do not exist.
+
+    The condition ReplicaFailure has the last refusal, if the owner's kind has it; else
+    the newest event FailedCreate does.
+    """
+    refusal = await _last_refusal(view, owner)
+    if refusal is None:
+        return None
+    message = refusal.message
+    start = "a pod is missing" if missing == 1 else f"{missing} pods are missing"
+    start += ": the API server refuses new ones"
+    if found := _EXCEEDED.search(message):
+        return await _exceeded(view, owner, refusal, found, start)
+    if found := _FAILED_QUOTA.search(message):
+        return _unspecified(owner, refusal, found, start)
+    rule = next((each for each in _RULES if each.word in message), None)
+    return Cause(
+        code=rule.code if rule else "CreationRefused",
+        state=State.STUCK,
+        what=f"{start}: {_PREFIX.sub('', message, count=1)}",
+        object=owner.reference,
+        field=refusal.field,
+        since=refusal.at,
+        remedy=rule.remedy if rule else "change the pod template as the message says",
+    )
+
+
+async def _last_refusal(view: View, owner: Item) -> Event | None:
+    condition = owner.condition(_FAILURE)
+    if condition is not None and condition.get("status") == "True":
+        message = " ".join(text_at(condition, "message").split())
+        since = text_at(condition, "lastTransitionTime")
+        where = f"status.conditions[{_FAILURE}]"
+        return Event("FailedCreate", message.rstrip("."), since, where)
+    found = await events_of(view, owner, _REASONS)
+    if not found:
+        return None
+    last = found[0]
+    return Event(last.reason, last.message.rstrip("."), last.at, "event FailedCreate")
+
+
+async def _exceeded(
+    view: View, owner: Item, refusal: Event, found: re.Match[str], start: str
+) -> Cause:
+    """Return the cause for pods that a quota has no room for.
+
+    A quota that has room by now shows that the controller has not tried again yet.
+    """
+    name, requested = found[1], _amounts(found[2])
+    quota = await view.find(RESOURCE_QUOTAS, owner.namespace, name)
+    used, limited = _amounts(found[3]), _amounts(found[4])
+    reference = Reference("v1", "ResourceQuota", owner.namespace, name)
+    if quota is not None:
+        used = {**used, **object_at(quota.status, "used")}
+        limited = {**limited, **object_at(quota.status, "hard")}
+    lacking = [each for each in requested if _exceeds(requested, used, limited, each)]
+    first = (lacking or list(requested))[0]
+    refused = Cause(
+        code="QuotaExceeded",
+        state=State.STUCK if lacking else State.PROGRESSING,
+        what=f"{start}, because they exceed a quota",
+        object=owner.reference,
+        field=refusal.field,
+        since=refusal.at,
+    )
+    full = Cause(
+        code="QuotaFull" if lacking else "QuotaHasRoom",
+        state=refused.state,
+        what=f"the quota has {first}: {limited.get(first, 'none')}, "
+        f"{used.get(first, '0')} of it in use, and a pod needs {requested[first]}",
+        object=reference,
+        field=f"status.used[{first}]",
+        remedy="raise the quota, or delete pods that count against it"
+        if lacking
+        else "wait: the controller tries again",
+    )
+    return symptom(refused, [full])
+
+
+def _exceeds(
+    requested: Mapping[str, str],
+    used: Mapping[str, str],
+    limited: Mapping[str, str],
+    name: str,
+) -> bool:
+    """Tell whether a quota has no room for a request of one resource."""
+    try:
+        wanted = parse_quantity(requested[name]) + parse_quantity(used.get(name, "0"))
+        return name not in limited or wanted > parse_quantity(limited[name])
+    except QuantityError:
+        return True
+
+
+def _unspecified(
+    owner: Item, refusal: Event, found: re.Match[str], start: str
+) -> Cause:
+    return Cause(
+        code="QuotaNeedsAmounts",
+        state=State.STUCK,
+        what=f"{start}: the quota {found[1]} demands that they {found[2]}",
+        object=owner.reference,
+        field=refusal.field,
+        since=refusal.at,
+        remedy="set these requests and limits, or defaults by a LimitRange",
+    )
+
+
+def _amounts(text: str) -> dict[str, str]:
+    """Return the amounts in ``pods=1,requests.cpu=500m``."""
+    return dict(_PAIR.findall(text))

@@ -1,0 +1,198 @@
+"""Explains objects and namespaces that are being deleted, and are still there."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Final
+
+from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.batch.v1 import JOBS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON, objects_at
+from controller_manager.api.meta import PartialObject
+from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.controllers.cluster.namespace.conditions import (
+    CONTENT_FAILURE,
+    CONTENT_REMAINING,
+    DISCOVERY_FAILURE,
+    PARSING_FAILURE,
+)
+from controller_manager.explain.cause import Cause, State, merged, symptom
+from controller_manager.explain.finalizers import explain_finalizers
+from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.pods import explain_ending
+from controller_manager.explain.view import View
+
+API_SERVICES: Final = Resource(
+    "apiregistration.k8s.io",
+    "v1",
+    "apiservices",
+    "APIService",
+    PartialObject,
+    namespaced=False,
+)
+_DEPENDENTS: Final[tuple[AnyResource, ...]] = (REPLICASETS, JOBS, PODS)
+_FOREGROUND: Final = "foregroundDeletion"
+_PATIENCE: Final = timedelta(seconds=60)
+"""The time in which an object without finalizers is removed."""
+
+_REMAINING: Final = re.compile(r"(\S+?)\.(\S*) has (\d+) resource instances")
+
+
+async def explain_deletion(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a deleted object is still there."""
+    if item.resource.kind == "Namespace":
+        return await _namespace(view, item)
+    return (await _object(view, item),)
+
+
+async def _object(view: View, item: Item) -> Cause:
+    if item.resource.kind == "Pod":
+        return await explain_ending(view, item)
+    held = explain_finalizers(view, item)
+    if held is None:
+        return _unexplained(view, item)
+    if _FOREGROUND not in (item.metadata.get("finalizers") or ()):
+        return held
+    return symptom(held, await _dependents(view, item))
+
+
+async def _dependents(view: View, owner: Item) -> Sequence[Cause]:
+    """Return causes for the dependents that block the deletion of their owner."""
+    found: list[Cause] = []
+    for resource in _DEPENDENTS:
+        for each in await view.list(resource, owner.namespace):
+            if not _blocks(each, owner):
+                continue
+            why = [await _object(view, each)] if each.deleted_at else []
+            cause = Cause(
+                code="BlockedByDependent",
+                state=State.PROGRESSING,
+                what=f"a dependent {each.resource.kind} blocks the deletion of its "
+                "owner (blockOwnerDeletion)",
+                object=each.reference,
+                field="metadata.ownerReferences",
+                since=each.deleted_at or owner.deleted_at,
+            )
+            found.append(symptom(cause, why))
+    return merged(found)
+
+
+def _blocks(dependent: Item, owner: Item) -> bool:
+    references = objects_at(dependent.metadata, "ownerReferences")
+    return any(
+        each.get("uid") == owner.uid and each.get("blockOwnerDeletion")
+        for each in references
+    )
+
+
+def _unexplained(view: View, item: Item) -> Cause:
+    is_new = view.age(item.deleted_at) < _PATIENCE
+    return Cause(
+        code="BeingDeleted",
+        state=State.PROGRESSING if is_new else State.STUCK,
+        what="the object is being deleted, and nothing in it holds it",
+        object=item.reference,
+        field="metadata.deletionTimestamp",
+        since=item.deleted_at,
+        remedy="" if is_new else "look at the log of the API server",
+    )
+
+
+async def _namespace(view: View, namespace: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a namespace is not empty, or cannot be emptied."""
+    found: list[Cause] = []
+    for condition in namespace.conditions():
+        if condition.get("status") != "True":
+            continue
+        if condition.get("type") in (DISCOVERY_FAILURE, PARSING_FAILURE):
+            found.append(await _undiscovered(view, namespace, condition))
+        elif condition.get("type") == CONTENT_REMAINING:
+            found += await _remaining(view, namespace, condition)
+        elif condition.get("type") == CONTENT_FAILURE:
+            failure = _condition(namespace, condition, "ContentDeletionFailed")
+            found.append(failure)
+    explained = {each.code for each in found}
+    if explained > {"ContentDeletionFailed"} and "HeldByFinalizer" in explained:
+        # The message of this condition names no other cause than the objects do.
+        found = [each for each in found if each.code != "ContentDeletionFailed"]
+    return tuple(found) or (_not_emptied(view, namespace),)
+
+
+def _condition(namespace: Item, condition: JSON, code: str, remedy: str = "") -> Cause:
+    return Cause(
+        code=code,
+        state=State.STUCK,
+        what=" ".join(text_at(condition, "message").split()).rstrip("."),
+        object=namespace.reference,
+        field=f"status.conditions[{text_at(condition, 'type')}]",
+        since=text_at(condition, "lastTransitionTime"),
+        remedy=remedy,
+    )
+
+
+async def _undiscovered(view: View, namespace: Item, condition: JSON) -> Cause:
+    """Return the cause for a namespace whose resources cannot be discovered."""
+    broken = [
+        _api_service(each)
+        for each in await view.list(API_SERVICES)
+        if (each.condition("Available") or {}).get("status") == "False"
+    ]
+    remedy = "" if broken else "repair the aggregated API, or delete its APIService"
+    cause = _condition(namespace, condition, "DiscoveryFailed", remedy)
+    return symptom(cause, broken)
+
+
+def _api_service(item: Item) -> Cause:
+    condition = item.condition("Available") or {}
+    return Cause(
+        code="APIServiceUnavailable",
+        state=State.STUCK,
+        what=f"the aggregated API does not answer: "
+        f"{text_at(condition, 'message').rstrip('.')}",
+        object=item.reference,
+        field="status.conditions[Available]",
+        since=text_at(condition, "lastTransitionTime"),
+        remedy="repair the server behind it, or delete the APIService",
+    )
+
+
+async def _remaining(view: View, namespace: Item, condition: JSON) -> tuple[Cause, ...]:
+    """Return causes for the objects that remain in a namespace."""
+    found: list[Cause] = []
+    for plural, group in _resources_in(text_at(condition, "message")):
+        discovery = await view.discovery()
+        served = next(
+            (
+                each
+                for each in discovery.resources
+                if (each.plural, each.group) == (plural, group) and each.is_preferred
+            ),
+            None,
+        )
+        if served is None:
+            continue
+        for each in await view.list(served.metadata_resource(), namespace.name):
+            found += [await _object(view, each)] if each.deleted_at else []
+    return merged(found) or (_condition(namespace, condition, "ContentRemaining"),)
+
+
+def _resources_in(message: str) -> Iterator[tuple[str, str]]:
+    """Yield plural and group of the resources that a condition's message names."""
+    for plural, group, _ in _REMAINING.findall(message):
+        yield plural, group
+
+
+def _not_emptied(view: View, namespace: Item) -> Cause:
+    is_new = view.age(namespace.deleted_at) < _PATIENCE
+    return Cause(
+        code="NamespaceNotEmptied",
+        state=State.PROGRESSING if is_new else State.STUCK,
+        what="the namespace controller empties the namespace"
+        if is_new
+        else "the namespace controller has not reported about the namespace",
+        object=namespace.reference,
+        field="spec.finalizers",
+        since=namespace.deleted_at,
+        remedy="" if is_new else "see that kube-controller-manager runs with it",
+    )

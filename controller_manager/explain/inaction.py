@@ -1,0 +1,65 @@
+"""Explains objects whose controller does nothing."""
+
+from datetime import timedelta
+from typing import Final
+
+from controller_manager.api.coordination.v1 import LEASES, Lease
+from controller_manager.api.times import parse_time
+from controller_manager.explain.cause import Cause, State
+from controller_manager.explain.items import Item, number_at, text_at
+from controller_manager.explain.managed_fields import last_change
+from controller_manager.explain.view import View
+
+_PATIENCE: Final = timedelta(seconds=20)
+"""The time in which a controller observes a change."""
+
+_LEASE: Final = ("kube-system", "kube-controller-manager")
+
+
+async def explain_inaction(view: View, item: Item) -> Cause | None:
+    """Return the cause if no controller has observed the newest spec of an object.
+
+    `None` for a kind without observedGeneration.
+    """
+    generation = number_at(item.metadata, "generation")
+    observed = item.status.get("observedGeneration")
+    if not generation or number_at(item.status, "observedGeneration") >= generation:
+        return None
+    if observed is None and item.status:
+        return None
+    since = last_change(item) or item.created_at
+    if view.age(since) < _PATIENCE:
+        return Cause(
+            code="NotObserved",
+            state=State.PROGRESSING,
+            what="the controller has not seen the newest spec yet",
+            object=item.reference,
+            field="status.observedGeneration",
+            since=since,
+        )
+    return Cause(
+        code="ControllerAbsent",
+        state=State.STUCK,
+        what=f"no controller has seen the newest spec: {await _leader(view)}",
+        object=item.reference,
+        field="status.observedGeneration",
+        since=since,
+        remedy="see that kube-controller-manager runs, and runs this controller",
+    )
+
+
+async def _leader(view: View) -> str:
+    """Return a sentence about the leader of kube-controller-manager."""
+    namespace, name = _LEASE
+    lease = await view.find(LEASES, namespace, name)
+    if lease is None:
+        return "the lease of kube-controller-manager does not show a leader"
+    spec = lease.typed(Lease).spec
+    if not spec.holder_identity:
+        return "the lease of kube-controller-manager has no holder"
+    if spec.renew_time is not None:
+        seconds = timedelta(seconds=spec.lease_duration_seconds or 0)
+        if parse_time(spec.renew_time) + seconds < view.now:
+            at = text_at(lease.spec, "renewTime")
+            return f"the lease of kube-controller-manager was last renewed at {at}"
+    return f"{spec.holder_identity} leads, and may not run this controller"

@@ -1,0 +1,166 @@
+"""Explains pods: why one is not available, has failed, or does not end."""
+
+from datetime import timedelta
+from typing import Final
+
+from controller_manager.api.core.v1 import NODES, Pod
+from controller_manager.api.json_objects import object_at, objects_at
+from controller_manager.api.pods import available_at, is_ready
+from controller_manager.api.times import format_time
+from controller_manager.explain.cause import Cause, State
+from controller_manager.explain.containers import explain_containers
+from controller_manager.explain.finalizers import explain_finalizers
+from controller_manager.explain.items import Item, number_at, text_at
+from controller_manager.explain.scheduling import explain_unscheduled
+from controller_manager.explain.view import View
+
+_OVERDUE: Final = timedelta(seconds=30)
+"""The time after the grace period in which a kubelet removes a pod."""
+
+
+async def explain_pod(
+    view: View, pod: Item, min_ready_seconds: int = 0
+) -> tuple[Cause, ...]:
+    """Return the causes for which a pod is not available; none for one that is.
+
+    A pod that has succeeded needs nothing, so it has no cause either.
+    """
+    phase = text_at(pod.status, "phase")
+    if pod.deleted_at:
+        return (await explain_ending(view, pod),)
+    if phase == "Succeeded":
+        return ()
+    if phase == "Failed":
+        return (explain_failed(pod),)
+    if not text_at(pod.spec, "nodeName"):
+        return (await explain_unscheduled(view, pod),)
+    if lost := await _lost_node(view, pod):
+        return (lost,)
+    if found := await explain_containers(view, pod):
+        return found
+    typed = pod.typed(Pod)
+    if not is_ready(typed):
+        return (_not_ready(pod),)
+    end = available_at(typed, min_ready_seconds)
+    if min_ready_seconds and end is not None and end > view.now:
+        return (
+            Cause(
+                code="MinReadySeconds",
+                state=State.PROGRESSING,
+                what=f"the pod must be ready for {min_ready_seconds} s: "
+                "minReadySeconds still runs",
+                object=pod.reference,
+                field="spec.minReadySeconds of its owner",
+                since=text_at(pod.condition("Ready") or {}, "lastTransitionTime"),
+                remedy=f"wait until {format_time(end)}",
+            ),
+        )
+    return ()
+
+
+async def explain_ending(view: View, pod: Item) -> Cause:
+    """Return the cause for which a pod that is being deleted is still there."""
+    if held := explain_finalizers(view, pod):
+        return held
+    if lost := await _lost_node(view, pod):
+        return lost
+    grace = number_at(pod.metadata, "deletionGracePeriodSeconds")
+    is_overdue = view.age(pod.deleted_at) > _OVERDUE
+    node = text_at(pod.spec, "nodeName")
+    return Cause(
+        code="KubeletDoesNotEnd" if is_overdue else "Terminating",
+        state=State.STUCK if is_overdue else State.PROGRESSING,
+        what=f"the kubelet of {node} has not ended the pod after its grace period"
+        if is_overdue
+        else f"the pod ends within its grace period of {grace} s",
+        object=pod.reference,
+        field="metadata.deletionTimestamp",
+        since=pod.deleted_at,
+        remedy=f"look at the kubelet and the runtime of {node}" if is_overdue else "",
+    )
+
+
+def explain_failed(pod: Item) -> Cause:
+    """Return the cause for which a pod has failed."""
+    why = text_at(pod.status, "reason")
+    message = " ".join(text_at(pod.status, "message").split()).rstrip(".")
+    text = ": ".join(filter(None, (why, message)))
+    field, since = "status.reason", pod.created_at
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for each in objects_at(pod.status, kind):
+            end = object_at(object_at(each, "state"), "terminated")
+            if code := number_at(end, "exitCode"):
+                name, reason = text_at(each, "name"), text_at(end, "reason")
+                known = f" ({reason})" if reason not in ("", "Error") else ""
+                if not text:
+                    text = f"the container {name} ended with exit code {code}{known}"
+                    field = f"status.{kind}[{name}].state.terminated"
+                since = text_at(end, "finishedAt") or since
+    return Cause(
+        code="PodFailed",
+        state=State.STUCK,
+        what=f"the pod failed: {text or 'no container says why'}",
+        object=pod.reference,
+        field=field,
+        since=since,
+        remedy=f"read its log: kubectl logs -n {pod.namespace} POD --all-containers",
+    )
+
+
+async def _lost_node(view: View, pod: Item) -> Cause | None:
+    """Return the cause if the node of a pod is gone, or does not report."""
+    name = text_at(pod.spec, "nodeName")
+    node = await view.find(NODES, "", name) if name else None
+    if node is None:
+        if not name or not await view.is_missing(NODES, "", name):
+            return None
+        return Cause(
+            code="NodeGone",
+            state=State.PROGRESSING,
+            what=f"the node {name} of the pod is gone",
+            object=pod.reference,
+            field="spec.nodeName",
+            since=pod.deleted_at or pod.created_at,
+            remedy="wait for the pod garbage collector, or delete the pod with --force",
+        )
+    ready = node.condition("Ready") or {}
+    if ready.get("status") == "True":
+        return None
+    return Cause(
+        code="NodeNotReady",
+        state=State.STUCK,
+        what=f"the node {name} is not ready: "
+        f"{text_at(ready, 'message').rstrip('.') or 'it has not reported'}",
+        object=node.reference,
+        field="status.conditions[Ready]",
+        since=text_at(ready, "lastTransitionTime") or node.created_at,
+        remedy=f"start the kubelet of {name}, or delete the node if it does not return",
+    )
+
+
+def _not_ready(pod: Item) -> Cause:
+    """Return the cause for a pod that is not ready although its containers are."""
+    for gate in objects_at(pod.spec, "readinessGates"):
+        name = text_at(gate, "conditionType")
+        condition = pod.condition(name) or {}
+        if condition.get("status") != "True":
+            message = text_at(condition, "message").rstrip(".")
+            return Cause(
+                code="ReadinessGate",
+                state=State.STUCK,
+                what=f"the readiness gate {name} is not true"
+                + (f": {message}" if message else ""),
+                object=pod.reference,
+                field=f"status.conditions[{name}]",
+                since=text_at(condition, "lastTransitionTime") or pod.created_at,
+                remedy=f"see that the controller that sets the condition {name} runs",
+            )
+    ready = pod.condition("Ready") or {}
+    return Cause(
+        code="NotReady",
+        state=State.PROGRESSING,
+        what="the kubelet has not reported the pod as ready yet",
+        object=pod.reference,
+        field="status.conditions[Ready]",
+        since=text_at(ready, "lastTransitionTime") or pod.created_at,
+    )

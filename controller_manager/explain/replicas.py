@@ -1,0 +1,113 @@
+"""Explains owners that want a number of pods: missing pods, and pods not available."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller_manager.api.apps.v1 import ReplicaSet
+from controller_manager.api.core.v1 import Pod, ReplicationController
+from controller_manager.api.pods import is_active, is_available
+from controller_manager.api.selectors import LabelSelector
+from controller_manager.api.workloads import desired_replicas
+from controller_manager.control.replicas.decide import Create, Delete, plan_replicas
+from controller_manager.explain.cause import Cause, State, merged
+from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.inaction import explain_inaction
+from controller_manager.explain.items import Item
+from controller_manager.explain.pods import explain_ending, explain_pod
+from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.view import View
+
+_EXAMPLES: Final = 20
+"""The most pods of an owner that are explained."""
+
+
+async def explain_replica_set(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a replica set lacks available pods."""
+    typed = item.typed(ReplicaSet)
+    selector = typed.spec.selector
+    return await _explain(view, item, typed, selector, typed.spec.min_ready_seconds)
+
+
+async def explain_replication_controller(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a replication controller lacks available pods."""
+    typed = item.typed(ReplicationController)
+    selector = LabelSelector(match_labels=typed.spec.selector)
+    return await _explain(view, item, typed, selector, typed.spec.min_ready_seconds)
+
+
+async def _explain(
+    view: View,
+    item: Item,
+    typed: ReplicaSet | ReplicationController,
+    selector: LabelSelector | None,
+    min_ready_seconds: int,
+) -> tuple[Cause, ...]:
+    if inaction := await explain_inaction(view, item):
+        return (inaction,)
+    wanted = desired_replicas(typed)
+    pods = await pods_of(view, item, selector)
+    active = [each for each in pods if is_active(each.typed(Pod))]
+    match plan_replicas([each.typed(Pod) for each in active], wanted):
+        case Create(count=count):
+            first = await _missing(view, item, count)
+        case Delete(count=count):
+            first = _surplus(item, count)
+        case None:
+            first = ()
+    return (*first, *await explain_pods(view, active, min_ready_seconds))
+
+
+async def explain_pods(
+    view: View, pods: Sequence[Item], min_ready_seconds: int
+) -> tuple[Cause, ...]:
+    """Return the causes for which pods are not available, like ones merged."""
+    found: list[Cause] = []
+    for each in _unavailable(view, pods, min_ready_seconds)[:_EXAMPLES]:
+        found += await explain_pod(view, each, min_ready_seconds)
+    return merged(found)
+
+
+def _unavailable(
+    view: View, pods: Sequence[Item], min_ready_seconds: int
+) -> Sequence[Item]:
+    return [
+        each
+        for each in sorted(pods, key=lambda each: each.name)
+        if not is_available(each.typed(Pod), min_ready_seconds, view.now)
+    ]
+
+
+async def _missing(view: View, owner: Item, count: int) -> tuple[Cause, ...]:
+    """Return the cause for which pods do not exist."""
+    refusal = await explain_refusal(view, owner, count)
+    if refusal is not None:
+        return (refusal,)
+    return (
+        Cause(
+            code="PodsMissing",
+            state=State.PROGRESSING,
+            what=f"{count} pods do not exist yet"
+            if count > 1
+            else "a pod does not exist yet",
+            object=owner.reference,
+            field="status.replicas",
+        ),
+    )
+
+
+def _surplus(owner: Item, count: int) -> tuple[Cause, ...]:
+    return (
+        Cause(
+            code="PodsSurplus",
+            state=State.PROGRESSING,
+            what=f"{count} pods too many exist: the controller deletes them",
+            object=owner.reference,
+            field="status.replicas",
+        ),
+    )
+
+
+async def explain_ending_pods(view: View, pods: Sequence[Item]) -> tuple[Cause, ...]:
+    """Return the causes for which pods that are being deleted are still there."""
+    ending = [each for each in pods if each.deleted_at]
+    return merged([await explain_ending(view, each) for each in ending[:_EXAMPLES]])

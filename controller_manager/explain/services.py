@@ -1,0 +1,173 @@
+"""Explains services without endpoints."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from controller_manager.api.core.services import EXTERNAL_NAME, Service
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
+from controller_manager.api.pods import is_ready
+from controller_manager.control.endpoints.addresses import belongs_in_endpoints
+from controller_manager.control.endpoints.ports import find_port
+from controller_manager.control.endpoints.selectors import is_selected, selects_pods
+from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.items import Item
+from controller_manager.explain.replicas import explain_pods
+from controller_manager.explain.view import View
+
+SERVICE_NAME: Final = "kubernetes.io/service-name"
+
+
+async def explain_service(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a service has no ready endpoints."""
+    service = item.typed(Service)
+    if service.spec.type == EXTERNAL_NAME:
+        return ()
+    if not selects_pods(service):
+        return await _by_hand(view, item)
+    pods = await view.list(PODS, item.namespace, labels=_query(service))
+    selected = [each for each in pods if is_selected(each.typed(Pod), service)]
+    if not selected:
+        return (await _nothing_matches(view, item, service),)
+    if ports := _missing_ports(item, service, selected):
+        return ports
+    if service.spec.publish_not_ready_addresses:
+        with_address = [each for each in selected if _has_address(each)]
+        return () if with_address else await _not_ready(view, item, selected)
+    ready = [
+        each for each in selected if _has_address(each) and is_ready(each.typed(Pod))
+    ]
+    if not ready:
+        return await _not_ready(view, item, selected)
+    return await _unpublished(view, item, ready)
+
+
+def _query(service: Service) -> str:
+    selector: Mapping[str, str] = service.spec.selector or {}
+    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+
+
+def _has_address(pod: Item) -> bool:
+    return belongs_in_endpoints(pod.typed(Pod), include_terminating=False)
+
+
+async def _slices(view: View, item: Item) -> Sequence[EndpointSlice]:
+    labels = f"{SERVICE_NAME}={item.name}"
+    found = await view.list(ENDPOINT_SLICES, item.namespace, labels=labels)
+    return [each.typed(EndpointSlice) for each in found]
+
+
+async def _by_hand(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the cause for a service without a selector, and without endpoints."""
+    if any(each.endpoints for each in await _slices(view, item)):
+        return ()
+    return (
+        Cause(
+            code="NoSelector",
+            state=State.STUCK,
+            what="the service has no selector, and there are no endpoint slices for it",
+            object=item.reference,
+            field="spec.selector",
+            since=item.created_at,
+            remedy="give it a selector, or create an endpoint slice with the label "
+            f"{SERVICE_NAME}: {item.name}",
+        ),
+    )
+
+
+async def _nothing_matches(view: View, item: Item, service: Service) -> Cause:
+    """Return the cause for a selector that matches no pod, with the nearest pod."""
+    wanted = service.spec.selector or {}
+    pods = await view.list(PODS, item.namespace)
+    what = f"no pod has the labels {_query(service)}"
+    near = max(pods, key=lambda each: _agreement(each, wanted), default=None)
+    if near is not None and _agreement(near, wanted):
+        what += f"; the nearest pod, {near.name}, {_differences(near, wanted)}"
+    elif not pods:
+        what += "; the namespace has no pods"
+    return Cause(
+        code="NothingMatches",
+        state=State.STUCK,
+        what=what,
+        object=item.reference,
+        field="spec.selector",
+        since=item.created_at,
+        remedy="correct the selector of the service, or the labels of the pods",
+    )
+
+
+def _differences(pod: Item, wanted: Mapping[str, str]) -> str:
+    """Return the labels that a pod lacks, or has with another value."""
+    found = []
+    for key, value in sorted(wanted.items()):
+        if key not in pod.labels:
+            found.append(f"lacks {key}={value}")
+        elif pod.labels[key] != value:
+            found.append(f"has {key}={pod.labels[key]}")
+    return " and ".join(found)
+
+
+def _agreement(pod: Item, wanted: Mapping[str, str]) -> int:
+    return sum(pod.labels.get(key) == value for key, value in wanted.items())
+
+
+def _missing_ports(
+    item: Item, service: Service, selected: Sequence[Item]
+) -> tuple[Cause, ...]:
+    """Return causes for the ports that no selected pod has."""
+    pods = [each.typed(Pod) for each in selected]
+    return tuple(
+        Cause(
+            code="PortMissing",
+            state=State.STUCK,
+            what=f"no container port of the pods has the name {port.target_port!a}"
+            f" and the protocol {port.protocol or 'TCP'}",
+            object=item.reference,
+            field=f"spec.ports[{port.name or port.port}].targetPort",
+            since=item.created_at,
+            remedy="name the port of the container so, or give its number",
+        )
+        for port in service.spec.ports or ()
+        if all(find_port(pod, port) is None for pod in pods)
+    )
+
+
+async def _not_ready(
+    view: View, item: Item, selected: Sequence[Item]
+) -> tuple[Cause, ...]:
+    """Return the cause for a service whose pods are not ready."""
+    count = len(selected)
+    cause = Cause(
+        code="PodsNotReady",
+        state=State.PROGRESSING,
+        what=f"none of the {count} pods that it selects is ready"
+        if count > 1
+        else "the pod that it selects is not ready",
+        object=item.reference,
+        field="spec.selector",
+    )
+    return (symptom(cause, await explain_pods(view, selected, 0)),)
+
+
+async def _unpublished(
+    view: View, item: Item, ready: Sequence[Item]
+) -> tuple[Cause, ...]:
+    """Return the cause if no slice has the address of a ready pod."""
+    names = {
+        endpoint.target_ref.name
+        for each in await _slices(view, item)
+        for endpoint in each.endpoints or ()
+        if endpoint.target_ref is not None
+    }
+    if view.unread or any(each.name in names for each in ready):
+        return ()
+    return (
+        Cause(
+            code="NotPublished",
+            state=State.PROGRESSING,
+            what=f"{len(ready)} pods are ready, and no endpoint slice has them yet",
+            object=item.reference,
+            field="spec.selector",
+            remedy="if it stays so, see that the endpoint slice controller runs",
+        ),
+    )

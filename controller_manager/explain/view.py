@@ -1,0 +1,176 @@
+"""The objects around a target, read on demand."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from controller_manager.api.json_objects import JSON, object_at, objects_at
+from controller_manager.api.resource import AnyResource, InvalidPathSegment
+from controller_manager.api.times import parse_time
+from controller_manager.client.client import Client
+from controller_manager.client.discovery import Discovery, discover
+from controller_manager.client.errors import (
+    APIError,
+    Forbidden,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.server_clock import ServerClock
+from controller_manager.explain.items import Item
+
+MOST: Final = 500
+"""The most objects that one list returns: an explanation needs examples, not all."""
+
+_FAILURES: Final = (
+    APIError,
+    InvalidPathSegment,
+    ProtocolError,
+    TimeoutError,
+    TransportError,
+)
+
+
+class Unread(Exception):  # noqa: N818 - named after the state of the object
+    """An object cannot be read; the message is one line with the reason."""
+
+
+class View:
+    """The objects that an explanation reads, and the present time.
+
+    Each object and each list is read once, so that an explanation does not contradict
+    itself. A request takes `timeout` seconds at most. A list has `MOST` objects at
+    most. A request that fails is noted in `unread`, and its objects count as unknown.
+    """
+
+    def __init__(self, client: Client, clock: ServerClock, timeout: float) -> None:
+        """Take the client, the clock of its server, and the seconds of a request."""
+        self._client = client
+        self._clock = clock
+        self._timeout = timeout
+        self._lists: dict[tuple[str, ...], tuple[Item, ...]] = {}
+        self._objects: dict[tuple[str, ...], Item | str | None] = {}
+        self._discovery: Discovery | None = None
+        self._unread: dict[str, None] = {}
+
+    @property
+    def now(self) -> datetime:
+        """The present time of the server."""
+        return self._clock.now()
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """A line for each request that was refused or failed."""
+        return tuple(self._unread)
+
+    def age(self, since: str) -> timedelta:
+        """Return the time that has passed since a time of RFC 3339, 0 for none."""
+        return max(self.now - parse_time(since), timedelta()) if since else timedelta()
+
+    def note(self, line: str) -> None:
+        """Note that something cannot be read."""
+        self._unread[line] = None
+
+    async def read(self, resource: AnyResource, namespace: str, name: str) -> Item:
+        """Return an object; raises Unread if it does not exist or cannot be read."""
+        key = (resource.api_version, resource.plural, namespace, name)
+        if key not in self._objects:
+            self._objects[key] = await self._read(resource, namespace, name)
+        found = self._objects[key]
+        if isinstance(found, Item):
+            return found
+        place = f" in the namespace {namespace}" if namespace else ""
+        raise Unread(found or f"there is no {resource.group_resource} {name!a}{place}")
+
+    async def find(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> Item | None:
+        """Return an object, `None` if it does not exist or cannot be read."""
+        try:
+            return await self.read(resource, namespace, name)
+        except Unread:
+            return None
+
+    async def is_missing(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> bool:
+        """Tell whether the server says that an object does not exist."""
+        await self.find(resource, namespace, name)
+        key = (resource.api_version, resource.plural, namespace, name)
+        return self._objects[key] is None
+
+    async def list(
+        self,
+        resource: AnyResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+    ) -> tuple[Item, ...]:
+        """Return the objects that selectors match; none if they cannot be read."""
+        key = (resource.api_version, resource.plural, namespace, labels, fields)
+        if key not in self._lists:
+            query = (
+                ("labelSelector", labels),
+                ("fieldSelector", fields),
+                ("limit", str(MOST)),
+            )
+            self._lists[key] = await self._list(resource, namespace, query)
+        return self._lists[key]
+
+    async def discovery(self) -> Discovery:
+        """Return the resources that the server serves; none if they are unread."""
+        if self._discovery is None:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    self._discovery = await discover(self._client)
+            except _FAILURES as error:
+                self.note(f"the resources of the API server: {_why(error)}")
+                self._discovery = Discovery(())
+        return self._discovery
+
+    async def _read(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> Item | str | None:
+        try:
+            found = await self._get(resource.path(namespace, name), ())
+        except NotFound:
+            return None
+        except _FAILURES as error:
+            line = f"{resource.group_resource} {name!a}: {_why(error)}"
+            self.note(line)
+            return line
+        return Item(resource, found)
+
+    async def _list(
+        self,
+        resource: AnyResource,
+        namespace: str,
+        query: Iterable[tuple[str, str]],
+    ) -> tuple[Item, ...]:
+        place = f" in {namespace}" if namespace else ""
+        try:
+            given = tuple((name, value) for name, value in query if value)
+            found = await self._get(resource.path(namespace), given)
+        except _FAILURES as error:
+            self.note(f"{resource.group_resource}{place}: {_why(error)}")
+            return ()
+        if object_at(found, "metadata").get("continue"):
+            self.note(
+                f"{resource.group_resource}{place}: only the first {MOST} were read"
+            )
+        return tuple(Item(resource, each) for each in objects_at(found, "items"))
+
+    async def _get(self, path: str, query: tuple[tuple[str, str], ...]) -> JSON:
+        async with asyncio.timeout(self._timeout):
+            return await self._client.read(path, dict[str, Any], query)
+
+
+def _why(error: Exception) -> str:
+    """Return the reason of a failed request in one line."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, Forbidden):
+        return f"may not be read: {' '.join(str(error).split())}"
+    return " ".join(str(error).split())
