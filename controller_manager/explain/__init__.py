@@ -3,10 +3,14 @@
 It reads only. It runs the pure decisions of the controllers on the objects around the
 target, and returns one chain from the symptom to the root cause.
 
+- ``autoscalers``: autoscalers that do not scale
+- ``budgets``: disruption budgets that block a drain
 - ``cause``: a cause, an explanation, and their states
 - ``claims``: persistent volume claims without a volume
 - ``containers``: containers that do not run, or are not ready
 - ``creation``: pods that the API server refuses
+- ``cron_jobs``: the next run, and why the last did not start
+- ``daemon_sets``: the nodes without a pod
 - ``deletion``: objects and namespaces that stay although they are deleted
 - ``events``: the events about an object
 - ``explainer``: explains one object, or all of a namespace
@@ -14,15 +18,21 @@ target, and returns one chain from the symptom to the root cause.
 - ``following``: follows explanations until nothing is wrong
 - ``inaction``: objects whose controller does nothing
 - ``items``: an object with all its fields
+- ``jobs``: jobs that are not complete
 - ``kinds``: the kinds with explanations of their own
 - ``managed_fields``: the managers of fields
+- ``nodes``: nodes that do not report, or cannot be drained
 - ``pods``: pods that are not available
 - ``replicas``: owners that want a number of pods
 - ``report``: prints explanations
+- ``rivals``: two managers of one field, and selectors that overlap
 - ``rollout``: deployments
+- ``scaling``: workloads that want no pods
 - ``scheduling``: pods without a node
 - ``selecting``: the objects that selectors match
 - ``services``: services without endpoints
+- ``stateful_sets``: stateful sets that wait for an ordinal
+- ``summary``: the status of an object in a few words
 - ``target``: the object to explain
 - ``view``: reads objects on demand
 """

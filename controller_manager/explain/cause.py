@@ -73,6 +73,11 @@ class Explanation(Struct, frozen=True, kw_only=True, rename="camel"):
     unread: tuple[str, ...] = ()
 
 
+def counted(number: int, noun: str = "pod") -> str:
+    """Return ``1 pod`` or ``2 pods``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def worst(states: Iterable[State]) -> State:
     """Return the worst of some states; healthy for none."""
     return max(states, key=_ORDER.index, default=State.HEALTHY)
@@ -109,8 +114,16 @@ def merged(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
 def _without_names(cause: Cause) -> Cause:
     nobody = replace(cause.object, namespace="", name="")
-    inner = tuple(map(_without_names, cause.because))
-    return replace(cause, object=nobody, since="", count=1, because=inner)
+    name = cause.object.name
+    return replace(
+        cause,
+        what=cause.what.replace(name, ""),
+        object=nobody,
+        since="",
+        count=1,
+        remedy=cause.remedy.replace(name, ""),
+        because=tuple(map(_without_names, cause.because)),
+    )
 
 
 def _as_one(causes: Sequence[Cause]) -> Cause:

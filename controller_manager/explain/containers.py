@@ -168,7 +168,7 @@ async def _crashing(view: View, each: _Container, end: JSON) -> Cause:
     what = f"the container {each.name} ended with exit code {code}{known}{times}"
     if message:
         what += f": {_short(message)}"
-    log = f"kubectl logs -p -n {each.pod.namespace} POD -c {each.name}"
+    log = f"kubectl logs -p -n {each.pod.namespace} {each.pod.name} -c {each.name}"
     remedy = f"read its last log: {log}"
     if reason == "OOMKilled":
         remedy = "raise the container's limit of memory, or let it use less"
@@ -251,10 +251,11 @@ async def _starting(view: View, each: _Container) -> Cause:
         )
     failed = found[0]
     is_sandbox = failed.reason == _SANDBOX
+    part = "sandbox" if is_sandbox else "volumes"
     return each.cause(
         "Sandbox" if is_sandbox else "VolumeMount",
         State.STUCK,
-        _short(failed.message),
+        f"the {part} of the pod cannot be made: {_short(failed.message)}",
         since=failed.at,
         remedy="look at the network plugin and the runtime of the node"
         if is_sandbox

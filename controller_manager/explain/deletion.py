@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import PODS
@@ -54,7 +56,8 @@ async def _object(view: View, item: Item) -> Cause:
         return _unexplained(view, item)
     if _FOREGROUND not in (item.metadata.get("finalizers") or ()):
         return held
-    return symptom(held, await _dependents(view, item))
+    found = await _dependents(view, item)
+    return symptom(replace(held, remedy=""), found) if found else held
 
 
 async def _dependents(view: View, owner: Item) -> Sequence[Cause]:

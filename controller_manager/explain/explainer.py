@@ -6,6 +6,8 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.resource import AnyResource
+from controller_manager.explain.autoscalers import explain_autoscaler
+from controller_manager.explain.budgets import explain_budget
 from controller_manager.explain.cause import (
     Cause,
     Explanation,
@@ -14,29 +16,47 @@ from controller_manager.explain.cause import (
     worst_of,
 )
 from controller_manager.explain.claims import explain_claim
+from controller_manager.explain.cron_jobs import explain_cron_job
+from controller_manager.explain.daemon_sets import explain_daemon_set
 from controller_manager.explain.deletion import explain_deletion
-from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.items import Item
+from controller_manager.explain.jobs import explain_job
 from controller_manager.explain.kinds import KINDS
+from controller_manager.explain.nodes import explain_node
 from controller_manager.explain.pods import explain_pod
 from controller_manager.explain.replicas import (
     explain_replica_set,
     explain_replication_controller,
 )
+from controller_manager.explain.rivals import explain_rivals
 from controller_manager.explain.rollout import explain_deployment
 from controller_manager.explain.services import explain_service
+from controller_manager.explain.stateful_sets import explain_stateful_set
+from controller_manager.explain.summary import summary_of
 from controller_manager.explain.target import Target, resource_of
 from controller_manager.explain.view import View
 
 Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 
 _TOPICS: Final[dict[str, Explain]] = {
+    "cronjobs.batch": explain_cron_job,
+    "daemonsets.apps": explain_daemon_set,
     "deployments.apps": explain_deployment,
+    "horizontalpodautoscalers.autoscaling": explain_autoscaler,
+    "jobs.batch": explain_job,
+    "nodes": explain_node,
     "persistentvolumeclaims": explain_claim,
+    "poddisruptionbudgets.policy": explain_budget,
     "pods": explain_pod,
     "replicasets.apps": explain_replica_set,
     "replicationcontrollers": explain_replication_controller,
     "services": explain_service,
+    "statefulsets.apps": explain_stateful_set,
 }
+
+_WITH_RIVALS: Final = frozenset(
+    ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")
+)
 
 
 async def explain_target(view: View, target: Target, namespace: str) -> Explanation:
@@ -80,7 +100,7 @@ async def explain_item(view: View, item: Item) -> Explanation:
     if view.unread and state is State.HEALTHY and not causes:
         summary = "nothing is wrong, as far as it can be read"
     else:
-        summary = _summary(item, state)
+        summary = summary_of(item, state)
     return Explanation(
         object=item.reference,
         state=state,
@@ -93,38 +113,9 @@ async def explain_item(view: View, item: Item) -> Explanation:
 async def _causes(view: View, item: Item) -> tuple[Cause, ...]:
     if item.deleted_at:
         return await explain_deletion(view, item)
-    explain = _TOPICS.get(item.resource.group_resource)
-    return await explain(view, item) if explain is not None else ()
-
-
-def _summary(item: Item, state: State) -> str:
-    """Return the numbers of the status in a few words, for the first line."""
-    if item.deleted_at:
-        return "it is being deleted"
-    kind = item.resource.kind
-    if kind in ("Pod", "PersistentVolumeClaim"):
-        return f"its phase is {text_at(item.status, 'phase') or 'unknown'}"
-    if kind in _COUNTS:
-        wanted, got, word = _COUNTS[kind]
-        return f"{_number(item, got)} of {_number(item, wanted)} pods are {word}"
-    return "nothing is wrong" if state is State.HEALTHY else "it does not work"
-
-
-_COUNTS: Final = {
-    "DaemonSet": (
-        "status.desiredNumberScheduled",
-        "status.numberAvailable",
-        "available",
-    ),
-    "Deployment": ("spec.replicas", "status.availableReplicas", "available"),
-    "ReplicaSet": ("spec.replicas", "status.availableReplicas", "available"),
-    "ReplicationController": ("spec.replicas", "status.availableReplicas", "available"),
-    "StatefulSet": ("spec.replicas", "status.availableReplicas", "available"),
-}
-
-
-def _number(item: Item, path: str) -> int:
-    part, _, name = path.partition(".")
-    holder = item.spec if part == "spec" else item.status
-    found = holder.get(name, 0)
-    return found if isinstance(found, int) else 0
+    name = item.resource.group_resource
+    explain = _TOPICS.get(name)
+    causes = await explain(view, item) if explain is not None else ()
+    if name in _WITH_RIVALS:
+        return (*causes, *await explain_rivals(view, item))
+    return causes

@@ -89,5 +89,5 @@ def _remedy(item: Item, name: str) -> str:
     place = f" -n {item.namespace}" if item.namespace else ""
     return (
         f"see that the controller of {owner_of(name) or name} runs; if it is "
-        f"uninstalled, remove the finalizer: kubectl edit {kind}{place} NAME"
+        f"uninstalled, remove the finalizer: kubectl edit {kind}{place} {item.name}"
     )

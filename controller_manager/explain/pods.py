@@ -103,7 +103,8 @@ def explain_failed(pod: Item) -> Cause:
         object=pod.reference,
         field=field,
         since=since,
-        remedy=f"read its log: kubectl logs -n {pod.namespace} POD --all-containers",
+        remedy=f"read its log: kubectl logs -n {pod.namespace} {pod.name} "
+        "--all-containers",
     )
 
 
@@ -123,18 +124,24 @@ async def _lost_node(view: View, pod: Item) -> Cause | None:
             since=pod.deleted_at or pod.created_at,
             remedy="wait for the pod garbage collector, or delete the pod with --force",
         )
+    return explain_silence(node)
+
+
+def explain_silence(node: Item) -> Cause | None:
+    """Return the cause for which a node is not ready, `None` for a ready one."""
     ready = node.condition("Ready") or {}
     if ready.get("status") == "True":
         return None
+    message = text_at(ready, "message").rstrip(".") or "it has not reported"
     return Cause(
         code="NodeNotReady",
         state=State.STUCK,
-        what=f"the node {name} is not ready: "
-        f"{text_at(ready, 'message').rstrip('.') or 'it has not reported'}",
+        what=f"the node {node.name} is not ready: {message}",
         object=node.reference,
         field="status.conditions[Ready]",
         since=text_at(ready, "lastTransitionTime") or node.created_at,
-        remedy=f"start the kubelet of {name}, or delete the node if it does not return",
+        remedy=f"start the kubelet of {node.name}, or delete the node if it does not "
+        "return",
     )
 
 

@@ -46,6 +46,7 @@ from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.managed_fields import writers_of
 from controller_manager.explain.replicas import explain_ending_pods, explain_replica_set
+from controller_manager.explain.scaling import scaled_to_zero
 from controller_manager.explain.selecting import owned, pods_of
 from controller_manager.explain.view import View
 
@@ -72,7 +73,7 @@ async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     if deployment.spec.paused and not _is_done(read):
         return (await _paused(view, read),)
     if is_complete(deployment, deployment.status):
-        return (_scaled_to_zero(item),) if desired_replicas(deployment) == 0 else ()
+        return (scaled_to_zero(item),) if desired_replicas(deployment) == 0 else ()
     return (_with_deadline(view, read, await _waiting(view, read)),)
 
 
@@ -132,20 +133,6 @@ def _is_outdated(read: _Read) -> bool:
 
 def _name(item: Item) -> str:
     return f"-n {item.namespace} deployment/{item.name}"
-
-
-def _scaled_to_zero(item: Item) -> Cause:
-    writers = writers_of(item, "spec", "replicas")
-    by = f", set by {writers[0].manager}" if writers else ""
-    return Cause(
-        code="ScaledToZero",
-        state=State.HEALTHY,
-        what=f"it wants no pods: replicas is 0{by}",
-        object=item.reference,
-        field="spec.replicas",
-        since=writers[0].at if writers else item.created_at,
-        remedy=f"to have pods, scale it: kubectl scale {_name(item)} --replicas=N",
-    )
 
 
 async def _waiting(view: View, read: _Read) -> Cause:

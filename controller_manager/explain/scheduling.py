@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import objects_at
+from controller_manager.controllers.apps.daemonset.nodes import target_of
 from controller_manager.explain.cause import Cause, State, symptom
 from controller_manager.explain.claims import explain_claims_of_pod
 from controller_manager.explain.items import Item, text_at
@@ -19,6 +21,7 @@ _TAIL: Final = re.compile(
     r"\s*(?:preemption: |no new claims to deallocate).*", re.DOTALL
 )
 _REASON: Final = re.compile(r"(\d+) (.+)")
+_OTHER_NODES: Final = re.compile(r"\[NodeAffinity\]|node affinity/selector")
 _REMEDIES: Final = (
     ("Insufficient", "lower the requests of the pod, or add nodes with more room"),
     ("Too many pods", "add nodes, or remove pods from them"),
@@ -57,10 +60,13 @@ async def explain_unscheduled(view: View, pod: Item) -> Cause:
         return _not_looked_at(view, pod)
     message = text_at(condition, "message")
     claims = await explain_claims_of_pod(view, pod)
+    node = target_of(pod.typed(Pod))
+    if node:
+        message = _about_one_node(message)
     cause = Cause(
         code="Unschedulable",
         state=State.STUCK,
-        what=condensed(message),
+        what=f"the node {node} does not fit: {message}" if node else condensed(message),
         object=pod.reference,
         field="status.conditions[PodScheduled]",
         since=text_at(condition, "lastTransitionTime"),
@@ -81,6 +87,17 @@ def _not_looked_at(view: View, pod: Item) -> Cause:
         since=pod.created_at,
         remedy="" if is_new else f"see that the scheduler {name} runs",
     )
+
+
+def _about_one_node(message: str) -> str:
+    """Return the reasons of a message that matter for a pod of one node.
+
+    The scheduler also counts all other nodes, which the pod's affinity excludes.
+    """
+    _, _, reasons = condensed(message).partition(": ")
+    kept = [_REASON.sub(r"\2", each) for each in reasons.split(", ") if each]
+    own = [each for each in kept if not _OTHER_NODES.search(each)]
+    return ", ".join(own or kept) or message
 
 
 def condensed(message: str) -> str:

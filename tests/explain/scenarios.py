@@ -297,3 +297,366 @@ spec: {{{CONTAINER}, terminationGracePeriodSeconds: 1}}
     await stage.pass_time(5)
     await stage.delete("v1 pods/held")
     await stage.pass_time(60)
+
+
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  updateStrategy: {type: RollingUpdate}
+  template:
+    metadata:
+      labels: {app: db}
+      annotations: {devcluster/note: none}
+    spec:
+      containers: [{name: app, image: 'postgres:17'}]
+"""
+
+
+@scenario("A stateful set waits for an ordinal", "sts/db")
+async def _ordinal(stage: Stage) -> None:
+    await stage.apply(
+        STATEFUL_SET.replace("devcluster/note: none", "devcluster/exit-code: '1'")
+    )
+    await stage.pass_time(60)
+
+
+@scenario("The name of a stateful set's pod is taken", "sts/db")
+async def _foreign(stage: Stage) -> None:
+    await stage.apply(
+        f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: db-1, labels: {{app: other}}}}
+spec: {{{CONTAINER}}}
+"""
+    )
+    await stage.apply(STATEFUL_SET)
+    await stage.pass_time(30)
+
+
+@scenario("A stateful set waits for deletions by hand", "sts/db")
+async def _on_delete(stage: Stage) -> None:
+    by_hand = STATEFUL_SET.replace("type: RollingUpdate", "type: OnDelete")
+    await stage.apply(by_hand)
+    await stage.pass_time(20)
+    await stage.apply(by_hand.replace("postgres:17", "postgres:18"))
+    await stage.pass_time(20)
+
+
+DAEMON_SET = """
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      containers:
+        - {name: app, image: agent, resources: {requests: {cpu: 100m}}}
+"""
+
+
+@scenario("A daemon set has no pod on a node", "ds/agent")
+async def _daemon_set(stage: Stage) -> None:
+    taint = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+    await stage.patch("v1 cluster:nodes/node-0", {"spec": {"taints": [taint]}})
+    small = {"metadata": {"annotations": {"devcluster/capacity": "cpu=50m"}}}
+    await stage.patch("v1 cluster:nodes/node-1", small)
+    await stage.pass_time(5)
+    await stage.apply(DAEMON_SET)
+    await stage.pass_time(30)
+
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: batch}
+spec:
+  backoffLimit: 3
+  template:
+    metadata: {annotations: {devcluster/exit-code: '42'}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: app, image: batch}]
+"""
+
+
+@scenario("A job backs off", "job/batch")
+async def _backing_off(stage: Stage) -> None:
+    await stage.apply(JOB)
+    await stage.pass_time(20)
+
+
+@scenario("A job has failed too often", "job/batch")
+async def _failed_job(stage: Stage) -> None:
+    await stage.apply(JOB.replace("backoffLimit: 3", "backoffLimit: 1"))
+    await stage.pass_time(60)
+
+
+@scenario("A policy fails a job", "job/batch")
+async def _policy(stage: Stage) -> None:
+    rule = "{action: FailJob, onExitCodes: {operator: In, values: [42]}}"
+    await stage.apply(
+        JOB.replace("backoffLimit: 3", f"podFailurePolicy: {{rules: [{rule}]}}")
+    )
+    await stage.pass_time(30)
+
+
+@scenario("A job is suspended", "job/batch")
+async def _suspended_job(stage: Stage) -> None:
+    await stage.apply(JOB.replace("backoffLimit: 3", "suspend: true"))
+    await stage.pass_time(10)
+
+
+CRON_JOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: '* * * * *'
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: app, image: busybox, command: [sleep, '600']}]
+"""
+
+
+@scenario("The next run of a cron job", "cj/report")
+async def _next_run(stage: Stage) -> None:
+    await stage.apply(CRON_JOB)
+    await stage.pass_time(10)
+
+
+@scenario("A cron job waits for the run before", "cj/report")
+async def _forbidden(stage: Stage) -> None:
+    await stage.apply(CRON_JOB)
+    await stage.pass_time(150)
+
+
+@scenario("A run missed its deadline", "cj/report", without="cronjob-controller")
+async def _missed(stage: Stage) -> None:
+    await stage.apply(
+        CRON_JOB.replace("schedule:", "startingDeadlineSeconds: 20\n  schedule:")
+    )
+    await stage.pass_time(100)
+
+
+@scenario("A cron job is suspended", "cj/report")
+async def _suspended_cron_job(stage: Stage) -> None:
+    await stage.apply(CRON_JOB.replace("schedule:", "suspend: true\n  schedule:"))
+    await stage.pass_time(10)
+
+
+@scenario("The schedule of a cron job has no run", "cj/report")
+async def _no_run(stage: Stage) -> None:
+    await stage.apply(CRON_JOB)
+    path = "batch/v1 cronjobs/report"
+    await stage.patch(path, {"spec": {"schedule": "0 0 31 2 *"}})
+    await stage.pass_time(10)
+
+
+AUTOSCALER = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 5
+  metrics:
+    - type: Resource
+      resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+"""
+
+
+@scenario("The pods of an autoscaler lack a request", "hpa/web")
+async def _request(stage: Stage) -> None:
+    await stage.apply(deployment())
+    await stage.apply(AUTOSCALER)
+    await stage.pass_time(60)
+
+
+@scenario("An autoscaler has no target", "hpa/web")
+async def _target(stage: Stage) -> None:
+    await stage.apply(AUTOSCALER)
+    await stage.pass_time(30)
+
+
+@scenario("An autoscaler is disabled", "hpa/web")
+async def _disabled(stage: Stage) -> None:
+    await stage.apply(deployment().replace("replicas: 2", "replicas: 0"))
+    await stage.apply(AUTOSCALER)
+    await stage.pass_time(30)
+
+
+BUDGET = """
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
+"""
+
+
+@scenario("A budget never allows an eviction", "pdb/web")
+async def _never(stage: Stage) -> None:
+    await stage.apply(deployment())
+    await stage.apply(BUDGET)
+    await stage.pass_time(30)
+
+
+@scenario("A budget blocks a drain while pods are not ready", "pdb/web")
+async def _blocked(stage: Stage) -> None:
+    await stage.apply(BUDGET.replace("minAvailable: 2", "maxUnavailable: 1"))
+    await _crash(stage)
+
+
+@scenario("Two managers set the replicas", "deploy/web")
+async def _replicas(stage: Stage) -> None:
+    await stage.apply(deployment(pod=REQUESTING))
+    await stage.apply(AUTOSCALER)
+    await stage.pass_time(40)
+
+
+REQUESTING = "containers: [{name: app, image: web, resources: {requests: {cpu: 100m}}}]"
+
+
+@scenario("A manager undoes the work of an autoscaler", "deploy/web")
+async def _undone(stage: Stage) -> None:
+    await stage.apply(deployment(pod=REQUESTING))
+    await stage.apply(AUTOSCALER.replace("minReplicas: 2", "minReplicas: 3"))
+    await stage.pass_time(40)
+    await stage.apply(deployment(pod=REQUESTING))
+
+
+@scenario("An autoscaler lacks a metric", "hpa/web")
+async def _metric(stage: Stage) -> None:
+    await stage.apply(deployment())
+    external = "{metric: {name: orders}, target: {type: Value, value: '5'}}"
+    first, _, _ = AUTOSCALER.partition("    - type: Resource")
+    await stage.apply(f"{first}    - {{type: External, external: {external}}}")
+    await stage.pass_time(60)
+
+
+@scenario("A drain waits for a budget", "node/node-1")
+async def _drain(stage: Stage) -> None:
+    await stage.apply(deployment())
+    await stage.apply(BUDGET)
+    await stage.pass_time(10)
+    await stage.patch("v1 cluster:nodes/node-1", {"spec": {"unschedulable": True}})
+    await stage.pass_time(30)
+
+
+@scenario("Two managers change a spec in turn", "deploy/web")
+async def _fight(stage: Stage) -> None:
+    for _ in range(5):
+        for manager, image in (("argocd", "web:1"), ("image-updater", "web:2")):
+            await stage.apply(
+                deployment(pod=f"containers: [{{name: app, image: '{image}'}}]"),
+                manager=manager,
+            )
+            await stage.pass_time(3)
+    await stage.pass_time(10)
+
+
+@scenario("Two selectors overlap", "deploy/web")
+async def _overlap(stage: Stage) -> None:
+    await stage.apply(deployment())
+    await stage.apply(deployment("second").replace("app: second", "app: web"))
+    await stage.pass_time(10)
+    await stage.apply(
+        f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: left, labels: {{app: web}}}}
+spec: {{{CONTAINER}}}
+"""
+    )
+    await stage.pass_time(10)
+
+
+@scenario("A finalizer of a dependent blocks its owner", "deploy/web")
+async def _foreground(stage: Stage) -> None:
+    await stage.apply(deployment(spec="revisionHistoryLimit: 0"))
+    await stage.pass_time(10)
+    names = stage.names("apps", "replicasets")
+    held = {"metadata": {"finalizers": ["example.com/audit"]}}
+    await stage.patch(f"apps/v1 replicasets/{names[0]}", held)
+    await stage.delete(
+        "apps/v1 deployments/web",
+        {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": "Foreground",
+        },
+    )
+    await stage.pass_time(90)
+
+
+@scenario("A node does not report", "pod/web")
+async def _node(stage: Stage) -> None:
+    await stage.apply(
+        f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec: {{{CONTAINER}, nodeName: node-1}}
+"""
+    )
+    await stage.pass_time(5)
+    stop = {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
+    await stage.patch("v1 cluster:nodes/node-1", stop)
+    await stage.pass_time(90)
+
+
+@scenario("A config map is missing", "pod/web")
+async def _config(stage: Stage) -> None:
+    await stage.apply(
+        """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+    - name: app
+      image: web
+      envFrom: [{configMapRef: {name: settings}}]
+"""
+    )
+    await stage.pass_time(20)
+
+
+@scenario("A volume cannot be mounted", "pod/web")
+async def _mount(stage: Stage) -> None:
+    await stage.apply(
+        f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec:
+  {CONTAINER}
+  volumes: [{{name: settings, secret: {{secretName: settings}}}}]
+"""
+    )
+    await stage.pass_time(60)
+
+
+@scenario("A scheduling gate holds a pod", "pod/web")
+async def _gate(stage: Stage) -> None:
+    await stage.apply(
+        f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec: {{{CONTAINER}, schedulingGates: [{{name: example.com/quota}}]}}
+"""
+    )
+    await stage.pass_time(20)

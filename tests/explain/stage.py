@@ -39,7 +39,7 @@ class Stage:
         """Send a request that must succeed."""
         kind = "application/json"
         if method == "PATCH":
-            kind = "application/apply-patch+yaml" if query else _MERGE
+            kind = "application/apply-patch+yaml" if "force" in query else _MERGE
         request = Request(
             method,
             path,
@@ -68,11 +68,19 @@ class Stage:
 
     async def patch(self, path: str, body: Any) -> None:
         """Merge a patch into the object of a path below the namespace "shop"."""
-        await self.send("PATCH", _full(path), body)
+        await self.send("PATCH", _full(path), body, fieldManager="auditor")
 
     async def delete(self, path: str, body: Any = None) -> None:
         """Delete the object of a path below the namespace "shop"."""
         await self.send("DELETE", _full(path), body)
+
+    def names(self, group: str, plural: str) -> list[str]:
+        """Return the names of all objects of a resource in the namespace."""
+        kind = self.cluster.server.catalogue.find(group, "v1", plural)
+        assert kind is not None
+        stored = self.cluster.server.storage.collection(kind.resource)
+        found = [each.obj["metadata"] for each in stored]
+        return [each["name"] for each in found if each["namespace"] == NAMESPACE]
 
     async def pass_time(self, seconds: float) -> None:
         """Let virtual time pass."""

@@ -13,6 +13,7 @@ def test_the_document_has_an_answer_for_each_trouble_and_for_no_other() -> None:
     assert sorted(answers_of_page()) == sorted(SCENARIOS)
 
 
+@pytest.mark.sampled
 @pytest.mark.looptime
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_the_answer_is_that_of_the_document(name: str) -> None:

@@ -1,0 +1,186 @@
+"""Explains autoscalers that do not scale: the metric or the target that is missing."""
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from controller_manager.api.autoscaling.v2 import (
+    HORIZONTAL_POD_AUTOSCALERS,
+    HorizontalPodAutoscaler,
+)
+from controller_manager.api.json_objects import JSON, object_at
+from controller_manager.controllers.autoscaling.podautoscaler.status import (
+    ABLE_TO_SCALE,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+)
+from controller_manager.explain.cause import Cause, Reference, State, symptom
+from controller_manager.explain.deletion import API_SERVICES
+from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.view import View
+
+_PATIENCE: Final = timedelta(seconds=60)
+_APIS: Final = {
+    "resource": "v1beta1.metrics.k8s.io",
+    "Resource": "v1beta1.metrics.k8s.io",
+    "external": "v1beta1.external.metrics.k8s.io",
+    "External": "v1beta1.external.metrics.k8s.io",
+    "Pods": "v1beta2.custom.metrics.k8s.io",
+    "Object": "v1beta2.custom.metrics.k8s.io",
+}
+_NO_VALUE: Final = re.compile(
+    "unable to (?:fetch|get) (?!missing)(?!.*missing request)"
+)
+_SERVERS: Final = {
+    "v1beta1.metrics.k8s.io": "install metrics-server, or see that it runs",
+}
+
+
+async def explain_autoscaler(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which an autoscaler does not scale its target."""
+    if not any(True for _ in item.conditions()):
+        return _not_looked_at(view, item)
+    able = item.condition(ABLE_TO_SCALE) or {}
+    if able.get("status") == "False":
+        return (_unable(item, able),)
+    active = item.condition(SCALING_ACTIVE) or {}
+    if active.get("status") == "False":
+        return (await _inactive(view, item, active),)
+    return _limited(item, item.condition(SCALING_LIMITED) or {})
+
+
+def _not_looked_at(view: View, item: Item) -> tuple[Cause, ...]:
+    is_new = view.age(item.created_at) < _PATIENCE
+    return (
+        Cause(
+            code="NotObserved" if is_new else "ControllerAbsent",
+            state=State.PROGRESSING if is_new else State.STUCK,
+            what="no controller has looked at the autoscaler yet",
+            object=item.reference,
+            field="status.conditions",
+            since=item.created_at,
+            remedy="" if is_new else "see that the autoscaler's controller runs",
+        ),
+    )
+
+
+def _cause(item: Item, condition: JSON, code: str, what: str, remedy: str) -> Cause:
+    return Cause(
+        code=code,
+        state=State.STUCK,
+        what=what,
+        object=item.reference,
+        field=f"status.conditions[{text_at(condition, 'type')}]",
+        since=text_at(condition, "lastTransitionTime"),
+        remedy=remedy,
+    )
+
+
+def _message(condition: JSON) -> str:
+    return " ".join(text_at(condition, "message").split()).rstrip(".")
+
+
+def _unable(item: Item, condition: JSON) -> Cause:
+    """Return the cause for an autoscaler whose target cannot be scaled."""
+    target = item.typed(HorizontalPodAutoscaler).spec.scale_target_ref
+    return _cause(
+        item,
+        condition,
+        "NoScaleTarget",
+        f"{target.kind} {target.name} cannot be scaled: {_message(condition)}",
+        "create the target, or correct spec.scaleTargetRef",
+    )
+
+
+async def _inactive(view: View, item: Item, condition: JSON) -> Cause:
+    """Return the cause for an autoscaler that cannot compute a number of pods."""
+    reason, message = text_at(condition, "reason"), _message(condition)
+    if reason == "ScalingDisabled":
+        return _cause(
+            item,
+            condition,
+            "ScalingDisabled",
+            "the target has 0 replicas, so scaling is disabled",
+            "scale the target to 1 or more",
+        )
+    if reason == "AmbiguousSelector":
+        others = [
+            each.name
+            for each in await view.list(HORIZONTAL_POD_AUTOSCALERS, item.namespace)
+            if each.name != item.name
+        ]
+        return _cause(
+            item,
+            condition,
+            "SelectorOverlap",
+            f"its pods are also those of another autoscaler ({', '.join(others)})",
+            "correct the selectors of the targets, so that no pod has two autoscalers",
+        )
+    cause = _cause(item, condition, "MetricMissing", message, _metric_remedy(message))
+    api = await _unserved(view, reason) if _NO_VALUE.search(message) else ()
+    return symptom(cause, api)
+
+
+def _metric_remedy(message: str) -> str:
+    if "missing request for" in message:
+        return "set the request of this resource in each container of the pods"
+    if "did not receive metrics" in message:
+        return "wait until the pods are ready, and have metrics"
+    return "see that the metric exists, and that its metrics API answers"
+
+
+async def _unserved(view: View, reason: str) -> Sequence[Cause]:
+    """Return the cause if the metrics API of a metric is absent or does not answer."""
+    kind = reason.removeprefix("FailedGet").removesuffix("Metric")
+    name = _APIS.get(kind.removeprefix("Container"))
+    if name is None:
+        return ()
+    remedy = _SERVERS.get(
+        name, "install an adapter that serves it, or see that it runs"
+    )
+    group = name.partition(".")[2]
+    served = {each.group for each in (await view.discovery()).resources}
+    found = await view.find(API_SERVICES, "", name)
+    if found is None:
+        if not served or group in served:
+            return ()
+        if not await view.is_missing(API_SERVICES, "", name):
+            return ()
+        what, since = "the metrics API is not installed", ""
+    else:
+        available = found.condition("Available") or {}
+        if available.get("status") != "False":
+            return ()
+        what = f"the metrics API does not answer: {_message(available)}"
+        since = text_at(available, "lastTransitionTime")
+    return (
+        Cause(
+            code="APIServiceUnavailable",
+            state=State.STUCK,
+            what=what,
+            object=Reference(API_SERVICES.api_version, API_SERVICES.kind, "", name),
+            field="status.conditions[Available]",
+            since=since,
+            remedy=remedy,
+        ),
+    )
+
+
+def _limited(item: Item, condition: JSON) -> tuple[Cause, ...]:
+    """Return the cause for an autoscaler that wants more pods than it may have."""
+    if (
+        condition.get("status") != "True"
+        or condition.get("reason") != "TooManyReplicas"
+    ):
+        return ()
+    most = object_at(item.json, "spec").get("maxReplicas")
+    return (
+        _cause(
+            item,
+            condition,
+            "MaxReplicas",
+            f"the metrics ask for more pods than maxReplicas, {most}",
+            "raise maxReplicas, or give the pods more room",
+        ),
+    )

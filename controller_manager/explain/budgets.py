@@ -1,0 +1,134 @@
+"""Explains disruption budgets that block a drain."""
+
+from typing import Final
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.intstr import IntOrStringError
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.policy.v1 import PodDisruptionBudget
+from controller_manager.api.selectors import (
+    SelectorError,
+    compile_selector,
+    format_selector,
+)
+from controller_manager.controllers.apps.disruption.decide import (
+    Health,
+    assess,
+    is_limited,
+)
+from controller_manager.controllers.apps.disruption.status import (
+    DISRUPTION_ALLOWED,
+    SYNC_FAILED,
+)
+from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.inaction import explain_inaction
+from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.replicas import explain_pods
+from controller_manager.explain.view import View
+
+_SHOWN: Final = 5
+
+
+async def explain_budget(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the cause for which a budget allows no eviction, so that drains wait."""
+    if inaction := await explain_inaction(view, item):
+        return (inaction,)
+    budget = item.typed(PodDisruptionBudget)
+    condition = item.condition(DISRUPTION_ALLOWED) or {}
+    if condition.get("reason") == SYNC_FAILED:
+        return (_uncounted(item, condition),)
+    labels = format_selector(budget.spec.selector)
+    try:
+        selector = compile_selector(budget.spec.selector)
+        found = await view.list(PODS, item.namespace, labels=labels)
+        pods = [each for each in found if selector.matches(each.labels)]
+        expected = budget.status.expected_pods
+        typed = [each.typed(Pod) for each in pods]
+        health = assess(budget, typed, expected, view.now)
+    except (IntOrStringError, SelectorError) as error:
+        return (_unusable(item, str(error)),)
+    if health.allowed:
+        return ()
+    if not pods:
+        return (_matches_nothing(item),)
+    if not is_limited(budget):
+        return (_no_limit(item),)
+    unhealthy = [
+        each for each in pods if (each.condition("Ready") or {}).get("status") != "True"
+    ]
+    cause = _blocked(item, budget, health, [each.name for each in pods])
+    return (symptom(cause, await explain_pods(view, unhealthy, 0)),)
+
+
+def _blocked(
+    item: Item, budget: PodDisruptionBudget, health: Health, names: list[str]
+) -> Cause:
+    """Return the cause for a budget that allows no eviction at present."""
+    spec = budget.spec
+    limit, value = "minAvailable", spec.min_available
+    if spec.max_unavailable is not None:
+        limit, value = "maxUnavailable", spec.max_unavailable
+    never = health.current >= health.expected and not health.disrupted
+    shown = ", ".join(sorted(names)[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return Cause(
+        code="BudgetNeverAllows" if never else "BudgetBlocksDrain",
+        state=State.STUCK if never else State.PROGRESSING,
+        what=f"no pod may be evicted: {health.current} of {health.expected} pods are "
+        f"healthy, and {health.desired} must be ({limit}: {value}); it covers "
+        f"{shown}{more}",
+        object=item.reference,
+        field=f"spec.{limit}",
+        since=text_at(item.condition(DISRUPTION_ALLOWED) or {}, "lastTransitionTime"),
+        remedy="add a replica, or let the budget allow a disruption" if never else "",
+    )
+
+
+def _uncounted(item: Item, condition: JSON) -> Cause:
+    return Cause(
+        code="BudgetNotCounted",
+        state=State.STUCK,
+        what="no pod may be evicted, because the expected pods cannot be counted: "
+        + " ".join(text_at(condition, "message").split()).rstrip("."),
+        object=item.reference,
+        field=f"status.conditions[{DISRUPTION_ALLOWED}]",
+        since=text_at(condition, "lastTransitionTime"),
+        remedy="give a number as minAvailable, or pods that a workload controls",
+    )
+
+
+def _unusable(item: Item, message: str) -> Cause:
+    return Cause(
+        code="SpecRefused",
+        state=State.STUCK,
+        what=f"no pod may be evicted: {message}",
+        object=item.reference,
+        field="spec",
+        since=item.created_at,
+        remedy="correct the budget",
+    )
+
+
+def _matches_nothing(item: Item) -> Cause:
+    return Cause(
+        code="NothingMatches",
+        state=State.HEALTHY,
+        what="the budget covers no pod, so it blocks no drain",
+        object=item.reference,
+        field="spec.selector",
+        since=item.created_at,
+        remedy="correct the selector if it should cover pods",
+    )
+
+
+def _no_limit(item: Item) -> Cause:
+    return Cause(
+        code="BudgetNeverAllows",
+        state=State.STUCK,
+        what="no pod may be evicted: the budget has neither minAvailable nor "
+        "maxUnavailable",
+        object=item.reference,
+        field="spec",
+        since=item.created_at,
+        remedy="set maxUnavailable, for example to 1",
+    )

@@ -1,0 +1,148 @@
+"""Explains cron jobs: the next run, and why the last one did not start."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import JOBS, CronJob
+from controller_manager.api.times import format_time
+from controller_manager.controllers.batch.cronjob.schedule import (
+    Plan,
+    plan_runs,
+    zone_problem,
+)
+from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.items import Item
+from controller_manager.explain.jobs import explain_job
+from controller_manager.explain.managed_fields import writers_of
+from controller_manager.explain.view import View
+
+_PATIENCE: Final = timedelta(seconds=10)
+"""The time in which the controller starts a run that is due."""
+
+_FORBID: Final = "Forbid"
+
+
+async def explain_cron_job(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the cause for which a run did not start, and the time of the next one.
+
+    The schedule is computed as the controller does, in UTC if it names no time zone.
+    """
+    cron_job = item.typed(CronJob)
+    if (problem := zone_problem(cron_job)) is not None:
+        return (_unusable(item, "UnknownTimeZone", "spec.timeZone", problem.message),)
+    if cron_job.spec.suspend:
+        return (_suspended(item),)
+    plan = plan_runs(cron_job, UTC, view.now)
+    for event in plan.events:
+        if plan.requeue_after is None:
+            return (_unusable(item, event.reason, "spec.schedule", event.message),)
+    return (*await _not_started(view, item, cron_job, plan), *_next(view, item, plan))
+
+
+def _unusable(item: Item, code: str, field: str, message: str) -> Cause:
+    return Cause(
+        code=code,
+        state=State.STUCK,
+        what=f"no run ever starts: {' '.join(message.split())}",
+        object=item.reference,
+        field=field,
+        since=item.created_at,
+        remedy=f"correct {field}",
+    )
+
+
+def _suspended(item: Item) -> Cause:
+    writers = writers_of(item, "spec", "suspend")
+    by = f" by {writers[0].manager}" if writers else ""
+    return Cause(
+        code="Suspended",
+        state=State.STUCK,
+        what=f"the cron job was suspended{by}, so no run starts",
+        object=item.reference,
+        field="spec.suspend",
+        since=writers[0].at if writers else item.created_at,
+        remedy=f"resume it: kubectl patch -n {item.namespace} cronjob/{item.name} "
+        """-p '{"spec": {"suspend": false}}'""",
+    )
+
+
+def _next(view: View, item: Item, plan: Plan) -> tuple[Cause, ...]:
+    """Return the remark about the next run."""
+    if plan.requeue_after is None:
+        return ()
+    at = view.now + timedelta(seconds=plan.requeue_after)
+    return (
+        Cause(
+            code="NextRun",
+            state=State.HEALTHY,
+            what=f"the next run is due at {format_time(at)}",
+            object=item.reference,
+            field="spec.schedule",
+            since=item.status.get("lastScheduleTime") or item.created_at,
+        ),
+    )
+
+
+async def _not_started(
+    view: View, item: Item, cron_job: CronJob, plan: Plan
+) -> tuple[Cause, ...]:
+    """Return the cause for which the latest run did not start."""
+    if plan.due is None:
+        return _too_late(view, item, cron_job)
+    active = cron_job.status.active or ()
+    if active and cron_job.spec.concurrency_policy == _FORBID:
+        return (await _forbidden(view, item, plan.due, active[0].name),)
+    refusal = await explain_refusal(view, item, 1)
+    is_new = view.now - plan.due < _PATIENCE
+    cause = Cause(
+        code="RunNotStarted",
+        state=State.PROGRESSING if is_new else State.STUCK,
+        what=f"the run of {format_time(plan.due)} is due, and has not started",
+        object=item.reference,
+        field="status.lastScheduleTime",
+        since=format_time(plan.due),
+        remedy="" if is_new or refusal else "see that the cron job controller runs",
+    )
+    return (symptom(cause, [refusal] if refusal else []),)
+
+
+async def _forbidden(view: View, item: Item, due: datetime, name: str) -> Cause:
+    """Return the cause for a run that waits for the end of the one before."""
+    cause = Cause(
+        code="ConcurrencyForbidden",
+        state=State.PROGRESSING,
+        what=f"the run of {format_time(due)} waits for the job {name}: the concurrency "
+        "policy is Forbid",
+        object=item.reference,
+        field="spec.concurrencyPolicy",
+        since=format_time(due),
+        remedy="wait for its end, delete it, or allow concurrent runs",
+    )
+    job = await view.find(JOBS, item.namespace, name)
+    return symptom(cause, await explain_job(view, job) if job else ())
+
+
+def _too_late(view: View, item: Item, cron_job: CronJob) -> tuple[Cause, ...]:
+    """Return the cause for a run that missed startingDeadlineSeconds."""
+    seconds = cron_job.spec.starting_deadline_seconds
+    if seconds is None:
+        return ()
+    spec = replace(cron_job.spec, starting_deadline_seconds=None)
+    missed = plan_runs(replace(cron_job, spec=spec), UTC, view.now).due
+    if missed is None:
+        return ()
+    return (
+        Cause(
+            code="StartingDeadlineMissed",
+            state=State.STUCK,
+            what=f"the run of {format_time(missed)} did not start within its "
+            f"{seconds} s: no controller ran then, or the run before went on",
+            object=item.reference,
+            field="spec.startingDeadlineSeconds",
+            since=format_time(missed),
+            remedy="wait for the next run, or raise startingDeadlineSeconds",
+        ),
+    )

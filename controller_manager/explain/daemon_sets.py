@@ -1,0 +1,138 @@
+"""Explains daemon sets: the nodes without an available pod, and the nodes left out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from controller_manager.api.apps.v1 import DaemonSet
+from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE
+from controller_manager.api.core.v1 import NODES, Node, Pod
+from controller_manager.api.pods import is_available
+from controller_manager.control.scheduling.taints import untolerated
+from controller_manager.controllers.apps.daemonset.nodes import (
+    Fit,
+    Placement,
+    placement_of,
+    target_of,
+)
+from controller_manager.explain.cause import Cause, State, merged, symptom
+from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.inaction import explain_inaction
+from controller_manager.explain.items import Item
+from controller_manager.explain.replicas import explain_pods
+from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.view import View
+
+_SHOWN: Final = 5
+"""The most names of nodes in a sentence."""
+
+
+async def explain_daemon_set(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which nodes lack an available pod of a daemon set.
+
+    Nodes that its pods may not run on are worth knowing, and no trouble.
+    """
+    if inaction := await explain_inaction(view, item):
+        return (inaction,)
+    typed = item.typed(DaemonSet)
+    placement = placement_of(typed.spec.template, compares_numbers=False)
+    nodes = {each.name: each for each in await view.list(NODES)}
+    fits = {name: placement.fit(each.typed(Node)) for name, each in nodes.items()}
+    pods = await pods_of(view, item, typed.spec.selector)
+    waiting = await _waiting(view, item, typed, fits, pods)
+    left_out = merged(
+        _left_out(each, placement)
+        for name, each in sorted(nodes.items())
+        if fits[name] is not Fit.RUN
+    )
+    return (*waiting, *left_out)
+
+
+async def _waiting(
+    view: View,
+    item: Item,
+    typed: DaemonSet,
+    fits: Mapping[str, Fit],
+    pods: Sequence[Item],
+) -> tuple[Cause, ...]:
+    """Return the cause for nodes that need a pod and have no available one."""
+    needed = [name for name, fit in sorted(fits.items()) if fit is Fit.RUN]
+    by_node = {target_of(each.typed(Pod)): each for each in pods}
+    seconds = typed.spec.min_ready_seconds
+    lacking = [
+        name
+        for name in needed
+        if name not in by_node
+        or not is_available(by_node[name].typed(Pod), seconds, view.now)
+    ]
+    if not lacking:
+        return ()
+    empty = [name for name in lacking if name not in by_node]
+    found = list(await _no_pod(view, item, empty))
+    found += await explain_pods(
+        view, [by_node[name] for name in lacking if name in by_node], seconds
+    )
+    cause = Cause(
+        code="NodesWithoutPod",
+        state=State.PROGRESSING,
+        what=f"{len(lacking)} of {len(needed)} nodes have no available pod: "
+        f"{_named(lacking)}",
+        object=item.reference,
+        field="status.numberUnavailable",
+        since=item.created_at,
+    )
+    return (symptom(cause, found),)
+
+
+async def _no_pod(view: View, item: Item, nodes: Sequence[str]) -> Sequence[Cause]:
+    if not nodes:
+        return ()
+    refusal = await explain_refusal(view, item, len(nodes))
+    if refusal is not None:
+        return (refusal,)
+    return (
+        Cause(
+            code="PodsMissing",
+            state=State.PROGRESSING,
+            what=f"no pod exists yet for {_named(nodes)}",
+            object=item.reference,
+            field="status.currentNumberScheduled",
+        ),
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return names as a list, only the first of many."""
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+def _left_out(node: Item, placement: Placement) -> Cause:
+    """Return the remark about a node that the daemon set leaves out."""
+    why, field = next(_reasons(node.typed(Node), placement))
+    return Cause(
+        code="NodeLeftOut",
+        state=State.HEALTHY,
+        what=f"the daemon set leaves the node out: {why}",
+        object=node.reference,
+        field=field,
+        since=node.created_at,
+        remedy="to have a pod there, tolerate the taint or correct the nodeSelector",
+    )
+
+
+def _reasons(node: Node, placement: Placement) -> Iterator[tuple[str, str]]:
+    """Yield the reasons for which a node is left out, with the field of each."""
+    if placement.node_name and placement.node_name != node.metadata.name:
+        yield f"spec.nodeName of its pods is {placement.node_name}", "metadata.name"
+    if not placement.required.matches(node):
+        yield (
+            "its labels do not match the nodeSelector or the affinity of the pods",
+            "metadata.labels",
+        )
+    taint = untolerated(
+        node.spec.taints, placement.tolerations, (NO_EXECUTE, NO_SCHEDULE)
+    )
+    if taint is not None:
+        value = f"={taint.value}" if taint.value else ""
+        yield f"the taint {taint.key}{value}:{taint.effect}", "spec.taints"
+    yield "it does not fit", "spec"

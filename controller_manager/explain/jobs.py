@@ -1,0 +1,180 @@
+"""Explains jobs: running, backing off, failed, suspended."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import COMPLETE, Job, JobCondition, end_condition
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.pods import is_active
+from controller_manager.api.selectors import LabelSelector
+from controller_manager.api.times import format_time
+from controller_manager.controllers.batch.job.actions import Create, Wait
+from controller_manager.controllers.batch.job.decide import JobDecision, decide
+from controller_manager.controllers.batch.job.pod_failure_policy import FAIL_JOB, match
+from controller_manager.controllers.batch.job.spec import (
+    external_manager,
+    is_suspended,
+)
+from controller_manager.explain.cause import Cause, State, merged, symptom
+from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.inaction import explain_inaction
+from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.managed_fields import writers_of
+from controller_manager.explain.pods import explain_failed, explain_pod
+from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.view import View
+
+_EXAMPLES: Final = 20
+_DEFAULT_LIMIT: Final = 6
+
+
+async def explain_job(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a job is not complete."""
+    job = item.typed(Job)
+    end = end_condition(job)
+    if end is not None and end.type == COMPLETE:
+        return ()
+    if other := external_manager(job):
+        return (_external(item, other),)
+    if end is not None:
+        return (symptom(_failed(item, end), await _failed_pods(view, item, job)),)
+    if inaction := await explain_inaction(view, item):
+        return (inaction,)
+    if is_suspended(job):
+        return (_suspended(item),)
+    pods = await _pods(view, item, job)
+    decided = decide(job, [each.typed(Pod) for each in pods], view.now)
+    return (await _running(view, item, job, pods, decided),)
+
+
+async def _pods(view: View, item: Item, job: Job) -> tuple[Item, ...]:
+    selector = job.spec.selector or LabelSelector()
+    return await pods_of(view, item, selector)
+
+
+def _external(item: Item, manager: str) -> Cause:
+    return Cause(
+        code="ManagedByOther",
+        state=State.PROGRESSING,
+        what=f"the job is managed by {manager}, not by the job controller",
+        object=item.reference,
+        field="spec.managedBy",
+        since=item.created_at,
+        remedy=f"see that {manager} runs, and look at its log",
+    )
+
+
+def _suspended(item: Item) -> Cause:
+    writers = writers_of(item, "spec", "suspend")
+    by = f" by {writers[0].manager}" if writers else ""
+    return Cause(
+        code="Suspended",
+        state=State.STUCK,
+        what=f"the job was suspended{by}, so it has no pods",
+        object=item.reference,
+        field="spec.suspend",
+        since=text_at(item.condition("Suspended") or {}, "lastTransitionTime")
+        or item.created_at,
+        remedy=f"resume it: kubectl patch -n {item.namespace} job/{item.name} "
+        """-p '{"spec": {"suspend": false}}'""",
+    )
+
+
+_REMEDIES: Final = {
+    "BackoffLimitExceeded": "correct the program, or raise backoffLimit, and create "
+    "the job again",
+    "DeadlineExceeded": "raise activeDeadlineSeconds, and create the job again",
+    "PodFailurePolicy": "correct the program, or the podFailurePolicy, and create the "
+    "job again",
+}
+
+
+def _failed(item: Item, end: JobCondition) -> Cause:
+    """Return the cause for a job that has failed: its reason."""
+    message = " ".join(end.message.split()).rstrip(".")
+    return Cause(
+        code=end.reason or "JobFailed",
+        state=State.STUCK,
+        what=f"the job has failed: {message[:1].lower()}{message[1:]}",
+        object=item.reference,
+        field="status.conditions[Failed]",
+        since=end.last_transition_time or "",
+        remedy=_REMEDIES.get(end.reason, "correct the program, and create it again"),
+    )
+
+
+async def _failed_pods(view: View, item: Item, job: Job) -> Sequence[Cause]:
+    """Return the causes for which pods of a job have failed."""
+    found = []
+    for each in await _pods(view, item, job):
+        if each.status.get("phase") != "Failed":
+            continue
+        cause = replace(explain_failed(each), remedy="")
+        matched = match(job.spec.pod_failure_policy, each.typed(Pod))
+        if matched is not None:
+            what = f"{cause.what}; the action of podFailurePolicy is {matched.action}"
+            fails = matched.action == FAIL_JOB
+            cause = (
+                replace(cause, what=what, code="PolicyFailsJob")
+                if fails
+                else (replace(cause, what=what))
+            )
+        found.append(cause)
+    return merged(found[:_EXAMPLES])
+
+
+async def _running(
+    view: View, item: Item, job: Job, pods: Sequence[Item], decided: JobDecision
+) -> Cause:
+    """Return the cause for a job that goes on."""
+    found: list[Cause] = []
+    active = [each for each in pods if is_active(each.typed(Pod))]
+    match decided.plan:
+        case Wait(seconds=seconds):
+            found.append(await _backing_off(view, item, job, seconds))
+        case Create(count=count):
+            refusal = await explain_refusal(view, item, count)
+            found += [refusal] if refusal else []
+        case _:
+            pass
+    for each in active[:_EXAMPLES]:
+        found += await explain_pod(view, each)
+    wanted = job.spec.completions
+    done = (
+        f"{job.status.succeeded} of {wanted}" if wanted else str(job.status.succeeded)
+    )
+    cause = Cause(
+        code="JobRuns",
+        state=State.PROGRESSING,
+        what=f"{done} pods have succeeded, {job.status.failed} have failed, "
+        f"{len(active)} are active",
+        object=item.reference,
+        field="status.succeeded",
+        since=job.status.start_time or item.created_at,
+    )
+    return symptom(cause, merged(found))
+
+
+async def _backing_off(view: View, item: Item, job: Job, seconds: float) -> Cause:
+    """Return the cause for a job that waits before it creates the next pod."""
+    limit = job.spec.backoff_limit
+    limit = _DEFAULT_LIMIT if limit is None else limit
+    until = format_time(view.now + timedelta(seconds=seconds))
+    cause = Cause(
+        code="BackingOff",
+        state=State.PROGRESSING,
+        what=f"the next pod is created at {until}, after {job.status.failed} failures "
+        f"of {limit} that are allowed",
+        object=item.reference,
+        field="status.failed",
+    )
+    return symptom(
+        cause,
+        [
+            replace(each, state=State.PROGRESSING)
+            for each in await _failed_pods(view, item, job)
+        ],
+    )

@@ -1,0 +1,70 @@
+"""Explains nodes: one that does not report, and one that cannot be drained."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.pods import is_terminal
+from controller_manager.api.policy.v1 import BUDGETS, PodDisruptionBudget
+from controller_manager.api.selectors import SelectorError, compile_selector
+from controller_manager.explain.budgets import explain_budget
+from controller_manager.explain.cause import Cause, State, counted, symptom
+from controller_manager.explain.items import Item
+from controller_manager.explain.managed_fields import writers_of
+from controller_manager.explain.pods import explain_silence
+from controller_manager.explain.view import View
+
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+async def explain_node(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a node is not ready, or is not drained."""
+    if lost := explain_silence(item):
+        return (lost,)
+    if not item.spec.get("unschedulable"):
+        return ()
+    return (await _cordoned(view, item),)
+
+
+async def _cordoned(view: View, item: Item) -> Cause:
+    """Return the cause for a node that takes no new pods, with what blocks a drain."""
+    fields = f"spec.nodeName={item.name}"
+    pods = [each for each in await view.list(PODS, fields=fields) if _is_drained(each)]
+    writers = writers_of(item, "spec", "unschedulable")
+    left = f", and a drain still has to evict {counted(len(pods))}" if pods else ""
+    cause = Cause(
+        code="Cordoned",
+        state=State.HEALTHY,
+        what=f"the node takes no new pods{left}",
+        object=item.reference,
+        field="spec.unschedulable",
+        since=writers[0].at if writers else "",
+        remedy=f"to use it again: kubectl uncordon {item.name}",
+    )
+    return symptom(cause, await _blocking(view, pods))
+
+
+def _is_drained(pod: Item) -> bool:
+    """Tell whether a drain evicts a pod: not those of daemon sets and static ones."""
+    owner = pod.controller or {}
+    is_left = owner.get("kind") == "DaemonSet" or _MIRROR in pod.annotations
+    return not is_left and not is_terminal(pod.typed(Pod))
+
+
+async def _blocking(view: View, pods: Sequence[Item]) -> Sequence[Cause]:
+    """Return the causes for which budgets let no pod of a node be evicted."""
+    found: list[Cause] = []
+    for namespace in dict.fromkeys(each.namespace for each in pods):
+        own = [each for each in pods if each.namespace == namespace]
+        for budget in await view.list(BUDGETS, namespace):
+            if any(_covers(budget, each) for each in own):
+                found += await explain_budget(view, budget)
+    return found
+
+
+def _covers(budget: Item, pod: Item) -> bool:
+    typed = budget.typed(PodDisruptionBudget)
+    try:
+        return compile_selector(typed.spec.selector).matches(pod.labels)
+    except SelectorError:
+        return False

@@ -1,0 +1,248 @@
+"""Explains stateful sets: the ordinal for which all later ones wait."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import StatefulSet
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.workloads import desired_replicas
+from controller_manager.control.decision import Step
+from controller_manager.controllers.apps.statefulset.claims import claim_names
+from controller_manager.controllers.apps.statefulset.decide import decide
+from controller_manager.controllers.apps.statefulset.identity import (
+    ordinal_of,
+    ordinals,
+    pod_name,
+)
+from controller_manager.controllers.apps.statefulset.revisions import recorded
+from controller_manager.controllers.apps.statefulset.view import Settings
+from controller_manager.controllers.apps.statefulset.view import View as SyncView
+from controller_manager.explain.cause import (
+    Cause,
+    Reference,
+    State,
+    counted,
+    symptom,
+)
+from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.finalizers import explain_finalizers
+from controller_manager.explain.inaction import explain_inaction
+from controller_manager.explain.items import Item
+from controller_manager.explain.pods import explain_pod
+from controller_manager.explain.replicas import explain_pods
+from controller_manager.explain.scaling import scaled_to_zero
+from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.view import View
+from controller_manager.runtime.outcome import Reason
+from controller_manager.runtime.spread import finish
+
+_UPSTREAM: Final = Settings(replaces_stuck_pods=False)
+"""The manager in charge may be upstream's, which waits for stuck pods."""
+
+_ON_DELETE: Final = "OnDelete"
+_MOST_ORDINALS: Final = 500
+
+
+async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes for which a stateful set is not as its spec wants it.
+
+    The decision of the controller says for which pod the set waits.
+    """
+    if inaction := await explain_inaction(view, item):
+        return (inaction,)
+    typed = item.typed(StatefulSet)
+    items = {each.name: each for each in await pods_of(view, item, typed.spec.selector)}
+    sync = await _sync_view(view, typed, items)
+    decided = finish(decide(sync, view.now))
+    if isinstance(decided, Step):
+        return await _next_step(view, item, sync, items)
+    waits = [await _wait(view, item, typed, each, items) for each in decided.reasons]
+    if waits:
+        return tuple(waits)
+    unavailable = await explain_pods(
+        view, list(items.values()), typed.spec.min_ready_seconds
+    )
+    if unavailable:
+        return (symptom(_not_available(item, typed), unavailable),)
+    if desired_replicas(typed) == 0:
+        return (scaled_to_zero(item),)
+    return _update(item, typed)
+
+
+async def _sync_view(
+    view: View, typed: StatefulSet, items: Mapping[str, Item]
+) -> SyncView:
+    """Return the view on which the controller would decide."""
+    pods = [each.typed(Pod) for each in items.values()]
+    named = [each for each in pods if ordinal_of(typed, each) is not None]
+    foreign: dict[str, Pod] = {}
+    claims: dict[str, KubeObject] = {}
+    wanted = ordinals(typed)[:_MOST_ORDINALS]
+    has_claims = bool(typed.spec.volume_claim_templates)
+    for ordinal in wanted:
+        name = pod_name(typed, ordinal)
+        if name not in items:
+            other = await view.find(PODS, typed.metadata.namespace, name)
+            if other and not is_controlled_by(other.typed(Pod), typed):
+                foreign[name] = other.typed(Pod)
+        for claim in claim_names(typed, ordinal) if has_claims else ():
+            found = await view.find(CLAIMS, typed.metadata.namespace, claim)
+            if found is not None:
+                claims[claim] = found.typed(PersistentVolumeClaim)
+    return SyncView(
+        stateful_set=typed,
+        pods=tuple(named),
+        revisions=recorded(typed),
+        claims=claims,
+        foreign=foreign,
+        settings=_UPSTREAM,
+    )
+
+
+async def _wait(
+    view: View,
+    item: Item,
+    typed: StatefulSet,
+    reason: Reason,
+    items: Mapping[str, Item],
+) -> Cause:
+    """Return the cause for which the controller goes no further."""
+    about = reason.object
+    reference = Reference(about.api_version, about.kind, about.namespace, about.name)
+    cause = Cause(
+        code="WaitsForOrdinal" if about.kind == "Pod" else "WaitsForClaim",
+        state=State.PROGRESSING,
+        what=f"{_missing(typed)}the set waits for {about.kind} {about.name}: it waits "
+        f"for {reason.waiting_for}",
+        object=item.reference,
+        field="spec.podManagementPolicy",
+        since=item.created_at,
+    )
+    waited = items.get(about.name) if about.kind == "Pod" else None
+    if waited is not None:
+        pod = await explain_pod(view, waited, typed.spec.min_ready_seconds)
+        return symptom(cause, pod)
+    found = await view.find(_RESOURCES[about.kind], about.namespace, about.name)
+    if found is not None and found.deleted_at:
+        held = explain_finalizers(view, found)
+        return symptom(cause, [held] if held else [])
+    return replace(
+        cause,
+        object=reference,
+        field="metadata.ownerReferences",
+        state=State.STUCK,
+        remedy=f"delete {about.kind} {about.name}, or rename the stateful set",
+    )
+
+
+_RESOURCES: Final[dict[str, AnyResource]] = {
+    "Pod": PODS,
+    "PersistentVolumeClaim": CLAIMS,
+}
+
+
+def _missing(typed: StatefulSet) -> str:
+    """Return the words about the pods that do not exist yet."""
+    count = desired_replicas(typed) - typed.status.replicas
+    if count <= 0:
+        return ""
+    return f"{count} of {desired_replicas(typed)} pods do not exist yet, because "
+
+
+async def _next_step(
+    view: View, item: Item, sync: SyncView, items: Mapping[str, Item]
+) -> tuple[Cause, ...]:
+    """Return the cause for a set with which the controller has something to do."""
+    typed = sync.stateful_set
+    missing = [
+        name
+        for name in (pod_name(typed, each) for each in ordinals(typed)[:_MOST_ORDINALS])
+        if name not in items
+    ]
+    if missing and missing[0] in sync.foreign:
+        return (symptom(_not_available(item, typed), [_name_taken(item, missing[0])]),)
+    refusal = await explain_refusal(view, item, len(missing)) if missing else None
+    waiting = await explain_pods(
+        view, list(items.values()), typed.spec.min_ready_seconds
+    )
+    if refusal is not None:
+        return (symptom(_not_available(item, typed), [refusal, *waiting]),)
+    what = (
+        f"the controller creates the pod {missing[0]} next"
+        if missing
+        else ("the controller changes or deletes a pod next")
+    )
+    step = Cause(
+        code="NextStep",
+        state=State.PROGRESSING,
+        what=what,
+        object=item.reference,
+        field="spec.replicas",
+    )
+    return (symptom(_not_available(item, typed), [step, *waiting]),)
+
+
+def _name_taken(item: Item, name: str) -> Cause:
+    """Return the cause for an ordinal whose name a pod of somebody else has."""
+    return Cause(
+        code="NameTaken",
+        state=State.STUCK,
+        what=f"the set waits for the pod {name}, which it does not control, to be "
+        "deleted",
+        object=Reference(PODS.api_version, PODS.kind, item.namespace, name),
+        field="metadata.ownerReferences",
+        remedy=f"delete it: kubectl delete pod -n {item.namespace} {name}",
+    )
+
+
+def _not_available(item: Item, typed: StatefulSet) -> Cause:
+    return Cause(
+        code="RolloutWaits",
+        state=State.PROGRESSING,
+        what=f"{typed.status.available_replicas} of {desired_replicas(typed)} pods are "
+        "available",
+        object=item.reference,
+        field="status.availableReplicas",
+        since=item.created_at,
+    )
+
+
+def _update(item: Item, typed: StatefulSet) -> tuple[Cause, ...]:
+    """Return the cause for pods of an old revision that the strategy leaves alone."""
+    status = typed.status
+    if not status.update_revision or status.update_revision == status.current_revision:
+        return ()
+    old = desired_replicas(typed) - status.updated_replicas
+    strategy = typed.spec.update_strategy
+    if old > 0 and strategy.type == _ON_DELETE:
+        return (
+            Cause(
+                code="OnDelete",
+                state=State.STUCK,
+                what=f"{counted(old)} of the old template: the strategy OnDelete waits "
+                "until somebody deletes them",
+                object=item.reference,
+                field="spec.updateStrategy.type",
+                remedy=f"delete them: kubectl delete pod -n {item.namespace} NAME",
+            ),
+        )
+    rolling = strategy.rolling_update
+    if old > 0 and rolling is not None and rolling.partition:
+        return (
+            Cause(
+                code="Partition",
+                state=State.HEALTHY,
+                what=f"{counted(old)} of the old template stay: the partition is "
+                f"{rolling.partition}",
+                object=item.reference,
+                field="spec.updateStrategy.rollingUpdate.partition",
+                remedy="to update them as well, lower the partition",
+            ),
+        )
+    return ()

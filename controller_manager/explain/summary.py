@@ -1,0 +1,73 @@
+"""The summary of an object's status in a few words."""
+
+from collections.abc import Callable
+from typing import Final
+
+from controller_manager.explain.cause import State
+from controller_manager.explain.items import Item, number_at, text_at
+
+Summary = Callable[[Item], str]
+
+
+def _available(item: Item) -> str:
+    wanted = number_at(item.spec, "replicas", 1)
+    return (
+        f"{number_at(item.status, 'availableReplicas')} of {wanted} pods are available"
+    )
+
+
+def _on_nodes(item: Item) -> str:
+    wanted = number_at(item.status, "desiredNumberScheduled")
+    available = number_at(item.status, "numberAvailable")
+    return f"{available} of {wanted} nodes have an available pod"
+
+
+def _succeeded(item: Item) -> str:
+    wanted = number_at(item.spec, "completions", 1)
+    return f"{number_at(item.status, 'succeeded')} of {wanted} pods have succeeded"
+
+
+def _phase(item: Item) -> str:
+    return f"its phase is {text_at(item.status, 'phase') or 'unknown'}"
+
+
+def _allowed(item: Item) -> str:
+    allowed = number_at(item.status, "disruptionsAllowed")
+    return f"{allowed or 'no'} pods may be evicted"
+
+
+def _scheduled(item: Item) -> str:
+    last = text_at(item.status, "lastScheduleTime")
+    return f"its last run was {last}" if last else "it has had no run yet"
+
+
+def _scaled(item: Item) -> str:
+    target = item.spec.get("scaleTargetRef") or {}
+    return f"it scales {target.get('kind')} {target.get('name')}"
+
+
+_SUMMARIES: Final[dict[str, Summary]] = {
+    "CronJob": _scheduled,
+    "DaemonSet": _on_nodes,
+    "Deployment": _available,
+    "HorizontalPodAutoscaler": _scaled,
+    "Job": _succeeded,
+    "PersistentVolumeClaim": _phase,
+    "Pod": _phase,
+    "PodDisruptionBudget": _allowed,
+    "ReplicaSet": _available,
+    "ReplicationController": _available,
+    "StatefulSet": _available,
+}
+
+
+def summary_of(item: Item, state: State) -> str:
+    """Return a summary of an object's status, for the first line of its answer."""
+    if item.deleted_at:
+        return "it is being deleted"
+    summary = _SUMMARIES.get(item.resource.kind)
+    if summary is not None:
+        return summary(item)
+    if item.resource.kind == "Service" and state is not State.HEALTHY:
+        return "it has no ready endpoints"
+    return "nothing is wrong" if state is State.HEALTHY else "something is wrong"
