@@ -21,7 +21,9 @@ from controller_manager.cli.flags import (
     split,
 )
 from controller_manager.cli.help import flags_help_text, help_text
-from controller_manager.cli.subcommands import found_command, found_names
+from controller_manager.cli.subcommands import EXPLAIN, found_command, found_names
+from controller_manager.client.transport import Transport
+from controller_manager.clock import Clock
 from controller_manager.observability.log_output import drop_unwritten_output
 from controller_manager.observability.logs import Logger, make_logger
 from controller_manager.options.config import Config
@@ -128,6 +130,7 @@ def _version_option() -> click.Option:
 
 def _daemon(**given: tuple[str, ...]) -> None:
     ctx = click.get_current_context()
+    ctx.meta[EXPLAIN] = _explained
     values = given_values(given)
     if ctx.invoked_subcommand is None:
         _run_with(make_config(values, ctx.meta[PROBLEMS]))
@@ -238,6 +241,17 @@ def _explain_command() -> click.Command:
             explain_command,
         )
     return explain_command
+
+
+async def _explained(
+    transport: Transport, clock: Clock, namespace: str, target: str, width: int
+) -> str:
+    """Return the answer about a target as text, for subcommands of other packages."""
+    from controller_manager.explain.answer import (  # noqa: PLC0415 - most modules
+        answer,
+    )
+
+    return await answer(transport, clock, namespace, target, width)
 
 
 def _roles_command() -> click.Command:

@@ -25,10 +25,10 @@ from controller_manager.client.server_clock import ServerClock
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.explain.cause import Explanation, State, worst
 from controller_manager.explain.explainer import explain_all, explain_target
-from controller_manager.explain.following import follow
+from controller_manager.explain.following import Look, follow
 from controller_manager.explain.report import as_json, as_text
 from controller_manager.explain.target import Target, TargetError, parse_target
-from controller_manager.explain.view import Unread, View
+from controller_manager.explain.view import Missing, Unread, View
 from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.durations import parse_duration
@@ -198,23 +198,42 @@ async def _answer(
         )
         look = partial(_look, client, server_clock, question)
         if not question.watch:
-            return _show(question, await look(), server_clock)
-        state = State.HEALTHY
+            try:
+                return _show(question, await look(), server_clock)
+            except Missing as error:
+                raise Failure([f"explain: {error}"]) from None
+        return await _watch(question, look, server_clock)
+
+
+async def _watch(question: _Question, look: Look, clock: ServerClock) -> State:
+    """Print each change of the answer; return the last state.
+
+    An object that is gone needs nothing more.
+    """
+    state: State | None = None
+    try:
         async with aclosing(follow(look, question.watch_seconds)) as changes:
             async for found in changes:
-                state = _show(question, found, server_clock)
-        return state
+                state = _show(question, found, clock)
+    except Missing as error:
+        if state is None:
+            raise Failure([f"explain: {error}"]) from None
+        click.echo("The object is gone.", err=question.output == "json")
+        return State.HEALTHY
+    return state or State.HEALTHY
 
 
 async def _look(
     client: Client, clock: ServerClock, question: _Question
 ) -> Sequence[Explanation]:
-    """Return the explanations of the present objects; raises Failure."""
+    """Return the explanations of the present objects; raises Failure and Missing."""
     view = View(client, clock, question.request_seconds)
     try:
         if question.target is None:
             return await explain_all(view, question.namespace)
         return [await explain_target(view, question.target, question.namespace)]
+    except Missing:
+        raise
     except (TargetError, Unread) as error:
         raise Failure([f"explain: {error}"]) from None
 

@@ -2,18 +2,31 @@
 
 An entry point of the group ``controller_manager.commands`` has the name of the
 subcommand, and names a `click.Command`. The command finds the controllers of the build,
-a `Registry`, as the object of its context. Its module is imported when the subcommand
-is called, or when its help is shown.
+a `Registry`, as the object of its context, and the function that explains an object, an
+`Explain`, under the key `EXPLAIN` of the context's meta. Its module is imported when
+the subcommand is called, or when its help is shown.
 """
 
+from collections.abc import Awaitable, Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, NoReturn
 
 import click
 
 from controller_manager.cli.failure import Failure
+from controller_manager.client.transport import Transport
+from controller_manager.clock import Clock
 
 GROUP: Final = "controller_manager.commands"
+
+EXPLAIN: Final = "controller_manager.explain"
+"""The key of the click context under which subcommands find an `Explain`."""
+
+Explain = Callable[[Transport, Clock, str, str, int], Awaitable[str]]
+"""Returns the answer about an object as text.
+
+It takes a transport, its clock, a namespace, ``KIND/NAME``, and the width of a line.
+"""
 
 
 def found_names() -> frozenset[str]:

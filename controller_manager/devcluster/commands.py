@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
+from controller_manager.cli.subcommands import Explain
 from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
@@ -115,7 +116,9 @@ async def _run_until_interrupted(
         cluster.write_kubeconfig(kubeconfig)
         stack.callback(kubeconfig.unlink, missing_ok=True)
         console.print(
-            f"kubectl --kubeconfig {kubeconfig} get deployments", highlight=False
+            f"kubectl --kubeconfig {kubeconfig} get deployments\n"
+            f"controller-manager explain --kubeconfig {kubeconfig} --all",
+            highlight=False,
         )
     console.print("Running; Ctrl-C stops it.", highlight=False)
     await interrupted.wait()
@@ -144,8 +147,13 @@ def _interrupt_event() -> asyncio.Event:
     return stop
 
 
-async def run_demo(build: Registry, logger: Logger) -> None:
-    """Run a cluster with its controllers, play the demo, and print what happened."""
+async def run_demo(
+    build: Registry, logger: Logger, explain: Explain | None = None
+) -> None:
+    """Run a cluster with its controllers, play the demo, and print what happened.
+
+    With `explain`, the demo shows why a broken rollout is stuck.
+    """
     console = Console()
     log_loop_errors(logger)
     options = ClusterOptions(
@@ -161,7 +169,7 @@ async def run_demo(build: Registry, logger: Logger) -> None:
         async with controllers_over_https(cluster, demo_config(build), logger) as _:
             transport = HTTPTransport(cluster.credentials(), USER_AGENT)
             try:
-                summary = await Demo(transport, SystemClock(), console).run()
+                summary = await Demo(transport, SystemClock(), console, explain).run()
             finally:
                 await transport.close()
     console.print("\n[bold]What happened[/bold]")
@@ -173,7 +181,8 @@ async def run_demo(build: Registry, logger: Logger) -> None:
         "\nGo on with a cluster of your own:\n"
         "  controller-manager devcluster -- bash\n"
         "  kubectl create deployment web --image=nginx --replicas=3\n"
-        "  kubectl get deployments --watch",
+        "  kubectl get deployments --watch\n"
+        "  controller-manager explain deploy/web",
         highlight=False,
         soft_wrap=True,
     )

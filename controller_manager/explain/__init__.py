@@ -3,6 +3,7 @@
 It reads only. It runs the pure decisions of the controllers on the objects around the
 target, and returns one chain from the symptom to the root cause.
 
+- ``answer``: the answer about one object as text
 - ``autoscalers``: autoscalers that do not scale
 - ``budgets``: disruption budgets that block a drain
 - ``cause``: a cause, an explanation, and their states

@@ -16,6 +16,13 @@ def _available(item: Item) -> str:
     )
 
 
+def _rolled_out(item: Item) -> str:
+    wanted = number_at(item.spec, "replicas", 1)
+    updated = number_at(item.status, "updatedReplicas")
+    new = "" if updated == wanted else f", {updated} have the current template"
+    return _available(item) + new
+
+
 def _on_nodes(item: Item) -> str:
     wanted = number_at(item.status, "desiredNumberScheduled")
     available = number_at(item.status, "numberAvailable")
@@ -49,7 +56,7 @@ def _scaled(item: Item) -> str:
 _SUMMARIES: Final[dict[str, Summary]] = {
     "CronJob": _scheduled,
     "DaemonSet": _on_nodes,
-    "Deployment": _available,
+    "Deployment": _rolled_out,
     "HorizontalPodAutoscaler": _scaled,
     "Job": _succeeded,
     "PersistentVolumeClaim": _phase,

@@ -36,6 +36,10 @@ class Unread(Exception):  # noqa: N818 - named after the state of the object
     """An object cannot be read; the message is one line with the reason."""
 
 
+class Missing(Unread):
+    """The server says that an object does not exist."""
+
+
 class View:
     """The objects that an explanation reads, and the present time.
 
@@ -80,8 +84,11 @@ class View:
         found = self._objects[key]
         if isinstance(found, Item):
             return found
+        if found is not None:
+            raise Unread(found)
         place = f" in the namespace {namespace}" if namespace else ""
-        raise Unread(found or f"there is no {resource.group_resource} {name!a}{place}")
+        msg = f"there is no {resource.group_resource} {name!a}{place}"
+        raise Missing(msg)
 
     async def find(
         self, resource: AnyResource, namespace: str, name: str

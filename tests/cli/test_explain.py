@@ -8,9 +8,17 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.cli import explain as command
 from controller_manager.cli.command import make_command
 from controller_manager.devcluster.testing.development_cluster import DevelopmentCluster
 from controller_manager.devcluster.testing.settings import ClusterSettings
+from controller_manager.explain import following
+from controller_manager.explain.cause import Explanation
+from controller_manager.explain.explainer import explain_item
+from controller_manager.explain.items import Item
+from controller_manager.explain.target import Target
+from controller_manager.explain.view import Missing, View
 
 
 def explain(*arguments: str) -> Result:
@@ -122,6 +130,42 @@ def test_bad_input_is_one_line(
 ) -> None:
     result = explain(*arguments, f"--kubeconfig={kubeconfig}/admin")
     assert (result.exit_code, result.output) == (1, f"Error: {line}\n")
+
+
+def test_watching_ends_when_the_object_is_gone(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim without a class is pending; somebody deletes it meanwhile."""
+    monkeypatch.setattr(following, "PERIOD", 0.01)
+    claim = {
+        "metadata": {"name": "data", "namespace": "mine"},
+        "spec": {"accessModes": ["ReadWriteOnce"]},
+    }
+    looks: list[int] = []
+
+    async def then_deleted(view: View, _: Target, __: str) -> Explanation:
+        looks.append(1)
+        if len(looks) > 1:
+            raise Missing
+        item = Item(CLAIMS, claim)
+        return await explain_item(view, item)
+
+    monkeypatch.setattr(command, "explain_target", then_deleted)
+    result = explain("pvc/data", "-w", f"--kubeconfig={kubeconfig}/admin")
+    lines = result.output.splitlines()
+    assert (result.exit_code, lines[0], lines[-1]) == (
+        0,
+        "PersistentVolumeClaim mine/data is stuck: its phase is unknown",
+        "The object is gone.",
+    )
+
+
+def test_watching_ends_after_its_time_with_the_last_state(kubeconfig: str) -> None:
+    result = explain(
+        *("svc/kubernetes", "-w", "--watch-timeout=1s"),
+        f"--kubeconfig={kubeconfig}/admin",
+    )
+    assert result.exit_code == 0
 
 
 def test_a_missing_kubeconfig_is_one_line(tmp_path: Path) -> None:

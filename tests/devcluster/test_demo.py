@@ -9,6 +9,7 @@ from rich.console import Console
 
 from controller_manager.devcluster.commands import demo_config
 from controller_manager.devcluster.demo.demo import Demo, Summary
+from controller_manager.explain.answer import answer
 from controller_manager.registry import registry
 from tests.clusters import Cluster, make_config
 
@@ -28,7 +29,7 @@ async def play(cluster: Cluster) -> tuple[Summary, str]:
         cluster.nodes(start_delay=0.6, grace_scale=0.05),
         cluster.manager(config),
     ):
-        summary = await Demo(cluster.transport, cluster.clock, console).run()
+        summary = await Demo(cluster.transport, cluster.clock, console, answer).run()
     return summary, shown.getvalue()
 
 
@@ -58,8 +59,21 @@ async def test_the_broken_image_is_seen_before_it_is_rolled_back(
     failing = re.findall(rf"^ *([\d.]+)s  (web-\S+)  {reason}$", broken, re.MULTILINE)
     assert len({name for _, name in failing}) == len(failing) == 2
     assert 2.5 < dict(summary.steps)[title] < 4
-    last = broken.rstrip().splitlines()[-1]
-    assert last.endswith('Back-off pulling image "broken:1.30"')
+    last = broken.rstrip().splitlines()[-2]
+    assert last.endswith("$ controller-manager explain deploy/web -n shop")
+
+
+@pytest.mark.looptime
+async def test_the_demo_explains_the_broken_rollout(cluster: Cluster) -> None:
+    """After the reasons of its pods, with the answer of the command."""
+    _, output = await play(cluster)
+    _, _, rest = output.partition("$ controller-manager explain deploy/web -n shop\n")
+    explained = rest.partition("\nRoll web back")[0]
+    assert [each.strip() for each in re.findall(r"\[[A-Z]\w+\]|Remedy: .*", explained)] == [
+        "[RolloutWaits]",
+        "[ImagePull]",
+        "Remedy: correct the name of the image, push it, or give the pod",
+    ]
 
 
 @pytest.mark.looptime

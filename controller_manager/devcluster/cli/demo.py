@@ -2,6 +2,7 @@
 
 import click
 
+from controller_manager.cli.subcommands import EXPLAIN, Explain
 from controller_manager.devcluster.cli.command_line import logger_of
 from controller_manager.devcluster.cli.failures import needs_extra, run_cluster
 from controller_manager.runtime.registry import Registry
@@ -9,11 +10,13 @@ from controller_manager.runtime.registry import Registry
 
 @click.command("demo")
 @click.option("-v", "--v", "verbosity", type=int, default=-1, help="Log verbosity.")
+@click.pass_context
 @click.make_pass_decorator(Registry)
-def demo_command(build: Registry, verbosity: int) -> None:
+def demo_command(build: Registry, ctx: click.Context, verbosity: int) -> None:
     """Show a deployment on a development cluster: apply, update, roll back, scale."""
     try:
         from controller_manager.devcluster.commands import run_demo  # noqa: PLC0415 - an extra
     except ImportError as error:
         needs_extra(error)
-    run_cluster(run_demo(build, logger_of(verbosity)))
+    explain: Explain | None = ctx.meta.get(EXPLAIN)
+    run_cluster(run_demo(build, logger_of(verbosity), explain))

@@ -23,6 +23,7 @@ from controller_manager.api.core.v1 import NAMESPACES
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.resource import Resource
 from controller_manager.api.times import format_time
+from controller_manager.cli.subcommands import Explain
 from controller_manager.client.client import (
     Client,
     DeleteOptions,
@@ -74,6 +75,8 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 _POLL: Final = 0.1
 _PATIENCE: Final = 40.0
 """Seconds that a step may take before the demo gives up."""
+_WIDTH: Final = 70
+"""Columns of an explanation, which is indented."""
 _PAUSE: Final = 2.0
 """Seconds for which a failure stays on the screen before it is repaired."""
 _ALL: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
@@ -108,8 +111,18 @@ class Summary:
 class Demo:
     """Plays rollouts one after the other, and shows their progress."""
 
-    def __init__(self, transport: Transport, clock: Clock, console: Console) -> None:
-        """Take the transport to the cluster, and the console."""
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        console: Console,
+        explain: Explain | None = None,
+    ) -> None:
+        """Take the transport to the cluster, the console, and how to explain objects.
+
+        Without `explain`, the demo shows a broken rollout and does not explain it.
+        """
+        self._explain = explain
         self._transport = transport
         self._client = Client(transport, clock)
         self._clock = clock
@@ -187,7 +200,7 @@ class Demo:
             "Update web again, to an image that cannot be pulled",
             lambda: self._set_image(DEPLOYMENTS, "web", "broken:1.30"),
             is_stuck,
-            then=self._show_waiting,
+            then=self._show_broken,
         )
         await self._step("Roll web back", lambda: self._roll_back("web"), all_complete)
         await self._step(
@@ -236,8 +249,19 @@ class Demo:
             rows += map(_ROWS[kind.plural], page.items)
         return rows
 
+    async def _show_broken(self) -> None:
+        """Show why the pods wait, then the explanation of the whole, for a moment."""
+        await self._show_waiting()
+        if self._explain is not None:
+            command = f"controller-manager explain deploy/web -n {NAMESPACE}"
+            text = await self._explain(
+                self._transport, self._clock, NAMESPACE, "deploy/web", _WIDTH
+            )
+            self._screen.answer(command, text)
+        await asyncio.sleep(_PAUSE)
+
     async def _show_waiting(self) -> None:
-        """Wait until each new pod has a waiting reason; show it for a moment.
+        """Wait until each new pod has a waiting reason; show it.
 
         Raises DemoError if a pod gets no reason in time.
         """
@@ -250,7 +274,6 @@ class Demo:
                 if reason:
                     self._screen.line_if_new(name, f"{name}  {reason}")
             if reasons and all(reasons.values()):
-                await asyncio.sleep(_PAUSE)
                 return
             if self._clock.monotonic() > deadline:
                 msg = f"no reason within {_PATIENCE:g} s why pods do not start"

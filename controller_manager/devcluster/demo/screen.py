@@ -39,6 +39,12 @@ class Screen:
         """Print one line as it is."""
         self._console.print(text, highlight=False, soft_wrap=True)
 
+    def answer(self, command: str, text: str) -> None:
+        """Print a command and its answer, indented, with all brackets."""
+        lines = [f"$ {command}", *text.rstrip().splitlines()]
+        shown = "\n".join(f"         {each}".rstrip() for each in lines)
+        self._console.print(shown, highlight=False, markup=False, soft_wrap=True)
+
     def line_if_new(self, key: str, text: str) -> None:
         """Print a line with the time, unless it is the last one of that key."""
         if self._shown.get(key) != text:
