@@ -66,6 +66,8 @@ class Connections:
     - `lease` presents the manager's identity, too, but serves only the election, so
       that no other request can delay a renewal.
     - `look_ups` measures how long look-ups of names take.
+    - `of_controller` returns the transport of a controller, by its name; without it, a
+      controller uses `manager` or its service account.
     """
 
     manager: Transport
@@ -77,6 +79,7 @@ class Connections:
     lease: Transport | None = None
     counts: Callable[[], ConnectionCounts] = ConnectionCounts
     look_ups: LookUpSeconds = field(default_factory=LookUpSeconds)
+    of_controller: Callable[[str], Transport] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ class ClientBuilder:
         If its requests are slow, for example because of a webhook, other controllers
         are not delayed.
         """
-        transport = self._fenced(self._transport_of(service_account), name)
+        transport = self._fenced(self._transport_of(service_account, name), name)
         limit = self._config.limit_of(name, qps_factor, burst_factor)
         return self._client(transport, limit, max(in_flight, IN_FLIGHT), on_write)
 
@@ -201,7 +204,9 @@ class ClientBuilder:
     def _fenced(self, transport: Transport, controller: str = "") -> Transport:
         return FencedTransport(transport, _OwnershipOf(self, controller))
 
-    def _transport_of(self, service_account: str) -> Transport:
+    def _transport_of(self, service_account: str, controller: str) -> Transport:
+        if self._connections.of_controller is not None:
+            return self._connections.of_controller(controller)
         anonymous = self._connections.anonymous
         if anonymous is None or not service_account:
             return self._connections.manager

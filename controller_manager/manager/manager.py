@@ -31,6 +31,11 @@ from controller_manager.manager.migration import (
     migrated_controllers,
 )
 from controller_manager.manager.ownership import OwnershipGroup
+from controller_manager.manager.preview import (
+    PreviewGroup,
+    make_preview,
+    without_writes,
+)
 from controller_manager.manager.runnable import Checks, Lifetime
 from controller_manager.manager.servers import ServerGroup
 from controller_manager.manager.startup import StartUp
@@ -45,6 +50,7 @@ from controller_manager.observability.metrics import Collectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.options.gate_values import gate_values
+from controller_manager.preview.preview import Preview
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
@@ -96,7 +102,6 @@ class ControllerManager:
         """
         self._build = build
         self._config = config
-        self._connections = connections
         self._clock = clock
         self._rng = rng
         self._logger = logger
@@ -105,6 +110,8 @@ class ControllerManager:
         self._registry = registry or CollectorRegistry()
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
         self._metrics.loop.stalled_for(self._beside.silence)
+        self._preview = self._make_preview(connections)
+        self._connections = without_writes(connections, self._preview.preview)
         self._register_component(connections)
         self.started = asyncio.Event()
         """Set once all controllers have been started."""
@@ -162,6 +169,17 @@ class ControllerManager:
             lambda: connections.counts().reloads,
         )
         connections.look_ups.register(registry)
+
+    def _make_preview(self, connections: Connections) -> PreviewGroup:
+        preview = make_preview(
+            self._config.preview,
+            connections,
+            clock=self._clock,
+            rng=self._rng,
+            registry=self._registry,
+            logger=self._logger,
+        )
+        return PreviewGroup(preview, self._metrics.defects.count, self._logger)
 
     def _make_clients(self) -> ClientBuilder:
         return ClientBuilder(
@@ -276,6 +294,11 @@ class ControllerManager:
         return self._controllers.is_idle
 
     @property
+    def preview(self) -> Preview | None:
+        """The preview, `None` for a manager that writes."""
+        return self._preview.preview
+
+    @property
     def controllers(self) -> ControllerGroup:
         """The selected controllers whose resources the API server has."""
         return self._controllers
@@ -328,6 +351,7 @@ class ControllerManager:
 
     async def _run_in(self, life: Lifetime) -> None:
         await self._events.run(life)
+        await self._preview.run(life)
         # Ownership runs before the caches, so that it gets an open file for its
         # connection.
         await self._ownership.run(life)
@@ -339,6 +363,7 @@ class ControllerManager:
         await self._ownership.stop()
         await self._awaited.stop()
         await self._caches.stop()
+        await self._preview.stop()
         await self._events.stop()
 
     async def _wait_to_work(self, life: Lifetime) -> None:

@@ -177,6 +177,18 @@ class PodRangesConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviewConfig:
+    """The options of the preview, which runs beside another manager and writes nothing.
+
+    `grace` is in seconds.
+    """
+
+    enabled: bool = False
+    grace: float = 30.0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration of the daemon.
 
@@ -199,6 +211,7 @@ class Config:
     )
     root_ca_file: str = ""
     pod_ranges: PodRangesConfig = PodRangesConfig()
+    preview: PreviewConfig = PreviewConfig()
     features: FeatureGates = field(default_factory=FeatureGates)
     given_gates: Mapping[str, bool] = field(default_factory=dict)
     emulated_version: str = f"1.{THIS_MINOR}"

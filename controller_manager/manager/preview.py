@@ -1,0 +1,85 @@
+"""The preview of a manager: it runs beside the manager in charge and writes nothing."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from prometheus_client import CollectorRegistry
+
+from controller_manager.client.builder import Connections
+from controller_manager.clock import Clock
+from controller_manager.manager.runnable import Lifetime, Runnable
+from controller_manager.observability.defects import Defects
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import PreviewConfig
+from controller_manager.preview.preview import Preview
+from controller_manager.preview.settings import PreviewSettings
+from controller_manager.runtime.restarting import until_done
+
+
+class PreviewGroup(Runnable):
+    """Judges the writes of the preview; without a preview it does nothing."""
+
+    def __init__(
+        self,
+        preview: Preview | None,
+        count_defect: Callable[[str], None],
+        logger: Logger,
+    ) -> None:
+        """Take the preview; `count_defect` counts unexpected exceptions."""
+        self.preview = preview
+        self._defects = Defects(logger, count_defect)
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, life: Lifetime) -> None:
+        """Start to judge."""
+        if self.preview is not None:
+            failed = partial(self._defects.report, "preview")
+            running = until_done(self.preview.run, failed, life.stop)
+            self._task = life.tasks.create_task(running, name="preview")
+
+    async def stop(self) -> None:
+        """Judge no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+
+def make_preview(
+    config: PreviewConfig,
+    connections: Connections,
+    *,
+    clock: Clock,
+    rng: random.Random,
+    registry: CollectorRegistry,
+    logger: Logger,
+) -> Preview | None:
+    """Return the preview that a configuration asks for."""
+    if not config.enabled:
+        return None
+    return Preview(
+        PreviewSettings(grace=config.grace, dry_run=config.dry_run),
+        connections.manager,
+        clock=clock,
+        rng=rng,
+        registry=registry,
+        logger=logger.bind(component="preview"),
+    )
+
+
+def without_writes(connections: Connections, preview: Preview | None) -> Connections:
+    """Return connections over which a preview writes nothing.
+
+    All controllers have the manager's own identity: a token of a service account would
+    be a write. The connections that review users stay as they are.
+    """
+    if preview is None:
+        return connections
+    return replace(
+        connections,
+        manager=preview.transport(),
+        anonymous=None,
+        lease=None,
+        of_controller=preview.transport,
+    )

@@ -1,0 +1,122 @@
+"""Dry runs: admission on the server says whether it would take a write."""
+
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from controller_manager.client.errors import is_success
+from controller_manager.client.transport import Request, Response, Transport
+from controller_manager.preview.answers import Refused
+from controller_manager.preview.contents import controller_uid
+from controller_manager.preview.fields import JSON
+from controller_manager.preview.overlay import Overlay
+from controller_manager.preview.target import Target
+from controller_manager.preview.versions import change_number, server_version
+
+_QUERY: Final = ("dryRun", "All")
+_NO_OPINION: Final = frozenset(
+    (
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+    )
+)
+"""Refusals that say more about the two managers than about the write.
+
+A webhook with side effects refuses every dry run with 400.
+"""
+
+
+class DryRun:
+    """Sends writes as dry runs, if the preview is to do so."""
+
+    def __init__(self, overlay: Overlay, inner: Transport) -> None:
+        """Take the transport to the server."""
+        self._overlay = overlay
+        self._inner = inner
+
+    async def created(
+        self, target: Target, request: Request, sent: JSON
+    ) -> JSON | None:
+        """Return the object that the server would create; None without its opinion.
+
+        Raises Refused if the server refuses the object. A name that the server would
+        generate is left to the overlay.
+        """
+        if self._has_invented_owner(sent) or self._is_created_namespace(target):
+            return None
+        answer = await self._send(target, request, sent)
+        if answer is None:
+            return None
+        proposed: JSON = msgspec.json.decode(answer.body)
+        return proposed if proposed.get("kind") == sent.get("kind") else None
+
+    async def changed(
+        self, target: Target, request: Request, preconditions: JSON
+    ) -> None:
+        """Ask for the change of an object that only the server knows.
+
+        Raises Refused if the server refuses it. An object with writes in the overlay is
+        in another state on the server, so it is not asked for.
+        """
+        if target.key in self._overlay.entries:
+            return
+        body = msgspec.json.decode(request.body) if request.body else {}
+        version = str(preconditions.get("resourceVersion") or "")
+        if change_number(version):
+            return
+        if version and isinstance(body, dict):
+            metadata = {**body["metadata"], "resourceVersion": server_version(version)}
+            body = {**body, "metadata": metadata}
+        await self._send(target, request, body)
+
+    async def deleted(self, target: Target, request: Request, options: JSON) -> None:
+        """Ask for the deletion of an object; raises Refused if it is refused."""
+        if target.key in self._overlay.entries:
+            return
+        preconditions = dict(options.get("preconditions") or {})
+        version = str(preconditions.get("resourceVersion") or "")
+        if change_number(version):
+            return
+        if version:
+            preconditions["resourceVersion"] = server_version(version)
+            options = {**options, "preconditions": preconditions}
+        await self._send(target, request, {**options, "dryRun": ["All"]})
+
+    async def _send(
+        self,
+        target: Target,
+        request: Request,
+        body: Any,  # noqa: ANN401 - JSON
+    ) -> Response | None:
+        """Send a request as a dry run; return its answer, None without an opinion."""
+        if not self._overlay.settings.dry_run:
+            return None
+        query = tuple(each for each in request.query if each[0] != "dryRun")
+        asked = replace(request, query=(*query, _QUERY), body=msgspec.json.encode(body))
+        answer = await self._inner.request(asked)
+        if is_success(answer.status):
+            return answer
+        if answer.status in _NO_OPINION:
+            return None
+        raise Refused(answer)
+
+    def _has_invented_owner(self, sent: JSON) -> bool:
+        """Tell whether an object of the overlay owns the new object."""
+        uid = controller_uid(sent)
+        return any(
+            each.creation is not None and each.creation.made["metadata"]["uid"] == uid
+            for each in self._overlay.entries.values()
+        )
+
+    def _is_created_namespace(self, target: Target) -> bool:
+        """Tell whether only the overlay has the namespace of the new object."""
+        return any(
+            each.creation is not None
+            and each.kind == "Namespace"
+            and each.target.name == target.namespace
+            for each in self._overlay.entries.values()
+        )

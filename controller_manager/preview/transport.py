@@ -1,0 +1,97 @@
+"""The transport of a preview: reads with the overlay on top, and no writes."""
+
+import random
+from http import HTTPStatus
+
+from controller_manager.client.transport import (
+    READS,
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
+from controller_manager.preview.answers import expired, refusal, wants_metadata
+from controller_manager.preview.overlay import Overlay
+from controller_manager.preview.reading import Reader, to_server
+from controller_manager.preview.streams import MergedStream, RefusedStream
+from controller_manager.preview.target import Collection, Target, find_target
+from controller_manager.preview.versions import as_number, change_number, server_version
+from controller_manager.preview.writing import Writer
+
+
+class PreviewTransport:
+    """Sends the reads of one controller; answers its writes from the overlay.
+
+    A request that is neither a read nor a review of rights reaches the server only as
+    a dry run. Events are answered and forgotten.
+    """
+
+    def __init__(
+        self, inner: Transport, overlay: Overlay, controller: str, rng: random.Random
+    ) -> None:
+        """Take the transport to the server; it stays the caller's to close."""
+        self._inner = inner
+        self._overlay = overlay
+        self._reader = Reader(overlay, inner)
+        self._writer = Writer(overlay, inner, controller, rng)
+
+    @property
+    def host(self) -> str:
+        """``host:port`` of the server."""
+        return self._inner.host
+
+    async def request(self, request: Request) -> Response:
+        """Answer a request; see `Transport.request`."""
+        target = find_target(request.path)
+        if request.method in READS:
+            if target is None:
+                return await self._inner.request(request)
+            return await self._reader.answer(target, request)
+        if target is None:
+            nowhere = Target(Collection("", ""), "")
+            why = f"a preview does not send {request.method} {request.path}"
+            code = HTTPStatus.METHOD_NOT_ALLOWED
+            return refusal(nowhere, code, "MethodNotAllowed", why).answer
+        if target.is_review and request.method == "POST":
+            return await self._inner.request(request)
+        request.before_write()
+        if target.is_event:
+            created = request.method == "POST"
+            code = HTTPStatus.CREATED if created else HTTPStatus.OK
+            return Response(code, {}, request.body or b"{}")
+        return await self._writer.answer(target, request)
+
+    async def stream(self, request: Request) -> Stream:
+        """Open a watch of the view; see `Transport.stream`."""
+        target = find_target(request.path)
+        if target is None:
+            return await self._inner.stream(request)
+        query = dict(request.query)
+        since = query.get("resourceVersion", "")
+        missed = self._overlay.changes.after(change_number(since))
+        is_initial = query.get("sendInitialEvents") == "true"
+        if missed is None and not is_initial:
+            return RefusedStream(expired(target).answer)
+        number = self._overlay.changes.number
+        stream = await self._inner.stream(to_server(request))
+        if stream.status != HTTPStatus.OK:
+            return stream
+        merged = MergedStream(
+            self._overlay,
+            stream,
+            target,
+            request.query,
+            0 if is_initial else as_number(server_version(since)),
+            metadata_only=wants_metadata(request.headers.get("accept", "")),
+        )
+        if not is_initial:
+            later = self._overlay.changes.after(number) or []
+            for change in [*(missed or []), *later]:
+                if change.key.collection == target.collection and merged.selects(
+                    change
+                ):
+                    merged.add(change)
+        return merged
+
+    async def close(self) -> None:
+        """Leave the connections open: they belong to the caller."""
