@@ -254,6 +254,14 @@ async def _explained(
     return await answer(transport, clock, namespace, target, width)
 
 
+def _preview_command() -> click.Command:
+    from controller_manager.cli.preview import (  # noqa: PLC0415 - only it needs these
+        preview_command,
+    )
+
+    return preview_command
+
+
 def _roles_command() -> click.Command:
     from controller_manager.cli.roles import (  # noqa: PLC0415 - only it needs these
         roles_command,
@@ -268,6 +276,7 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[], click.Command]]] = {
     "doctor": _doctor_command,
     "explain": _explain_command,
     "help": lambda: help_command,
+    "preview": _preview_command,
     "roles": _roles_command,
     "version": lambda: version_command,
 }
@@ -276,6 +285,7 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[], click.Command]]] = {
 _HELP_OF_LARGE: Final = {
     "doctor": "Say before a swap what would not work on the cluster, and why.",
     "explain": "Say why an object is stuck, and what resolves it; it only reads.",
+    "preview": "Ask a daemon that runs with --preview.",
 }
 """The lines that the main help shows for commands that import most modules."""
 

@@ -49,7 +49,8 @@ class Elections:
         self._rng = rng
         self._logger = logger
         self._count_defect = count_defect
-        self._elects = config.generic.leader_election.leader_elect
+        is_preview = config.preview.enabled
+        self._elects = config.generic.leader_election.leader_elect and not is_preview
         if self._elects:
             self._identity = new_identity(socket.gethostname(), rng)
             self._metrics = ElectionCollectors(registry)

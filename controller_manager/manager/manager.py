@@ -262,6 +262,7 @@ class ControllerManager:
             self._clock.now(),
             self._beside,
             self._health_beside,
+            self._preview.page,
         )
         return ServerGroup(
             self._config,

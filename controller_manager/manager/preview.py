@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -15,8 +15,11 @@ from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import PreviewConfig
 from controller_manager.preview.preview import Preview
+from controller_manager.preview.report import encode, text_of
 from controller_manager.preview.settings import PreviewSettings
 from controller_manager.runtime.restarting import until_done
+from controller_manager.serving.server import DebugPage
+from controller_manager.serving.streaming import Pieces
 
 
 class PreviewGroup(Runnable):
@@ -33,6 +36,19 @@ class PreviewGroup(Runnable):
         self._defects = Defects(logger, count_defect)
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def page(self) -> DebugPage | None:
+        """The page ``/debug/preview``: text, or JSON with ``output=json``."""
+        return None if self.preview is None else self._page
+
+    def _page(self, query: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+        report = self.preview.report() if self.preview is not None else None
+        if report is None:
+            return "text/plain; charset=utf-8", _pieces(b"")
+        if query.get("output") == ["json"]:
+            return "application/json", _pieces(encode(report))
+        return "text/plain; charset=utf-8", _pieces(text_of(report).encode())
+
     async def run(self, life: Lifetime) -> None:
         """Start to judge."""
         if self.preview is not None:
@@ -44,6 +60,10 @@ class PreviewGroup(Runnable):
         """Judge no more."""
         if self._task is not None:
             self._task.cancel()
+
+
+def _pieces(body: bytes) -> Pieces:
+    yield body
 
 
 def make_preview(

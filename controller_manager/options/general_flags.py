@@ -310,6 +310,28 @@ _GENERIC: Final = section(
         used_by=("node-lifecycle-controller",),
     ),
     Flag(
+        "preview",
+        "bool",
+        "false",
+        "Run beside the manager in charge and write nothing: take no lease, decide as "
+        "if each write had happened, and report what the other manager does not do "
+        "alike, see /debug/preview. Not one of upstream's flags.",
+    ),
+    Flag(
+        "preview-dry-run",
+        "bool",
+        "false",
+        "With --preview, send each write as a dry run, so that admission can refuse "
+        "it. Not one of upstream's flags.",
+    ),
+    Flag(
+        "preview-grace",
+        "duration",
+        "30s",
+        "With --preview, the time that the manager in charge has to make the same "
+        "write. Not one of upstream's flags.",
+    ),
+    Flag(
         "route-reconciliation-period",
         "duration",
         "10s",

@@ -19,6 +19,7 @@ from controller_manager.options.config import (
     LeaderElectionConfig,
     LoggingConfig,
     PodRangesConfig,
+    PreviewConfig,
     RateLimit,
     RequestHeaderConfig,
     ServingConfig,
@@ -161,6 +162,7 @@ def parse(
             allocator=options["cidr-allocator-type"],
             cluster=options["cluster-cidr"],
         ),
+        preview=_preview(options),
         features=features,
         given_gates=options["feature-gates"],
         emulated_version=f"1.{emulated}",
@@ -350,6 +352,23 @@ def _generic(options: Options) -> GenericConfig:
     )
 
 
+def _preview(options: Options) -> PreviewConfig:
+    grace = _positive(options, "preview-grace")
+    preview = PreviewConfig(options["preview"], grace, options["preview-dry-run"])
+    if preview.enabled and options["use-service-account-credentials"]:
+        options.warnings.append(
+            "--use-service-account-credentials: has no effect with --preview: a token "
+            "of a service account would be a write, so all controllers have the "
+            "manager's own identity"
+        )
+    if not preview.enabled:
+        for flag in ("preview-dry-run", "preview-grace"):
+            if options.is_set(flag):
+                where = options.origin(flag)
+                options.warnings.append(f"{where}: has no effect without --preview")
+    return preview
+
+
 def _not_negative(options: Options, name: str) -> float:
     seconds = options.seconds(name)
     if seconds < 0:
@@ -366,7 +385,8 @@ def _positive(options: Options, name: str) -> float:
 
 def _leader_election(options: Options) -> LeaderElectionConfig:
     config = LeaderElectionConfig(
-        leader_elect=options["leader-elect"],
+        # A preview takes no lease: another manager is in charge.
+        leader_elect=options["leader-elect"] and not options["preview"],
         lease_duration=options.seconds("leader-elect-lease-duration"),
         renew_deadline=options.seconds("leader-elect-renew-deadline"),
         retry_period=options.seconds("leader-elect-retry-period"),

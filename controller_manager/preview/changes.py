@@ -1,14 +1,18 @@
 """The changes of the overlay, in the order in which watches show them."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from controller_manager.preview.fields import JSON
 from controller_manager.preview.target import Collection, Key
+from controller_manager.preview.versions import change_number
+
+_ENDS: Final = 10_000
+"""The most ends of watches that are remembered."""
 
 
 class Change(Struct, frozen=True):
@@ -52,6 +56,7 @@ class ChangeLog:
         self._number = 0
         self._forgotten = 0
         self._followers: dict[Collection, list[Follower]] = {}
+        self._ends: OrderedDict[tuple[Collection, str], int] = OrderedDict()
 
     @property
     def number(self) -> int:
@@ -74,9 +79,30 @@ class ChangeLog:
                 follower.add(change)
         return change.number
 
-    def after(self, number: int) -> list[Change] | None:
+    def ended(self, collection: Collection, version: str, number: int) -> None:
+        """Remember how far a watch has shown the changes when it ended at `version`.
+
+        The version of an object of the server does not say that.
+        """
+        self._ends[collection, version] = number
+        if len(self._ends) > _ENDS:
+            self._ends.popitem(last=False)
+
+    def shown_at(self, collection: Collection, version: str) -> int | None:
+        """Return the change up to which a version of the view shows all; None: unknown.
+
+        A version without a change is that of an object of the server, or there was no
+        change yet.
+        """
+        known = self._ends.get((collection, version))
+        number = change_number(version)
+        if known is None and not number and self._number:
+            return None
+        return number if known is None else known
+
+    def after(self, number: int | None) -> list[Change] | None:
         """Return the changes after `number`; None if they are not all kept."""
-        if number < self._forgotten:
+        if number is None or number < self._forgotten:
             return None
         return [each for each in self._kept if each.number > number]
 

@@ -48,7 +48,7 @@ class DryRun:
         """
         if self._has_invented_owner(sent) or self._is_created_namespace(target):
             return None
-        answer = await self._send(target, request, sent)
+        answer = await self._send(request, sent)
         if answer is None:
             return None
         proposed: JSON = msgspec.json.decode(answer.body)
@@ -71,7 +71,7 @@ class DryRun:
         if version and isinstance(body, dict):
             metadata = {**body["metadata"], "resourceVersion": server_version(version)}
             body = {**body, "metadata": metadata}
-        await self._send(target, request, body)
+        await self._send(request, body)
 
     async def deleted(self, target: Target, request: Request, options: JSON) -> None:
         """Ask for the deletion of an object; raises Refused if it is refused."""
@@ -84,11 +84,10 @@ class DryRun:
         if version:
             preconditions["resourceVersion"] = server_version(version)
             options = {**options, "preconditions": preconditions}
-        await self._send(target, request, {**options, "dryRun": ["All"]})
+        await self._send(request, {**options, "dryRun": ["All"]})
 
     async def _send(
         self,
-        target: Target,
         request: Request,
         body: Any,  # noqa: ANN401 - JSON
     ) -> Response | None:

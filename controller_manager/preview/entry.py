@@ -107,7 +107,8 @@ def next_generation(obj: JSON, former: JSON) -> JSON:
     generation = former.get("metadata", {}).get("generation")
     if not isinstance(generation, int):
         return obj
-    return with_value(obj, ("metadata", "generation"), generation + 1)
+    metadata = {**obj.get("metadata", {}), "generation": generation + 1}
+    return {**obj, "metadata": metadata}
 
 
 def terminating(obj: JSON, timestamp: str, grace_period: int) -> JSON:

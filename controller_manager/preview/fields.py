@@ -63,12 +63,12 @@ _NOTHING: Final = (None, "", 0, False, REMOVED)
 def differences(old: Any, new: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:  # noqa: ANN401 - JSON
     """Yield the fields that `new` has with another value, and the new values."""
     if isinstance(old, dict) and isinstance(new, dict):
-        for name in old.keys() | new.keys():
+        for name in {**new, **old}:
             pair = old.get(name, REMOVED), new.get(name, REMOVED)
             yield from differences(*pair, (*path, name))
     elif (items := _keyed_items(old, new, path)) is not None:
         olds, news = items
-        for key in olds.keys() | news.keys():
+        for key in {**news, **olds}:
             pair = olds.get(key, REMOVED), news.get(key, REMOVED)
             yield from differences(*pair, (*path, key))
     elif isinstance(new, dict) and new and is_empty(old):

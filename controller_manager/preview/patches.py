@@ -28,13 +28,21 @@ def patched(obj: JSON, body: bytes, media_type: str) -> JSON:
         msg = f"the patch is no JSON: {error}"
         raise InvalidPatch(msg) from error
     if media_type == PatchType.JSON:
-        return _json_patched(obj, patch)
+        return _object(_json_patched(obj, patch))
     if not isinstance(patch, dict):
         msg = "the patch is no object"
         raise InvalidPatch(msg)
     if media_type == PatchType.MERGE:
-        return _merged(obj, patch)
-    return _strategic(obj, patch)
+        return _object(_merged(obj, patch))
+    return _object(_strategic(obj, patch))
+
+
+def _object(value: Any) -> JSON:  # noqa: ANN401 - JSON
+    """Return a value that must be an object; raises InvalidPatch."""
+    if not isinstance(value, dict):
+        msg = "the patch makes no object"
+        raise InvalidPatch(msg)
+    return value
 
 
 def _merged(obj: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON

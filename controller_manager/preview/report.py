@@ -115,11 +115,13 @@ def _pending(entry: Entry, now: float) -> PendingWrite:
 def text_of(report: Report) -> str:
     """Return a report as text, the divergences first."""
     lines = [
-        (f"Preview since {report.since}, at {report.now}: "
-        f"{len(report.divergences)} divergences, "
-        f"{report.confirmed_writes} writes confirmed, "
-        f"{report.overlay_entries} objects with writes that are not confirmed yet "
-        f"({report.overlay_bytes} bytes), {report.dropped_writes} dropped.")
+        (
+            f"Preview since {report.since}, at {report.now}: "
+            f"{len(report.divergences)} divergences, "
+            f"{report.confirmed_writes} writes confirmed, "
+            f"{report.overlay_entries} objects with writes that are not confirmed yet "
+            f"({report.overlay_bytes} bytes), {report.dropped_writes} dropped."
+        )
     ]
     for each in report.divergences:
         who = {"preview": "only the preview", "real": "only the manager in charge"}

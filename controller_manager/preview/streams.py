@@ -79,6 +79,8 @@ class MergedStream:
 
         self.has_shown.set()
         self._rest = b""
+        self._last = ""
+        self._shown = 0
         overlay.changes.follow(self)
 
     @property
@@ -109,6 +111,8 @@ class MergedStream:
     async def close(self) -> None:
         """Close the server's stream; follow no more."""
         self._overlay.changes.unfollow(self)
+        if not self._waiting and self._last:
+            self._overlay.changes.ended(self.collection, self._last, self._shown)
         self.has_shown.set()
         await self._inner.close()
 
@@ -183,6 +187,7 @@ class MergedStream:
         return lines
 
     def _line(self, kind: str, obj: JSON, version: str) -> bytes:
+        self._last, self._shown = version, self._overlay.changes.number
         shown = partial(obj) if self._metadata_only else obj
         event = {"type": kind, "object": with_version(shown, version)}
         return msgspec.json.encode(event) + b"\n"
@@ -219,7 +224,8 @@ class MergedStream:
             change = self._overlay.changes.number
             lines += self._invented()
         self.version = max(self.version, stored)
-        bookmark = with_version(obj, viewed(stored, change))
+        self._last, self._shown = viewed(stored, change), self._overlay.changes.number
+        bookmark = with_version(obj, self._last)
         event = {"type": "BOOKMARK", "object": bookmark}
         return [*lines, msgspec.json.encode(event) + b"\n"]
 

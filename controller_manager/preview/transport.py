@@ -15,7 +15,7 @@ from controller_manager.preview.overlay import Overlay
 from controller_manager.preview.reading import Reader, to_server
 from controller_manager.preview.streams import MergedStream, RefusedStream
 from controller_manager.preview.target import Collection, Target, find_target
-from controller_manager.preview.versions import as_number, change_number, server_version
+from controller_manager.preview.versions import as_number, server_version
 from controller_manager.preview.writing import Writer
 
 
@@ -68,7 +68,8 @@ class PreviewTransport:
             return await self._inner.stream(request)
         query = dict(request.query)
         since = query.get("resourceVersion", "")
-        missed = self._overlay.changes.after(change_number(since))
+        changes = self._overlay.changes
+        missed = changes.after(changes.shown_at(target.collection, since))
         is_initial = query.get("sendInitialEvents") == "true"
         if missed is None and not is_initial:
             return RefusedStream(expired(target).answer)

@@ -22,6 +22,7 @@ from controller_manager.preview.answers import (
     refusal,
     success,
 )
+from controller_manager.preview.contents import changed_fields
 from controller_manager.preview.defaults import created, generated_name, new_uid
 from controller_manager.preview.dry_run import DryRun
 from controller_manager.preview.entry import Deletion, grace_period_of
@@ -30,7 +31,7 @@ from controller_manager.preview.overlay import Overlay
 from controller_manager.preview.patches import APPLY, InvalidPatch, patched
 from controller_manager.preview.reading import Reader, ReadFailed, with_version
 from controller_manager.preview.target import Target
-from controller_manager.preview.versions import as_number, viewed
+from controller_manager.preview.versions import viewed
 
 _OF_STATUS: Final = frozenset(("status", "approval"))
 _FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -164,13 +165,13 @@ class Writer:
         after = change(view)
         real = self._real(target, real)
         await self._dry_run.changed(target, request, preconditions)
-        if target.key in self._overlay.entries or after != view:
+        if any(True for _ in changed_fields(view, after)):
             number = self._overlay.write(target, self._controller, real or {}, after)
             shown = self._overlay.view(target.key, real)
             return self._object(target, request, shown or after, number)
-        stored = as_number(view["metadata"].get("resourceVersion"))
+        # The server makes no new version of an object that stays as it is.
         accept = request.headers.get("accept", "")
-        return object_answer(with_version(view, viewed(stored)), accept)
+        return object_answer(self._reader.versioned(target, view, real), accept)
 
     def _real(self, target: Target, real: JSON | None) -> JSON | None:
         """Return the newest state of the server's object that is known."""
@@ -285,7 +286,7 @@ def _updated(
         changed = {**obj, "status": after.get("status", {})}
     elif subresource == "finalize":
         finalizers = after.get("spec", {}).get("finalizers") or []
-        return with_value(obj, ("spec", "finalizers"), finalizers)
+        return {**obj, "spec": {**obj.get("spec", {}), "finalizers": finalizers}}
     elif "status" in obj and not is_patch:
         changed = {**after, "status": obj["status"]}
     else:

@@ -69,7 +69,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 AnswerT = TypeVar("AnswerT")
 Results = Mapping[str, HealthCheck]
 Checks = Callable[[], Results]
-DebugPages = Mapping[str, Callable[[Mapping[str, list[str]]], tuple[str, Pieces]]]
+DebugPage = Callable[[Mapping[str, list[str]]], tuple[str, Pieces]]
+DebugPages = Mapping[str, DebugPage]
 """Functions by page name; each takes a query and returns media type and pieces."""
 
 
@@ -124,6 +125,8 @@ class Pages:
     started_at: datetime
     main: MainLoop = field(default_factory=SameLoop)
     beside: Checks = _no_checks
+    preview: DebugPage | None = None
+    """The page ``/debug/preview`` of a preview."""
 
 
 class Server:
@@ -196,6 +199,8 @@ class Server:
         app.router.add_get(
             "/debug/controllers/{controller}/keys/{key:.+}", self._debug_key
         )
+        if self._pages.preview is not None:
+            app.router.add_get("/debug/preview", self._debug_preview)
 
     def _add_debugging(self, app: web.Application) -> None:
         root = "/debug/pprof"
@@ -423,13 +428,24 @@ class Server:
 
     async def _debug_controller(self, request: web.Request) -> web.StreamResponse:
         named = request.match_info
+        return await self._debug_page(
+            request,
+            lambda: self._pages.debug().get(named["controller"], {}).get(named["page"]),
+        )
+
+    async def _debug_preview(self, request: web.Request) -> web.StreamResponse:
+        return await self._debug_page(request, lambda: self._pages.preview)
+
+    async def _debug_page(
+        self, request: web.Request, find: Callable[[], DebugPage | None]
+    ) -> web.StreamResponse:
+        """Answer with a page that the main loop finds and makes."""
         query = {name: request.query.getall(name) for name in request.query}
         if "application/json" in request.headers.get("accept", ""):
             query.setdefault("output", ["json"])
 
         def shown() -> tuple[str, Pieces] | None:
-            pages = self._pages.debug().get(named["controller"], {})
-            page = pages.get(named["page"])
+            page = find()
             return page(query) if page is not None else None
 
         found = await self._in_main(shown)

@@ -60,7 +60,7 @@ def test_the_version_needs_no_module_of_the_daemon(
     assert sorted(loaded & (_UNUSED | _OF_DAEMON)) == []
 
 
-@pytest.mark.parametrize("name", ["doctor", "explain"])
+@pytest.mark.parametrize("name", ["doctor", "explain", "preview"])
 def test_the_help_of_a_subcommand_is_that_of_the_main_help(name: str) -> None:
     """The main help shows a line of its own where it does not import the command."""
     command = make_command()

@@ -69,7 +69,9 @@ async def test_the_demo_explains_the_broken_rollout(cluster: Cluster) -> None:
     _, output = await play(cluster)
     _, _, rest = output.partition("$ controller-manager explain deploy/web -n shop\n")
     explained = rest.partition("\nRoll web back")[0]
-    assert [each.strip() for each in re.findall(r"\[[A-Z]\w+\]|Remedy: .*", explained)] == [
+    assert [
+        each.strip() for each in re.findall(r"\[[A-Z]\w+\]|Remedy: .*", explained)
+    ] == [
         "[RolloutWaits]",
         "[ImagePull]",
         "Remedy: correct the name of the image, push it, or give the pod",

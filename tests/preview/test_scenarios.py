@@ -1,43 +1,180 @@
-"""A preview beside a manager of this build finds no divergence."""
+"""A preview beside a manager finds no divergence, unless there is one."""
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS
-from tests.clusters import Cluster
-from tests.preview.shadow import settle, shadowed
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.core.v1 import PODS
+from controller_manager.client.client import PatchType
+from controller_manager.controllers.apps.deployment import report
+from controller_manager.preview.report import ReportedField
+from tests.clusters import Cluster, make_config
+from tests.controllers.builders import deployment_json
+from tests.controllers.user import User
+from tests.preview.shadow import Shadow, previewing, settle, shadow, shadowed
+
+pytestmark = pytest.mark.looptime
 
 
-def _deployment(name: str, replicas: int, image: str = "nginx:1") -> dict:
+def _found(running: Shadow) -> set[tuple[str, str, str, str]]:
     return {
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "web", "image": image}]},
-            },
-        }
+        (each.controller, each.verb, each.only, each.object)
+        for each in running.report.divergences
     }
 
 
-async def test_a_rollout_is_confirmed() -> None:
-    cluster = Cluster()
-    async with cluster.nodes(), shadowed(cluster) as shadow:
-        cluster.add("Deployment", "web", "apps/v1", **_deployment("web", 3))
+async def test_rollouts_and_scaling_are_confirmed(cluster: Cluster) -> None:
+    user = User(cluster)
+    async with cluster.nodes(), shadowed(cluster) as running:
+        await user.create(DEPLOYMENTS, deployment_json())
         await settle(60)
-        patch = {"spec": {"replicas": 5}}
-        await cluster.client.patch(DEPLOYMENTS, "default", "web", patch)
+        for change in (
+            {"replicas": 5},
+            {"template": {"metadata": {"annotations": {"a": "b"}}}},
+            {"replicas": 2},
+        ):
+            await user.patch(DEPLOYMENTS, "web", {"spec": change})
+            await settle(120)
+        assert running.report.divergences == []
+        assert running.report.pending == []
+        assert running.report.confirmed_writes > 0
+
+
+async def test_a_watch_that_begins_again_does_not_show_old_changes(
+    cluster: Cluster,
+) -> None:
+    """Watches end after five to ten minutes; nothing is decided on an old state."""
+    user = User(cluster)
+    async with cluster.nodes(), shadowed(cluster) as running:
+        await user.create(DEPLOYMENTS, deployment_json())
         await settle(60)
-        await cluster.client.patch(
-            DEPLOYMENTS,
-            "default",
-            "web",
-            {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}},
+        await user.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 6}})
+        await settle(60)
+        await user.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 1}})
+        await settle(1800)
+        assert running.report.divergences == []
+
+
+async def test_a_preview_alone_reports_each_write_once_and_shows_what_is_real(
+    cluster: Cluster,
+) -> None:
+    """Without a manager in charge nothing is confirmed, and reports grow rare."""
+    user = User(cluster)
+    async with shadow(cluster, previewing(make_config())) as running:
+        await user.create(DEPLOYMENTS, deployment_json())
+        await settle(25)
+        assert running.report.divergences == []
+        assert running.report.pending != []
+        await settle(10)
+        first = _found(running)
+        assert {each[:3] for each in first} >= {
+            ("deployment-controller", "create", "preview")
+        }
+        await settle(3600)
+        counts = [each.count for each in running.report.divergences]
+        assert max(counts) <= 10
+        logged = running.log.getvalue().count("The preview differs")
+        assert logged == sum(counts)
+    assert (await cluster.client.list_page(REPLICASETS)).items == []
+    assert (await cluster.client.list_page(PODS)).items == []
+
+
+async def test_a_write_that_only_the_preview_makes_is_found(cluster: Cluster) -> None:
+    """The manager in charge runs no replica set controller."""
+    user = User(cluster)
+    config = make_config(controllers=("deployment-controller",))
+    async with shadowed(cluster, config, make_config()) as running:
+        await user.create(DEPLOYMENTS, deployment_json(replicas=1))
+        await settle(40)
+        (replica_set,) = (await cluster.client.list_page(REPLICASETS)).items
+        name = replica_set.metadata.name
+        pods = f"pods default/{name}-* of ReplicaSet {name}"
+        created = ("replicaset-controller", "create", "preview", pods)
+        assert created in _found(running)
+
+
+IN_PREVIEW: ContextVar[bool] = ContextVar("in_preview", default=False)
+
+
+@asynccontextmanager
+async def _deviating(cluster: Cluster) -> AsyncGenerator[Shadow, None]:
+    """Run both managers; only code of the preview sees `IN_PREVIEW`."""
+    async with cluster.manager(make_config()):
+        token = IN_PREVIEW.set(True)
+        running = shadow(cluster, previewing(make_config()))
+        entered = await running.__aenter__()
+        IN_PREVIEW.reset(token)
+        try:
+            yield entered
+        finally:
+            await running.__aexit__(None, None, None)
+
+
+async def test_a_changed_decision_is_found_with_both_values(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = User(cluster)
+    original = report.calculate_status
+
+    def wrong(*arguments: Any, **options: Any) -> Any:
+        status = original(*arguments, **options)
+        return replace(status, ready_replicas=7) if IN_PREVIEW.get() else status
+
+    monkeypatch.setattr(report, "calculate_status", wrong)
+    async with cluster.nodes(), _deviating(cluster) as running:
+        await user.create(DEPLOYMENTS, deployment_json(replicas=1))
+        await settle(120)
+        (found,) = running.report.divergences
+        assert (found.controller, found.verb, found.only, found.object) == (
+            "deployment-controller",
+            "update",
+            "both",
+            "deployments.apps default/web",
         )
+        assert found.fields == [ReportedField("status.readyReplicas", "7", "1")]
+
+
+async def test_an_object_that_was_edited_behind_the_managers_is_found(
+    cluster: Cluster,
+) -> None:
+    """The manager in charge is gone when a user edits a replica set."""
+    user = User(cluster)
+    async with cluster.nodes():
+        async with cluster.manager(make_config()):
+            await user.create(DEPLOYMENTS, deployment_json(replicas=1))
+            await settle(60)
+        async with shadow(cluster, previewing(make_config())) as running:
+            await settle(60)
+            assert running.report.divergences == []
+            (replica_set,) = (await cluster.client.list_page(REPLICASETS)).items
+            name = replica_set.metadata.name
+            patch = {"spec": {"replicas": 3}}
+            await cluster.client.patch(
+                REPLICASETS, "default", name, patch, PatchType.MERGE
+            )
+            await settle(60)
+            found = running.report.divergences
+            assert ReportedField("spec.replicas", "1", "3") in [
+                field for each in found for field in each.fields
+            ]
+
+
+async def test_nothing_grows_while_a_preview_runs_alone(cluster: Cluster) -> None:
+    user = User(cluster)
+    async with shadow(cluster, previewing(make_config())) as running:
+        for number in range(20):
+            await user.create(DEPLOYMENTS, deployment_json(f"web-{number}"))
+        await settle(20)
+        entries = running.report.overlay_entries
+        assert entries > 20
+        await settle(600)
+        assert running.report.overlay_entries <= entries + 20
+        for number in range(20):
+            await cluster.client.delete(DEPLOYMENTS, "default", f"web-{number}")
         await settle(120)
-        patch = {"spec": {"replicas": 2}}
-        await cluster.client.patch(DEPLOYMENTS, "default", "web", patch)
-        await settle(120)
-        print(shadow.report)
-        print(shadow.log.getvalue()[-3000:])
-        assert shadow.report.divergences == []
-        assert shadow.report.pending == []
-        assert shadow.report.confirmed_writes > 10
+        assert running.report.pending == []
