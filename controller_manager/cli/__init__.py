@@ -11,6 +11,7 @@ Only this package uses uvloop.
 - ``flags``: reads arguments as pflag does
 - ``help``: prints the help
 - ``open_files``: the limit of open files
+- ``preview``: the subcommand that shows the report of a preview
 - ``roles``: the subcommand that prints roles
 - ``subcommands``: finds the subcommands of installed packages
 """

@@ -2,7 +2,7 @@
 
 A transport answers each write from an overlay, so that decisions follow as if it had
 happened. When the manager in charge makes the same write, it is confirmed and
-forgotten. What differs after a grace time is a divergence.
+forgotten. A write that is not confirmed after a grace time is a divergence.
 
 - `preview` has all parts together; `settings` has their settings.
 - `transport` answers the requests of one controller; `target` is what a request is

@@ -60,19 +60,19 @@ class PreviewMetrics:
         """Register the metrics."""
         labels = ("controller", "kind")
         self.divergences = Counter(
-            "preview_divergences",
+            "preview_divergences_total",
             "Differences between the preview and the manager in charge",
             labels,
             registry=registry,
         )
         self.confirmed = Counter(
-            "preview_confirmed_writes",
+            "preview_confirmed_writes_total",
             "Writes of the preview that the manager in charge made, too",
             labels,
             registry=registry,
         )
         self.dropped = Counter(
-            "preview_dropped_writes",
+            "preview_dropped_writes_total",
             "Writes of the preview that were dropped because its memory was full",
             registry=registry,
         )

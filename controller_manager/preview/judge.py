@@ -1,4 +1,4 @@
-"""The judge: what is not confirmed within the grace time is a divergence."""
+"""The judge: it reports each write that is not confirmed within the grace time."""
 
 import asyncio
 from typing import Any, Final

@@ -200,7 +200,7 @@ class MergedStream:
             try:
                 event = msgspec.json.decode(line)
             except msgspec.DecodeError:
-                merged.append(line + b"\n")  # the reader says what is wrong
+                merged.append(line + b"\n")  # the reader reports it
                 continue
             merged += self._event(event)
         return merged

@@ -37,6 +37,7 @@ def flags() -> frozenset[str]:
     names = group.list_commands(click.Context(group))
     texts = [help_of(), *map(help_of, names)]
     texts += [help_of("devcluster", each) for each in ("restore", "snapshot")]
+    texts += [help_of("preview", "report")]
     texts += [
         CliRunner().invoke(each, ["--help"]).output
         for each in (simulation, benchmarks, devcluster_benchmarks, conformance)

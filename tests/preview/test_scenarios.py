@@ -12,6 +12,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import PatchType
 from controller_manager.controllers.apps.deployment import report
+from controller_manager.controllers.apps.deployment.status import calculate_status
 from controller_manager.preview.report import ReportedField
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import deployment_json
@@ -60,7 +61,7 @@ async def test_a_watch_that_begins_again_does_not_show_old_changes(
         assert running.report.divergences == []
 
 
-async def test_a_preview_alone_reports_each_write_once_and_shows_what_is_real(
+async def test_a_preview_alone_reports_each_write_once_and_shows_real_objects_again(
     cluster: Cluster,
 ) -> None:
     """Without a manager in charge nothing is confirmed, and reports grow rare."""
@@ -119,7 +120,7 @@ async def test_a_changed_decision_is_found_with_both_values(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = User(cluster)
-    original = report.calculate_status
+    original = calculate_status
 
     def wrong(*arguments: Any, **options: Any) -> Any:
         status = original(*arguments, **options)

@@ -1,0 +1,307 @@
+"""A preview answers each verb as an API server would, and writes nothing."""
+
+import random
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+from prometheus_client import CollectorRegistry
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, PODS
+from controller_manager.client.client import (
+    Client,
+    DeleteOptions,
+    PatchType,
+    PropagationPolicy,
+)
+from controller_manager.client.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    NotFound,
+)
+from controller_manager.client.transport import Request
+from controller_manager.observability.logs import silent_logger
+from controller_manager.preview.preview import Preview
+from controller_manager.preview.settings import PreviewSettings
+from tests.clusters import Cluster
+from tests.controllers.builders import deployment_json
+from tests.preview.shadow import Witness
+
+pytestmark = pytest.mark.looptime
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a", "labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+@dataclass
+class Previewed:
+    """A client of a preview, and the requests that reach the server."""
+
+    preview: Preview
+    client: Client
+    witness: Witness
+
+    async def create(self, obj: dict[str, Any]) -> Any:
+        body = msgspec.json.encode(obj)
+        return await self.client.create_json(PODS, "default", body)
+
+    async def names(self) -> list[str]:
+        page = await self.client.list_page(PODS, "default")
+        return sorted(each.metadata.name for each in page.items)
+
+
+def _previewed(cluster: Cluster, **settings: Any) -> Previewed:
+    witness = Witness(cluster.transport)
+    preview = Preview(
+        PreviewSettings(**settings),
+        witness,
+        clock=cluster.clock,
+        rng=random.Random(1),
+        registry=CollectorRegistry(),
+        logger=silent_logger(),
+    )
+    client = Client(preview.transport("tested-controller"), cluster.clock)
+    return Previewed(preview, client, witness)
+
+
+@pytest_asyncio.fixture
+async def previewed(cluster: Cluster) -> AsyncGenerator[Previewed, None]:
+    """Return a preview of the cluster; nothing may have been written at the end."""
+    found = _previewed(cluster)
+    yield found
+    assert found.witness.writes == []
+
+
+async def test_a_created_object_is_there_for_reads_only_of_the_preview(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    made = await previewed.create(POD)
+    assert (made.metadata.name, made.status.phase) == ("a", "Pending")
+    assert made.metadata.uid
+    assert made.metadata.creation_timestamp
+    again = await previewed.client.get(PODS, "default", "a")
+    assert again.metadata.uid == made.metadata.uid
+    assert await previewed.names() == ["a"]
+    assert (await cluster.client.list_page(PODS, "default")).items == []
+    with pytest.raises(AlreadyExists):
+        await previewed.create(POD)
+
+
+async def test_generated_names_are_distinct(previewed: Previewed) -> None:
+    for _ in range(20):
+        await previewed.create({**POD, "metadata": {"generateName": "web-"}})
+    names = await previewed.names()
+    assert len(set(names)) == 20
+    assert all(each.startswith("web-") and len(each) == 9 for each in names)
+
+
+async def test_a_name_that_is_taken_on_the_server_is_refused(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add("Pod", "a", spec=POD["spec"])
+    with pytest.raises(AlreadyExists):
+        await previewed.create(POD)
+
+
+async def test_each_kind_of_patch_changes_only_the_view(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add("ConfigMap", "a", data={"x": "1", "y": "2"})
+    client = previewed.client
+    where = CONFIG_MAPS, "default", "a"
+    await client.patch(*where, {"data": {"x": "3", "y": None}}, PatchType.MERGE)
+    operations = [{"op": "add", "path": "/data/z", "value": "4"}]
+    await client.patch(*where, operations, PatchType.JSON)
+    finalizers = {"metadata": {"finalizers": ["a.io/b"]}}
+    await client.patch(*where, finalizers, PatchType.STRATEGIC)
+    await client.apply(
+        CONFIG_MAPS, "a", {"data": {"w": "5"}}, "test", namespace="default"
+    )
+    view = await client.get_json(*where)
+    assert view["data"] == {"x": "3", "z": "4", "w": "5"}
+    assert view["metadata"]["finalizers"] == ["a.io/b"]
+    real = await cluster.client.get_json(*where)
+    assert real["data"] == {"x": "1", "y": "2"}
+    gone = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a.io/b"]}}
+    await client.patch(*where, gone, PatchType.STRATEGIC)
+    view = await client.get_json(*where)
+    assert not view["metadata"].get("finalizers")
+
+
+async def test_an_update_of_an_old_version_is_refused(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add("ConfigMap", "a", data={"x": "1"})
+    client = previewed.client
+    first = await client.get_json(CONFIG_MAPS, "default", "a")
+    await client.update_json(CONFIG_MAPS, {**first, "data": {"x": "2"}})
+    with pytest.raises(Conflict):
+        await client.update_json(CONFIG_MAPS, {**first, "data": {"x": "3"}})
+    second = await client.get_json(CONFIG_MAPS, "default", "a")
+    await client.update_json(CONFIG_MAPS, {**second, "data": {"x": "3"}})
+    third = await client.get_json(CONFIG_MAPS, "default", "a")
+    assert third["data"] == {"x": "3"}
+
+
+async def test_a_status_and_a_scale_are_updated_on_their_own(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    body = msgspec.json.encode(deployment_json(replicas=3))
+    await cluster.client.create_json(DEPLOYMENTS, "default", body)
+    client = previewed.client
+    where = DEPLOYMENTS, "default", "web"
+    patch = {"spec": {"replicas": 9}, "status": {"readyReplicas": 2}}
+    await client.patch(*where, patch, PatchType.MERGE, "status")
+    assert (await client.get_scale(*where)).spec.replicas == 3
+    scale = await client.update_scale(*where, 5)
+    assert scale.spec.replicas == 5
+    view = await client.get_json(*where)
+    assert (view["spec"]["replicas"], view["status"]["readyReplicas"]) == (5, 2)
+    assert view["metadata"]["generation"] == 2
+
+
+async def test_a_write_without_a_change_makes_no_new_version(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add("ConfigMap", "a", data={"x": "1"})
+    before = previewed.preview.overlay.changes.number
+    patch = {"data": {"x": "1"}}
+    await previewed.client.patch(CONFIG_MAPS, "default", "a", patch, PatchType.MERGE)
+    assert previewed.preview.overlay.changes.number == before
+    assert previewed.preview.report().pending == []
+
+
+async def test_a_deleted_object_is_gone_unless_a_finalizer_holds_it(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add("ConfigMap", "a", data={})
+    cluster.add("ConfigMap", "b", metadata={"name": "b", "finalizers": ["a.io/b"]})
+    client = previewed.client
+    with pytest.raises(Conflict):
+        await client.delete(CONFIG_MAPS, "default", "a", DeleteOptions(uid="other"))
+    for name in ("a", "b"):
+        await client.delete(CONFIG_MAPS, "default", name)
+    with pytest.raises(NotFound):
+        await client.get(CONFIG_MAPS, "default", "a")
+    held = await client.get_json(CONFIG_MAPS, "default", "b")
+    assert held["metadata"]["deletionTimestamp"]
+    patch = {"metadata": {"finalizers": None}}
+    await client.patch(CONFIG_MAPS, "default", "b", patch, PatchType.MERGE)
+    with pytest.raises(NotFound):
+        await client.get(CONFIG_MAPS, "default", "b")
+    assert len((await cluster.client.list_page(CONFIG_MAPS, "default")).items) == 2
+
+
+async def test_a_propagation_policy_becomes_a_finalizer(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add("ConfigMap", "a", data={})
+    foreground = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
+    await previewed.client.delete(CONFIG_MAPS, "default", "a", foreground)
+    held = await previewed.client.get_json(CONFIG_MAPS, "default", "a")
+    assert held["metadata"]["finalizers"] == ["foregroundDeletion"]
+
+
+async def test_all_objects_of_a_namespace_are_deleted_in_the_view(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add("Pod", "real", spec=POD["spec"])
+    await previewed.create(POD)
+    assert await previewed.names() == ["a", "real"]
+    await previewed.client.delete_collection(PODS, "default")
+    assert await previewed.names() == []
+
+
+async def test_a_pod_is_evicted_and_bound_in_the_view(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    for name in ("a", "b"):
+        cluster.add("Pod", name, spec=POD["spec"])
+    transport = previewed.preview.transport("tested-controller")
+    body = {"kind": "Binding", "target": {"name": "node-1"}}
+    path = "/api/v1/namespaces/default/pods"
+    bound = Request("POST", f"{path}/a/binding", body=msgspec.json.encode(body))
+    assert (await transport.request(bound)).status == 200
+    evicted = Request("POST", f"{path}/b/eviction", body=b'{"kind":"Eviction"}')
+    assert (await transport.request(evicted)).status == 200
+    pod = await previewed.client.get(PODS, "default", "a")
+    assert pod.spec.node_name == "node-1"
+    assert await previewed.names() == ["a"]
+
+
+async def test_a_namespace_is_finalized_in_the_view(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    cluster.add_namespace("other")
+    await previewed.client.delete(NAMESPACES, "", "other")
+    held = await previewed.client.get_json(NAMESPACES, "", "other")
+    assert held["status"]["phase"] == "Terminating"
+    held["spec"] = {"finalizers": []}
+    request = Request(
+        "PUT", "/api/v1/namespaces/other/finalize", body=msgspec.json.encode(held)
+    )
+    transport = previewed.preview.transport("tested-controller")
+    assert (await transport.request(request)).status == 200
+    with pytest.raises(NotFound):
+        await previewed.client.get(NAMESPACES, "", "other")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/api/v1/namespaces/default/serviceaccounts/a/token", 403),
+        ("POST", "/api/v1/namespaces/default/events", 201),
+        ("POST", "/healthz", 405),
+        ("PUT", "/apis/a/v1/things/a", 404),
+        ("PATCH", "/api/v1/namespaces/default/pods/none", 404),
+        ("DELETE", "/api/v1/namespaces/default/pods/none", 404),
+        ("POST", "/api/v1/namespaces/default/pods/a/exec", 405),
+    ],
+)
+async def test_no_other_request_reaches_the_server(
+    previewed: Previewed, method: str, path: str, status: int
+) -> None:
+    transport = previewed.preview.transport("tested-controller")
+    answer = await transport.request(Request(method, path, body=b"{}"))
+    assert answer.status == status
+
+
+async def test_a_dry_run_lets_admission_refuse(cluster: Cluster) -> None:
+    found = _previewed(cluster, dry_run=True)
+    cluster.add("ResourceQuota", "none", spec={"hard": {"pods": "0"}})
+    await cluster.client.patch(
+        PODS.__class__("", "v1", "resourcequotas", "ResourceQuota", PODS.type),
+        "default",
+        "none",
+        {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}},
+        PatchType.MERGE,
+        "status",
+    )
+    with pytest.raises(Forbidden, match="exceeded quota"):
+        await found.create(POD)
+    assert (found.witness.writes, found.witness.dry_runs) == ([], 1)
+
+
+async def test_the_oldest_writes_are_dropped_when_the_memory_is_full(
+    cluster: Cluster,
+) -> None:
+    found = _previewed(cluster, most_entries=5)
+    for number in range(8):
+        await found.create({**POD, "metadata": {"name": f"pod-{number}"}})
+    assert await found.names() == [f"pod-{number}" for number in range(3, 8)]
+    assert found.preview.report().dropped_writes == 3
+    small = _previewed(cluster, most_bytes=10_000)
+    for number in range(50):
+        await small.create({**POD, "metadata": {"name": f"pod-{number}"}})
+    report = small.preview.report()
+    assert 0 < report.overlay_bytes <= 10_000
+    assert report.dropped_writes + report.overlay_entries == 50
