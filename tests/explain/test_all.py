@@ -1,0 +1,50 @@
+"""All objects of a namespace are explained at once."""
+
+import pytest
+
+from controller_manager.explain.cause import State
+from tests.explain.scenarios import CLAIM, SERVICE, deployment
+from tests.explain.stage import staged
+
+
+@pytest.mark.looptime
+async def test_only_objects_that_are_not_healthy_and_have_no_owner_are_explained() -> (
+    None
+):
+    """Owners come first; the pods and replica sets are in the answers of theirs."""
+    async with staged() as stage:
+        await stage.apply(
+            deployment("bad", "containers: [{name: app, image: 'x/broken:v1'}]")
+        )
+        await stage.apply(deployment("good"))
+        await stage.apply(SERVICE.format(app="good", port="80"))
+        await stage.apply(CLAIM.format(storage_class="gold"))
+        await stage.pass_time(30)
+        found = await stage.explain_all()
+    assert [(str(each.object), each.state, each.causes[0].code) for each in found] == [
+        ("Deployment shop/bad", State.STUCK, "RolloutWaits"),
+        ("PersistentVolumeClaim shop/data", State.STUCK, "StorageClassMissing"),
+    ]
+
+
+@pytest.mark.looptime
+async def test_a_recreated_deployment_waits_for_its_old_pods() -> None:
+    """They hold the place of the new ones until they have ended."""
+    recreate = "strategy: {type: Recreate}"
+    slow = "annotations: {devcluster/termination-seconds: '25'}"
+    async with staged() as stage:
+        await stage.apply(deployment(spec=recreate, labels=slow))
+        await stage.pass_time(10)
+        new = "containers: [{name: app, image: 'nginx:1.28'}]"
+        await stage.apply(deployment(spec=recreate, labels=slow, pod=new))
+        await stage.pass_time(5)
+        found = await stage.explain("deploy/web")
+    (waits,) = found.causes
+    (ending,) = waits.because
+    assert (found.state, waits.code, ending.code, ending.count, ending.what) == (
+        State.PROGRESSING,
+        "RolloutWaits",
+        "Terminating",
+        2,
+        "the pod ends within its grace period of 30 s",
+    )
