@@ -18,6 +18,7 @@ healthy and ready. Nothing here knows a particular controller.
 - ``missing``: the resources that the API server lacks
 - ``ownership``: acquires and holds the right to write
 - ``permissions``: the permissions that the manager itself needs
+- ``preview``: the preview of a manager, which writes nothing
 - ``runnable``: the protocol of all parts
 - ``servers``: serves over HTTPS
 - ``startup``: selects the controllers and makes them

@@ -4,20 +4,20 @@ A transport answers each write from an overlay, so that decisions follow as if i
 happened. When the manager in charge makes the same write, it is confirmed and
 forgotten. A write that is not confirmed after a grace time is a divergence.
 
-- `preview` has all parts together; `settings` has their settings.
-- `transport` answers the requests of one controller; `target` is what a request is
+- ``preview`` has all parts together; ``settings`` has their settings.
+- ``transport`` answers the requests of one controller; ``target`` is what a request is
   about.
-- `reading` and `streams` put the overlay on top of reads and watches; `versions` are
-  the resource versions of this view.
-- `writing` does with a write what the API server would do; `defaults` completes new
-  objects, `patches` applies patches, `dry_run` asks admission, `answers` are the
+- ``reading`` and ``streams`` put the overlay on top of reads and watches; ``versions``
+  are the resource versions of this view.
+- ``writing`` does with a write what the API server would do; ``defaults`` completes new
+  objects, ``patches`` applies patches, ``dry_run`` asks admission, ``answers`` are the
   answers.
-- `overlay` holds the `entry` of each object with unconfirmed writes, and compares
-  them with the server; `changes` passes the changes to watches, and the `ledger`
+- ``overlay`` holds the ``entry`` of each object with unconfirmed writes, and compares
+  them with the server; ``changes`` passes the changes to watches, and the ``ledger``
   remembers what the server did that no write has matched.
-- `fields` are the fields in which two objects differ; `contents` says which of them
+- ``fields`` are the fields in which two objects differ; ``contents`` says which of them
   count.
-- `judge` finds divergences, `findings` counts them, `report` shows them.
+- ``judge`` finds divergences, ``findings`` counts them, ``report`` shows them.
 
 Nothing here knows a controller or the manager.
 """

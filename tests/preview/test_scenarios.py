@@ -126,7 +126,7 @@ async def test_a_changed_decision_is_found_with_both_values(
         status = original(*arguments, **options)
         return replace(status, ready_replicas=7) if IN_PREVIEW.get() else status
 
-    monkeypatch.setattr(report, "calculate_status", wrong)
+    monkeypatch.setattr(f"{report.__name__}.calculate_status", wrong)
     async with cluster.nodes(), _deviating(cluster) as running:
         await user.create(DEPLOYMENTS, deployment_json(replicas=1))
         await settle(120)
