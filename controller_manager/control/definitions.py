@@ -6,7 +6,7 @@ The garbage collector and the quota controller discover resources with these del
 from collections.abc import Callable
 from typing import Any, Final
 
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 
 DEFINITIONS: Final = ("apiextensions.k8s.io", "customresourcedefinitions")
 """Group and plural name of custom resource definitions."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from controller_manager.api.core.v1 import Pod, PodVolume
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.indexes import Index
 
 
@@ -33,9 +34,7 @@ def _claim_keys(pod: Pod) -> Iterable[str]:
     return [f"{pod.metadata.namespace}/{name}" for name in claim_names(pod)]
 
 
-def _is_same_pod(old: Pod, new: Pod) -> bool:
-    return old.metadata.uid == new.metadata.uid
-
-
-PODS_BY_CLAIM: Final = Index("claim", _claim_keys, _is_same_pod)
+PODS_BY_CLAIM: Final = Index(
+    "claim", _claim_keys, depends_on=DependsOn(reading=("spec.volumes",))
+)
 """Pods by the keys of their claims; the volumes of a pod never change."""

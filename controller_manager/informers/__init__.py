@@ -2,8 +2,10 @@
 
 Nothing here writes to the API server or depends on a controller.
 
+- ``changes``: the parts by which two versions of an object differ
 - ``controller_informers``: the informers that one controller has requested
 - ``declared``: an informer that shows only the declared fields
+- ``dispatch``: handlers, and the dispatcher, which calls those that a change concerns
 - ``factory``: starts one informer for each resource
 - ``indexes``: indexes, which find objects without a walk over all
 - ``informer``: the shared informer: one watch, many handlers

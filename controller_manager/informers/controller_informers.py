@@ -12,7 +12,8 @@ from controller_manager.informers.factory import InformerFactory, declared_of
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import DROPPED_BY_MONITORS
-from controller_manager.informers.views import View, view_for, view_of_metadata
+from controller_manager.informers.trimming import Kept, kept_of
+from controller_manager.informers.views import kept_of_metadata
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -55,17 +56,21 @@ class ControllerInformers:
         informer = request(resource, self._reads)
         self._requested[informer] = None
         if informer not in self._seen:
-            view = view_for(declared_of(resource, self._reads))
-            self._seen[informer] = self._as_seen(informer, view)
+            kept = kept_of(declared_of(resource, self._reads))
+            self._seen[informer] = self._as_seen(informer, kept)
         return self._seen[informer]
 
     def _as_seen(
-        self, informer: SharedInformer[ObjectT], view: View | None
+        self, informer: SharedInformer[ObjectT], kept: Kept | None
     ) -> SharedInformer[ObjectT]:
-        """Return the informer, which gives only views in the strict mode."""
-        if view is None or not self._factory.strict_reads:
+        """Return the informer, which gives only views in the strict mode.
+
+        A controller that reads whole objects sees them, except for the functions that
+        declare the parts on which they depend.
+        """
+        if not self._factory.strict_reads:
             return informer
-        declared = DeclaredInformer(informer, view, self._reader)
+        declared = DeclaredInformer(informer, kept, self._reader)
         return cast("SharedInformer[ObjectT]", declared)
 
     def start(self) -> None:
@@ -84,10 +89,10 @@ class ControllerInformers:
         """Return a monitor of a resource; see `InformerFactory.monitor`."""
         informer = self._factory.monitor(resource)
         if informer.resource in self._monitored:
-            view = view_for(declared_of(informer.resource, self._reads))
+            kept = kept_of(declared_of(informer.resource, self._reads))
         else:
-            view = view_of_metadata(informer.resource.type, _METADATA_OF_MONITORS)
-        return self._as_seen(informer, view)
+            kept = kept_of_metadata(_METADATA_OF_MONITORS)
+        return self._as_seen(informer, kept)
 
     def read_monitored(self, resource: Resource[Any]) -> None:
         """Keep the declared fields; see `InformerFactory.read_monitored`."""

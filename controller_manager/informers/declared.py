@@ -1,19 +1,24 @@
 """An informer in the strict mode: it shows one controller only the declared fields."""
 
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.meta import KubeObject, key_of
+from controller_manager.informers.dispatch import Handler, Registration, ignore
 from controller_manager.informers.indexes import Index
-from controller_manager.informers.informer import (
-    Handler,
-    Registration,
-    SharedInformer,
-)
+from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import Store
-from controller_manager.informers.views import View, comparisons_reported
+from controller_manager.informers.trimming import Kept
+from controller_manager.informers.views import (
+    View,
+    comparisons_reported,
+    view_of,
+    view_of_parts,
+)
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -46,10 +51,20 @@ class DeclaredStore(Store[ObjectT]):
     """A store that returns views. Its indexes are those of one controller."""
 
     def __init__(
-        self, store: Store[ObjectT], views: _Views[ObjectT], reader: str
+        self,
+        store: Store[ObjectT],
+        views: _Views[ObjectT],
+        struct: type[Struct],
+        kept: Kept | None,
+        reader: str,
     ) -> None:
-        """Take the store and the name of the controller that reads it."""
+        """Take the store, the type of its objects, and the controller that reads it.
+
+        `kept` are the fields that the controller declares, `None` for whole objects.
+        """
         super().__init__()
+        self._struct = struct
+        self._kept = kept
         self._store = store
         self._views = views
         self._reader = reader
@@ -84,15 +99,23 @@ class DeclaredStore(Store[ObjectT]):
         return self._store.count(self._own(index), value)
 
     def _own(self, index: Index) -> Index:
-        view, name = self._views.of, f"{self._reader}: {index.name}"
+        view: View = self._views.of
+        name = f"{self._reader}: {index.name}"
+        compare = index.has_same_values
+        if compare is None:
+            # The index may read only the parts on which it depends.
+            view = view_of_parts(self._struct, self._kept, index.depends_on)
 
         def values(obj: ObjectT) -> Iterable[str]:
             with comparisons_reported():
                 return list(index.function(view(obj)))
 
+        if compare is None:
+            return replace(index, name=name, function=values)
+
         def has_same_values(old: ObjectT, new: ObjectT) -> bool:
             with comparisons_reported():
-                return index.has_same_values(view(old), view(new))
+                return compare(view(old), view(new))
 
         return replace(
             index, name=name, function=values, has_same_values=has_same_values
@@ -103,14 +126,22 @@ class DeclaredInformer(Generic[ObjectT]):
     """A shared informer as one controller sees it: all its objects are views."""
 
     def __init__(
-        self, informer: SharedInformer[ObjectT], view: View, reader: str
+        self, informer: SharedInformer[ObjectT], kept: Kept | None, reader: str
     ) -> None:
-        """Take the informer and the name of the controller that uses it."""
+        """Take the informer, and the controller that uses it.
+
+        `kept` are the fields that the controller declares, `None` for whole objects.
+        """
         self._informer = informer
-        self._views: _Views[ObjectT] = _Views(informer.store, view)
+        self._kept = kept
+        struct: type[Struct] = informer.resource.type  # type: ignore[assignment]
+        self._struct = struct
+        self._views: _Views[ObjectT] = _Views(informer.store, view_of(struct, kept))
         informer.add_handler(Handler(on_delete=self._views.forget))
         self.resource = informer.resource
-        self.store: Store[ObjectT] = DeclaredStore(informer.store, self._views, reader)
+        self.store: Store[ObjectT] = DeclaredStore(
+            informer.store, self._views, struct, kept, reader
+        )
 
     @property
     def epoch(self) -> int:
@@ -135,14 +166,30 @@ class DeclaredInformer(Generic[ObjectT]):
         """Wait until `is_synced`."""
         await self._informer.wait_for_sync()
 
+    def lacks_any(self, keys: AbstractSet[str]) -> bool:
+        """Tell whether a version is missing; see `SharedInformer.lacks_any`."""
+        return self._informer.lacks_any(keys)
+
+    def reread(self, obj: ObjectT) -> bool:
+        """Compare an object that was just read; see `SharedInformer.reread`."""
+        return self._informer.reread(obj)
+
     def add_handler(self, handler: Handler[ObjectT]) -> Registration[ObjectT]:
-        """Call `handler` with views; see `SharedInformer.add_handler`."""
-        seeing = self._seeing
+        """Call `handler` with views; see `SharedInformer.add_handler`.
+
+        The views of an update have only the parts on which the handler depends.
+        """
+        of_update: View = self._views.of
+        view = of_update
+        if handler.depends_on is not None:
+            of_update = view_of_parts(self._struct, self._kept, handler.depends_on)
         return self._informer.add_handler(
             Handler(
-                on_add=seeing(handler.on_add),
-                on_update=seeing(handler.on_update),
-                on_delete=seeing(handler.on_delete),
+                on_add=_seeing(handler.on_add, view),
+                on_update=_seeing(handler.on_update, of_update),
+                on_delete=_seeing(handler.on_delete, view),
+                depends_on=handler.depends_on,
+                owner_kind=handler.owner_kind,
             )
         )
 
@@ -150,11 +197,13 @@ class DeclaredInformer(Generic[ObjectT]):
         """Stop calling the handler of a registration."""
         self._informer.remove_handler(registration)
 
-    def _seeing(self, function: Callable[..., None]) -> Callable[..., None]:
-        view = self._views.of
 
-        def call(*objects: Any) -> None:  # noqa: ANN401 - objects of the resource
-            with comparisons_reported():
-                function(*map(view, objects))
+def _seeing(function: Callable[..., None], view: View) -> Callable[..., None]:
+    if function is ignore:
+        return ignore
 
-        return call
+    def call(*objects: Any) -> None:  # noqa: ANN401 - objects of the resource
+        with comparisons_reported():
+            function(*map(view, objects))
+
+    return call

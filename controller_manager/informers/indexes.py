@@ -16,31 +16,28 @@ from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.api.workloads import selector_of
+from controller_manager.informers.changes import DependsOn
 
+LABELS_AND_OWNERS: Final = DependsOn("metadata.labels", "metadata.ownerReferences")
+"""The parts on which most indexes depend.
 
-def has_same_labels_and_owners(old: KubeObject, new: KubeObject) -> bool:
-    """Tell whether labels and owners are equal; most indexes depend only on them.
-
-    Almost every change of a pod is a change of its status, and then no index must be
-    updated. This saves 5 µs of the 13 µs that such an event cost.
-    """
-    before, after = old.metadata, new.metadata
-    return (
-        before.labels == after.labels
-        and before.owner_references == after.owner_references
-    )
+Almost every change of a pod is a change of its status, and then no index is updated.
+"""
 
 
 class Index(Struct, frozen=True):
     """An index of a store: `function` returns the values that an object is found by.
 
-    `has_same_values` tells whether `function` returns the same values for two versions
-    of an object.
+    The values change only if one of the parts changes that `depends_on` names. An index
+    whose values depend on less than a whole part has the function `has_same_values`
+    instead: it tells whether `function` returns the same values for two versions of an
+    object.
     """
 
     name: str
     function: Callable[[Any], Iterable[str]]
-    has_same_values: Callable[[Any, Any], bool] = has_same_labels_and_owners
+    has_same_values: Callable[[Any, Any], bool] | None = None
+    depends_on: DependsOn = LABELS_AND_OWNERS
 
 
 def label_entry(namespace: str, key: str, value: str) -> str:
@@ -73,10 +70,6 @@ def _label(obj: KubeObject) -> Iterable[str]:
     return [label_entry(namespace, *pair) for pair in labels_of(obj).items()]
 
 
-def _has_same_labels(old: KubeObject, new: KubeObject) -> bool:
-    return old.metadata.labels == new.metadata.labels
-
-
 def _selected_label(owner: KubeObject) -> Iterable[str]:
     try:
         selector = compile_selector(selector_of(owner))
@@ -94,7 +87,7 @@ def _has_same_selector(old: KubeObject, new: KubeObject) -> bool:
     return selector_of(old) == selector_of(new)
 
 
-BY_NAMESPACE: Final = Index("namespace", _namespace, lambda _old, _new: True)
+BY_NAMESPACE: Final = Index("namespace", _namespace, depends_on=DependsOn())
 """Objects by their namespace, which never changes."""
 
 BY_CONTROLLER: Final = Index("controllerUID", _controller_uid)
@@ -106,7 +99,7 @@ ORPHANS: Final = Index("orphan", _orphan)
 ORPHANS_BY_LABEL: Final = Index("orphanLabel", _orphan_label)
 """Objects without a managing owner, by each of their labels."""
 
-BY_LABEL: Final = Index("label", _label, _has_same_labels)
+BY_LABEL: Final = Index("label", _label, depends_on=DependsOn("metadata.labels"))
 """Objects by each of their labels, for example the pods that a service selects."""
 
 BY_SELECTED_LABEL: Final = Index("selector", _selected_label, _has_same_selector)

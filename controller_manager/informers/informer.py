@@ -6,8 +6,9 @@ import random
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
+
+from msgspec import Struct
 
 from controller_manager.api.meta import (
     KubeObject,
@@ -16,6 +17,13 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
+from controller_manager.informers.changes import EVERYTHING, Comparison
+from controller_manager.informers.dispatch import (
+    Dispatcher,
+    Handler,
+    Registration,
+    ignore,
+)
 from controller_manager.informers.reflector import Reflector
 from controller_manager.informers.store import Store
 from controller_manager.observability.defects import Defects
@@ -41,78 +49,6 @@ _OBJECTS_PER_TURN: Final = 100
 """The number of objects that are processed before other tasks get their turn."""
 
 
-def _ignore(*_: object) -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Handler(Generic[ObjectT]):
-    """Functions that an informer calls for changes; they usually enqueue keys.
-
-    For each event the store changes first; then the handlers run, in the order in
-    which they were added. They must not block. `on_update` is also called at each
-    resync, with the same object twice. `on_delete` gets the last known state of the
-    object, also if the watch missed the deletion itself.
-    """
-
-    on_add: Callable[[ObjectT], None] = _ignore
-    on_update: Callable[[ObjectT, ObjectT], None] = _ignore
-    on_delete: Callable[[ObjectT], None] = _ignore
-
-
-class Registration(Generic[ObjectT]):
-    """A handler of an informer, and the objects whose `on_add` it has not got yet.
-
-    Upstream: client-go's ResourceEventHandlerRegistration, with HasSynced.
-    """
-
-    def __init__(
-        self, handler: Handler[ObjectT], store: Store[ObjectT], synced: asyncio.Event
-    ) -> None:
-        """Make all objects of the store pending; called by the informer."""
-        self.handler = handler
-        # Keys are popped from the end, so this order gives the oldest object first.
-        self._pending = dict.fromkeys(reversed(store.keys()))
-        self._informer_synced = synced
-        self._replayed = asyncio.Event()
-        self._set_replayed_if_empty()
-
-    def _set_replayed_if_empty(self) -> None:
-        if not self._pending:
-            self._replayed.set()
-
-    @property
-    def is_synced(self) -> bool:
-        """True once the handler has been called for the first complete list."""
-        return self._informer_synced.is_set() and self._replayed.is_set()
-
-    async def wait_for_sync(self) -> None:
-        """Wait until `is_synced`."""
-        await self._informer_synced.wait()
-        await self._replayed.wait()
-
-    def pop_pending(self) -> str | None:
-        """Return the next pending key, which is then not pending; `None` for none."""
-        if not self._pending:
-            return None
-        key, _ = self._pending.popitem()
-        self._set_replayed_if_empty()
-        return key
-
-    def discard_pending(self, key: str) -> bool:
-        """Make `key` not pending; tell whether it was."""
-        if key not in self._pending:
-            return False
-        del self._pending[key]
-        self._set_replayed_if_empty()
-        return True
-
-    def clear(self) -> None:
-        """Make no key pending."""
-        self._pending.clear()
-        self._set_replayed_if_empty()
-
-
 class SharedInformer(Generic[ObjectT]):
     """Keeps a store equal to the server's objects, and calls handlers for changes.
 
@@ -136,7 +72,7 @@ class SharedInformer(Generic[ObjectT]):
         rng: random.Random,
         logger: Logger,
         metrics: InformerMetrics,
-        transform: Callable[[ObjectT], None] = _ignore,
+        transform: Callable[[ObjectT], None] = ignore,
     ) -> None:
         """Take the resource to watch; `resync_period` is in seconds, 0 for none.
 
@@ -149,8 +85,11 @@ class SharedInformer(Generic[ObjectT]):
         self._received_at = 0.0
         self.resource = resource
         self._defects = Defects(logger, metrics.defect)
-        self.store: Store[ObjectT] = Store()
-        self._registrations: list[Registration[ObjectT]] = []
+        comparison = Comparison(cast("type[Struct]", resource.type))
+        self.store: Store[ObjectT] = Store(comparison)
+        self._dispatcher: Dispatcher[ObjectT] = Dispatcher(
+            comparison, self._handler_failed
+        )
         self._group: asyncio.TaskGroup | None = None
         self._resync_period = resync_period
         self._logger = logger
@@ -222,9 +161,11 @@ class SharedInformer(Generic[ObjectT]):
 
         If the store has many objects, the handler is called for them in several turns
         of the event loop; the registration says when this is complete.
+
+        Raises ValueError if the objects lack a part on which the handler depends.
         """
         registration = Registration(handler, self.store, self._synced)
-        self._registrations.append(registration)
+        self._dispatcher.add(registration)
         if self._group is not None and len(self.store) > _OBJECTS_PER_TURN:
             name = f"replay-{self.resource.group_resource}"
             self._group.create_task(self._replay(registration), name=name)
@@ -235,7 +176,7 @@ class SharedInformer(Generic[ObjectT]):
 
     def remove_handler(self, registration: Registration[ObjectT]) -> None:
         """Stop calling the handler of a registration."""
-        self._registrations.remove(registration)
+        self._dispatcher.remove(registration)
         registration.clear()
 
     async def _replay(self, registration: Registration[ObjectT]) -> None:
@@ -251,7 +192,7 @@ class SharedInformer(Generic[ObjectT]):
         if key is None:
             return False
         if (obj := self.store.get(key)) is not None:
-            self._call_handler(registration.handler.on_add, obj)
+            self._dispatcher.replayed(registration, obj)
         return True
 
     async def run(self) -> None:
@@ -290,7 +231,7 @@ class SharedInformer(Generic[ObjectT]):
             key = key_of(obj)
             # Other tasks have run since: the object may be deleted or replaced.
             if self.store.get(key) is obj:
-                self._notify_update(self._registrations, key, obj, obj)
+                self._dispatcher.updated(key, obj, obj, EVERYTHING)
             if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
 
@@ -321,7 +262,7 @@ class SharedInformer(Generic[ObjectT]):
         """Replace objects one by one: readers may see some old and some new objects."""
         for key in self.store.keys():  # noqa: SIM118 - a snapshot: it shrinks below
             if key not in objects and (gone := self.store.remove(key)) is not None:
-                self._notify_delete(self._registrations, key, gone)
+                self._dispatcher.deleted(key, gone)
         for number, (key, obj) in enumerate(objects.items()):
             self._upsert(key, obj)
             if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
@@ -337,7 +278,7 @@ class SharedInformer(Generic[ObjectT]):
             if (obj := objects.get(key)) is not None:
                 self._upsert(key, obj)
             elif (gone := self.store.remove(key)) is not None:
-                self._notify_delete(self._registrations, key, gone)
+                self._dispatcher.deleted(key, gone)
 
     async def _different_keys(self, objects: Mapping[str, ObjectT]) -> list[str]:
         """Return the keys whose objects differ from the store, deleted ones first."""
@@ -362,7 +303,7 @@ class SharedInformer(Generic[ObjectT]):
         Filling it takes several turns, and so does calling the handlers.
         """
         new_store = await self._new_store(objects, set(different))
-        registrations = list(self._registrations)
+        registrations = self._dispatcher.registrations
         before = self.store.exchange(new_store)
         for number, key in enumerate(different):
             # Pop the old objects, so that their memory is not freed in a single turn.
@@ -372,9 +313,8 @@ class SharedInformer(Generic[ObjectT]):
             if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
                 # A handler that was added meanwhile is called for the whole new store.
-                registrations = [
-                    each for each in registrations if each in self._registrations
-                ]
+                current = self._dispatcher.registrations
+                registrations = [each for each in registrations if each in current]
 
     async def _new_store(
         self, objects: Mapping[str, ObjectT], different: Collection[str]
@@ -406,12 +346,13 @@ class SharedInformer(Generic[ObjectT]):
     ) -> None:
         """Call handlers for one difference; another uid means another object."""
         if old is not None and new is not None and old.metadata.uid == new.metadata.uid:
-            self._notify_update(registrations, key, old, new)
+            changed = self._compare(key, old, new)
+            self._dispatcher.updated_for(registrations, key, old, new, changed)
             return
         if old is not None:
-            self._notify_delete(registrations, key, old)
+            self._dispatcher.deleted_for(registrations, key, old)
         if new is not None:
-            self._notify_add(registrations, new)
+            self._dispatcher.added_for(registrations, new)
 
     def changed(self, obj: ObjectT) -> None:
         """Store a new or changed object (called by the reflector)."""
@@ -422,7 +363,7 @@ class SharedInformer(Generic[ObjectT]):
         key = key_of(obj)
         self._unshown.discard(key)
         if self.store.remove(key) is not None:
-            self._notify_delete(self._registrations, key, obj)
+            self._dispatcher.deleted(key, obj)
 
     def advanced(self, resource_version: str) -> None:
         """Set the version of the store (called by the reflector)."""
@@ -446,20 +387,37 @@ class SharedInformer(Generic[ObjectT]):
         if old is not None and old.metadata.uid != obj.metadata.uid:
             # The watch missed that it was deleted and created again: two objects.
             self.store.remove(key)
-            self._notify_delete(self._registrations, key, old)
+            self._dispatcher.deleted(key, old)
             old = None
         if old is None:
             if self._put(self.store, key, obj):
-                self._notify_add(self._registrations, obj)
-        elif old != obj and self._put(self.store, key, obj):
+                self._dispatcher.added(obj)
+        elif old != obj:
             # The version may be the same: an API server that was upgraded may return
             # fields that the old one did not have.
-            self._notify_update(self._registrations, key, old, obj)
+            changed = self._compare(key, old, obj)
+            if self._put(self.store, key, obj, changed):
+                self._dispatcher.updated(key, old, obj, changed)
 
-    def _put(self, store: Store[ObjectT], key: str, obj: ObjectT) -> bool:
+    def _compare(self, key: str, old: ObjectT, new: ObjectT) -> int:
+        """Return the changed parts; all of them if the two cannot be compared."""
+        try:
+            return self.store.comparison.changed(old, new)
+        except Exception as error:  # noqa: BLE001 - it concerns this object only
+            name = self.resource.group_resource
+            self._defects.report("index", error, resource=name, object=key)
+            return EVERYTHING
+
+    def _put(
+        self,
+        store: Store[ObjectT],
+        key: str,
+        obj: ObjectT,
+        changed: int | None = None,
+    ) -> bool:
         """Put an object into a store; tell whether its indexes could take it."""
         try:
-            store.put(obj, key)
+            store.put(obj, key, changed)
         except Exception as error:  # noqa: BLE001 - it concerns this object only
             name = self.resource.group_resource
             self._defects.report("index", error, resource=name, object=key)
@@ -483,40 +441,16 @@ class SharedInformer(Generic[ObjectT]):
             return False
         return self._put(self.store, key, obj)
 
-    def _notify_add(
-        self, registrations: Sequence[Registration[ObjectT]], obj: ObjectT
-    ) -> None:
-        for each in registrations:
-            self._call_handler(each.handler.on_add, obj)
-
-    def _notify_update(
+    def _handler_failed(
         self,
-        registrations: Sequence[Registration[ObjectT]],
-        key: str,
-        old: ObjectT,
-        new: ObjectT,
+        function: Callable[..., None],
+        error: Exception,
+        obj: ObjectT,
     ) -> None:
-        for each in registrations:
-            if each.discard_pending(key):
-                self._call_handler(each.handler.on_add, new)
-            else:
-                self._call_handler(each.handler.on_update, old, new)
-
-    def _notify_delete(
-        self, registrations: Sequence[Registration[ObjectT]], key: str, obj: ObjectT
-    ) -> None:
-        for each in registrations:
-            if not each.discard_pending(key):
-                self._call_handler(each.handler.on_delete, obj)
-
-    def _call_handler(self, function: Callable[..., None], *objects: ObjectT) -> None:
-        try:
-            function(*objects)
-        except Exception as error:  # noqa: BLE001 - it concerns one controller only
-            self._defects.report(
-                "handler",
-                error,
-                getattr(function, "__qualname__", ""),
-                resource=self.resource.group_resource,
-                object=key_of(objects[-1]),
-            )
+        self._defects.report(
+            "handler",
+            error,
+            getattr(function, "__qualname__", ""),
+            resource=self.resource.group_resource,
+            object=key_of(obj),
+        )

@@ -53,6 +53,11 @@ class Lister(Generic[ObjectT]):
         """Return an object; `namespace` is empty for a cluster-scoped object."""
         return self._store.get(f"{namespace}/{name}" if namespace else name)
 
+    @property
+    def kind(self) -> str:
+        """The kind of the objects, empty if it is not known."""
+        return self._kind
+
     def by_key(self, key: str) -> ObjectT | None:
         """Return the object of a key that `key_of` returned."""
         return self._store.get(key)

@@ -67,21 +67,33 @@ class Reads:
                 "objects are cached whole; declare it without paths"
             )
             raise ValueError(msg)
-        return [self._steps_of(path) for path in self.paths]
+        where = self.resource.group_resource
+        return [resolve_path(self.resource.type, path, where) for path in self.paths]
 
     def _problem(self, path: str) -> str:
-        return f"cannot read {path!r} of {self.resource.group_resource}"
+        return _problem(path, self.resource.group_resource)
 
-    def _steps_of(self, path: str) -> tuple[Step, ...]:
-        if _PATH.fullmatch(path) is None:
-            msg = f"{self._problem(path)}: a path is like 'status.conditions[Ready]'"
-            raise ValueError(msg)
-        segments = [match.groups(default="") for match in _SEGMENT.finditer(path)]
-        try:
-            return tuple(_resolved(self.resource.type, segments))
-        except _UnknownField as error:
-            msg = f"{self._problem(path)}: {error}"
-            raise ValueError(msg) from None
+
+def _problem(path: str, where: str) -> str:
+    return f"cannot read {path!r} of {where}"
+
+
+def resolve_path(struct: type[Struct], path: str, where: str = "") -> tuple[Step, ...]:
+    """Return the steps of a path in a type.
+
+    Raises ValueError, which names the path and `where` it is (the name of the type by
+    default), if the path is not valid or the type has no such field.
+    """
+    problem = _problem(path, where or struct.__name__)
+    if _PATH.fullmatch(path) is None:
+        msg = f"{problem}: a path is like 'status.conditions[Ready]'"
+        raise ValueError(msg)
+    segments = [match.groups(default="") for match in _SEGMENT.finditer(path)]
+    try:
+        return tuple(_resolved(struct, segments))
+    except _UnknownField as error:
+        msg = f"{problem}: {error}"
+        raise ValueError(msg) from None
 
 
 class _UnknownField(Exception):  # noqa: N818 - never leaves this module

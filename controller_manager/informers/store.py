@@ -2,12 +2,16 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of
+from controller_manager.informers.changes import EVERYTHING, Comparison
 from controller_manager.informers.indexes import Index
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+_MAX_COMBINATIONS: Final = 1024
+"""The number of combinations of changed parts that are remembered at most."""
 
 
 @dataclass(slots=True)
@@ -15,11 +19,18 @@ class _IndexEntries(Generic[ObjectT]):
     """The keys of one index by index value, in the order in which they were added."""
 
     index: Index
+    bits: int
+    """The parts on which the values depend, as the store's comparison shows them."""
     keys: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def may_change(self, changed: int) -> bool:
+        """Tell whether the values may change with these parts of an object."""
+        return self.index.has_same_values is not None or bool(self.bits & changed)
 
     def values(self, old: ObjectT | None, new: ObjectT) -> tuple[str, ...] | None:
         """Return the values of a version, `None` if the old one has the same values."""
-        if old is not None and self.index.has_same_values(old, new):
+        compare = self.index.has_same_values
+        if old is not None and compare is not None and compare(old, new):
             return None
         return tuple(self.index.function(new))
 
@@ -58,10 +69,15 @@ class Store(Generic[ObjectT]):
     keeps that version. Iteration is in the order of the first insertion.
     """
 
-    def __init__(self) -> None:
-        """Make an empty store without indexes."""
+    def __init__(self, comparison: Comparison | None = None) -> None:
+        """Make an empty store without indexes; `comparison` is that of its objects."""
+        self.comparison = comparison or Comparison()
         self._objects: dict[str, ObjectT] = {}
         self._indexes: dict[str, _IndexEntries[ObjectT]] = {}
+        self._affected: dict[int, tuple[_IndexEntries[ObjectT], ...]] = {}
+        """The indexes that a change of these parts may affect."""
+        self._asked = 0
+        """All parts on which an index depends."""
 
     def __len__(self) -> int:
         """Return how many objects are held."""
@@ -79,9 +95,13 @@ class Store(Generic[ObjectT]):
         """Maintain an index from now on; adding the same index again does nothing."""
         if index.name in self._indexes:
             return
-        entries: _IndexEntries[ObjectT] = _IndexEntries(index)
+        bits = 0
+        if index.has_same_values is None:
+            bits = self.comparison.bits_of(index.depends_on)
+        entries: _IndexEntries[ObjectT] = _IndexEntries(index, bits)
         entries.fill(self._objects)
         self._indexes[index.name] = entries
+        self._forget_affected()
 
     def get(self, key: str) -> ObjectT | None:
         """Return the object of this key, `None` if there is none."""
@@ -96,26 +116,56 @@ class Store(Generic[ObjectT]):
         """Return how many objects have this value in the index."""
         return len(self._indexes[index.name].keys.get(value, ()))
 
-    def put(self, obj: ObjectT, key: str = "") -> ObjectT | None:
-        """Store `obj` under `key` (default: `key_of`); return the replaced object."""
+    def put(
+        self, obj: ObjectT, key: str = "", changed: int | None = None
+    ) -> ObjectT | None:
+        """Store `obj` under `key` (default: `key_of`); return the replaced object.
+
+        `changed` are the changed parts, if the caller has compared the two already.
+        """
         key = key or key_of(obj)
         old = self._objects.get(key)
-        changed = [
+        if changed is None:
+            changed = self._changed(old, obj)
+        updated = [
             (index, values)
-            for index in self._indexes.values()
+            for index in self._affected_by(changed)
             if (values := index.values(old, obj)) is not None
         ]
         # An assignment keeps the key string of the entry, which the indexes share.
         self._objects[key] = obj
-        for index, values in changed:
+        for index, values in updated:
             if old is not None:
                 index.remove(key, old)
             index.insert(key, values)
         return old
 
+    def _changed(self, old: ObjectT | None, new: ObjectT) -> int:
+        if old is None or old.metadata.uid != new.metadata.uid:
+            return EVERYTHING
+        return self.comparison.changed(old, new)
+
+    def _affected_by(self, changed: int) -> tuple[_IndexEntries[ObjectT], ...]:
+        if changed == EVERYTHING:
+            return tuple(self._indexes.values())
+        changed &= self._asked
+        if (found := self._affected.get(changed)) is None:
+            if len(self._affected) >= _MAX_COMBINATIONS:
+                self._affected.clear()
+            found = self._affected[changed] = tuple(
+                each for each in self._indexes.values() if each.may_change(changed)
+            )
+        return found
+
+    def _forget_affected(self) -> None:
+        self._affected.clear()
+        self._asked = 0
+        for each in self._indexes.values():
+            self._asked |= each.bits
+
     def without_objects(self) -> "Store[ObjectT]":
         """Return an empty store with the same indexes."""
-        empty: Store[ObjectT] = Store()
+        empty: Store[ObjectT] = Store(self.comparison)
         for index_entries in self._indexes.values():
             empty.add_index(index_entries.index)
         return empty
@@ -129,12 +179,14 @@ class Store(Generic[ObjectT]):
         for index in self._indexes.values():
             other.add_index(index.index)
         before, (self._objects, self._indexes) = self._objects, other.release()
+        self._forget_affected()
         return before
 
     def release(self) -> tuple[dict[str, ObjectT], dict[str, _IndexEntries[ObjectT]]]:
         """Return the objects and the indexes, and remove them from the store."""
         released = self._objects, self._indexes
         self._objects, self._indexes = {}, {}
+        self._forget_affected()
         return released
 
     def remove(self, key: str) -> ObjectT | None:

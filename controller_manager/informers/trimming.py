@@ -43,6 +43,29 @@ class Kept:
         else:
             child.add(steps[1:])
 
+    def below(self, steps: tuple[Step, ...]) -> "Kept | None":
+        """Return the kept part of the field at the end of a path, `None` for none."""
+        if self.whole or not steps:
+            return self
+        child = self.fields.get(steps[0].field)
+        if child is None:
+            return None
+        if entry := steps[0].entry:
+            has_entry = child.whole or entry in child.entries
+            return Kept(whole=True) if has_entry else None
+        return child.below(steps[1:])
+
+    def merge(self, steps: tuple[Step, ...], other: "Kept") -> None:
+        """Keep of the field at the end of a path what `other` keeps of it."""
+        if other.whole:
+            self.add(steps)
+            return
+        kept = self
+        for step in steps:
+            kept = kept.fields.setdefault(step.field, Kept())
+        kept.fields.update(other.fields)
+        kept.entries.update(other.entries)
+
 
 def trim_for(declared: Iterable[Reads]) -> Trim | None:
     """Return a function that drops the fields that no declaration reads.

@@ -19,11 +19,15 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo, fields, force_setattr
 
 from controller_manager.api.meta import APIStruct
-from controller_manager.informers.reads import Reads, struct_within
-from controller_manager.informers.trimming import Kept, kept_of
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.reads import Step, struct_within
+from controller_manager.informers.trimming import Kept
 
 View = Callable[[Any], Any]
 """Returns a copy of an object that has only the declared fields."""
+
+_CONSTANT: Final = ("apiVersion", "kind")
+"""The fields that all objects of a type have in common."""
 
 _ENTRY: Final = "the entry of type"
 
@@ -39,24 +43,40 @@ class UndeclaredReadError(Exception):
     """
 
 
-def view_for(declared: Iterable[Reads]) -> View | None:
-    """Return the view of a controller with these declarations of one resource.
-
-    `None` if it reads whole objects: there are no declarations, or one without paths.
-    """
-    kept = kept_of(declared)
-    if kept is None:
-        return None
-    return _view_of_struct(next(iter(declared)).resource.type, kept)
+def view_of(struct: type[Struct], kept: Kept | None) -> View:
+    """Return the view that shows only the kept fields; `None` keeps whole objects."""
+    view = None if kept is None else _view_of_struct(struct, kept)
+    return view if view is not None else lambda obj: obj
 
 
-def view_of_metadata(struct: type[Struct], names: Iterable[str]) -> View:
-    """Return the view of a controller that reads only these fields of the metadata."""
+def kept_of_metadata(names: Iterable[str]) -> Kept:
+    """Return the declaration of a controller that reads only these metadata fields."""
     kept = Kept()
     metadata = kept.fields["metadata"] = Kept()
     metadata.fields = {name: Kept(whole=True) for name in names}
-    view = _view_of_struct(struct, kept)
-    return view if view is not None else lambda obj: obj
+    return kept
+
+
+def view_of_parts(
+    struct: type[Struct], kept: Kept | None, depends_on: DependsOn
+) -> View:
+    """Return the view of a function that may read only the parts on which it depends.
+
+    It shows no field that the controller does not declare. Raises UndeclaredReadError
+    for a part of which the controller declares nothing: the cache may have dropped it,
+    so that it would never change.
+    """
+    of_function = Kept()
+    for name in _CONSTANT:
+        if any(each.encode_name == name for each in fields(struct)):
+            of_function.add((Step(name),))
+    for path, steps in depends_on.readable(struct).items():
+        found = Kept(whole=True) if kept is None else kept.below(steps)
+        if found is not None:
+            of_function.merge(steps, found)
+        elif path in (*depends_on.parts, *depends_on.reading):
+            raise _undeclared(struct.__name__, path)
+    return view_of(struct, of_function)
 
 
 def forbid_undeclared_reads() -> None:
@@ -127,12 +147,12 @@ def _view_of_struct(struct: type[Struct], kept: Kept) -> View | None:
     parts: list[tuple[str, View]] = []
     for each in fields(struct):
         child = kept.fields.get(each.encode_name)
-        if child is not None and (view := _view_of_field(each, child)) is not None:
-            parts.append((each.name, view))
+        if child is not None and (part := _view_of_field(each, child)) is not None:
+            parts.append((each.name, part))
     if not unset and not parts:
         return None
 
-    def view_of(obj: Struct) -> Struct:
+    def view(obj: Struct) -> Struct:
         made = copy(obj)
         for delete in unset:
             delete(made)
@@ -141,7 +161,7 @@ def _view_of_struct(struct: type[Struct], kept: Kept) -> View | None:
                 force_setattr(made, name, part(value))
         return made
 
-    return view_of
+    return view
 
 
 def vars_of(struct: type[Struct]) -> dict[str, Any]:

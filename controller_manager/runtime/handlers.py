@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.api.owners import controller_of
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.watches import For, Maps
 from controller_manager.workqueue.queue import WorkQueue
@@ -63,6 +63,7 @@ def handler_for(
         on_add=lambda new: enqueue(queue, watch, new),
         on_update=updated,
         on_delete=gone,
+        depends_on=watch.depends_on,
     )
 
 
@@ -86,7 +87,8 @@ def mapping_handler(
         )
 
     hooks: dict[str, Any] = {"add": one, "update": both, "delete": one}
-    return Handler(**{f"on_{change}": hooks[change] for change in watch.on})
+    chosen = {f"on_{change}": hooks[change] for change in watch.on}
+    return Handler(**chosen, depends_on=watch.depends_on)
 
 
 class OwnedHandler(Generic[ObjectT]):
@@ -117,9 +119,12 @@ class OwnedHandler(Generic[ObjectT]):
         self._when_added = when_added
 
     def handler(self) -> Handler[ObjectT]:
-        """Return the handler."""
+        """Return the handler, which ignores objects with owners of other kinds."""
         return Handler(
-            on_add=self._added, on_update=self._updated, on_delete=self._deleted
+            on_add=self._added,
+            on_update=self._updated,
+            on_delete=self._deleted,
+            owner_kind=self._owners.kind,
         )
 
     def _key_of_owner(self, obj: ObjectT) -> str | None:

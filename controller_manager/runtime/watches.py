@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
+from controller_manager.informers.changes import DependsOn
 from controller_manager.options.config import Config
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
@@ -41,7 +42,9 @@ class For(Struct, Generic[ObjectT], frozen=True):
     for an update; it is called with the reconciler, the old and the new object. It is
     `delay` by default. `delay_from` returns the `delay` for a configuration.
     `when_changed` is a predicate of updates, with the old and the new object: an update
-    that it rejects adds no key. A controller of nodes rejects heartbeats by it.
+    that it rejects adds no key. `depends_on` names the parts of an object without whose
+    change an update adds no key; the predicates are not even called then. A controller
+    of nodes rejects heartbeats by it.
     """
 
     resource: Resource[ObjectT]
@@ -50,6 +53,7 @@ class For(Struct, Generic[ObjectT], frozen=True):
     delay_from: Callable[[Config], float] | None = None
     update_delay: Callable[[Any, ObjectT, ObjectT], float] | None = None
     when_changed: Callable[[ObjectT, ObjectT], bool] = _always_changed
+    depends_on: DependsOn | None = None
 
     def configured(self, config: Config) -> "For[ObjectT]":
         """Return this with the delay that the configuration asks for."""
@@ -77,12 +81,14 @@ class Maps(Struct, Generic[ObjectT], frozen=True):
     """Other objects, with a function that returns the keys to add for a change.
 
     `to_keys` is called with the reconciler and the object; an update calls it for
-    the old and for the new object. `on` lists the changes that count.
+    the old and for the new object. `on` lists the changes that count. `depends_on`
+    names the parts without whose change an update adds no key.
     """
 
     resource: Resource[ObjectT]
     to_keys: Callable[[Any, ObjectT], Iterable[str]]
     on: tuple[Change, ...] = EVERY_CHANGE
+    depends_on: DependsOn | None = None
 
 
 Watch = For[Any] | Owns[Any] | Maps[Any]

@@ -68,6 +68,7 @@ def test_deleted_objects_with_the_finalizer_are_found_by_their_namespace() -> No
     assert [*waiting.function(present)] == []
     unscoped = thing(finalizers=(FINALIZER,), deletion_timestamp=DELETED)
     assert [*waiting.function(unscoped)] == [""]
+    assert waiting.has_same_values is not None
     assert waiting.has_same_values(present, thing(namespace="shop"))
     assert not waiting.has_same_values(present, held)
 

@@ -14,8 +14,9 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.client.client import Client
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index
-from controller_manager.informers.informer import Handler, SharedInformer
+from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import make_logger
 from controller_manager.observability.metrics import InformerCollectors

@@ -11,18 +11,20 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodCondition
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.controller_informers import ControllerInformers
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.indexes import BY_LABEL, Index
-from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.reads import Reads
+from controller_manager.informers.trimming import kept_of
 from controller_manager.informers.views import (
     HiddenType,
     UndeclaredReadError,
     comparisons_reported,
     forbid_undeclared_reads,
-    view_for,
+    view_of,
 )
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics import InformerCollectors
@@ -60,7 +62,7 @@ def _expected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def viewed(*paths: str) -> Pod:
-    view = view_for([Reads(PODS, *paths)])
+    view = view_of(Pod, kept_of([Reads(PODS, *paths)]))
     assert view is not None
     found: Pod = view(msgspec.convert(WIRE, Pod))
     return found
@@ -126,7 +128,7 @@ def test_a_controller_that_reads_whole_objects_needs_no_view(
     declared: list[Reads],
 ) -> None:
     """It declares nothing of the resource, or declares it without paths."""
-    assert view_for(declared) is None
+    assert kept_of(declared) is None
 
 
 def test_a_name_that_is_no_field_is_missing_as_ever() -> None:
@@ -168,7 +170,7 @@ async def test_each_controller_sees_the_shared_objects_by_its_own_declarations(
         ControllerInformers(factory, [Reads(PODS, path)], name)
         for path, name in (("spec.nodeName", "one"), ("status.phase", "other"))
     )
-    by_node = Index("node", _node_name)
+    by_node = Index("node", _node_name, depends_on=DependsOn("spec.nodeName"))
     lister = Lister(of_nodes.informer(PODS).store, "Pod", by_node)
     phases: list[str] = []
     errors: list[str] = []
@@ -236,3 +238,55 @@ async def test_views_of_objects_that_are_gone_are_dropped(cluster: Cluster) -> N
     assert sorted(views._made) == ["default/last", "default/pod-99"]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("paths", [("spec.nodeName", "status.phase"), ()])
+@pytest.mark.looptime
+async def test_an_update_shows_only_the_parts_that_a_handler_depends_on(
+    cluster: Cluster, paths: tuple[str, ...]
+) -> None:
+    """Otherwise a handler could miss the change of a part that it reads."""
+    cluster.add("Pod", "a", spec=WIRE["spec"], status={"phase": "Pending"})
+    factory = informers(cluster)
+    reads = [Reads(PODS, *paths)]
+    seen: list[tuple[str, str]] = []
+
+    def updated(_: Pod, new: Pod) -> None:
+        with pytest.raises(UndeclaredReadError, match=r"PodSpec node_name|Pod spec"):
+            _ = new.spec.node_name
+        seen.append((new.metadata.name, new.status.phase))
+
+    handler = Handler(on_update=updated, depends_on=DependsOn("status.phase"))
+    ControllerInformers(factory, reads, "one").informer(PODS).add_handler(handler)
+    running = asyncio.create_task(factory.run())
+    await factory.wait_for_sync()
+    for patch in ({"labels": {"b": "c"}}, {"annotations": {"b": "c"}}):
+        await cluster.client.patch(PODS, "default", "a", {"metadata": patch})
+    status = {"status": {"phase": "Running"}}
+    await cluster.client.patch(PODS, "default", "a", status, subresource="status")
+    await asyncio.sleep(1)
+    assert seen == [("a", "Running")]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.looptime
+async def test_an_index_that_reads_more_than_it_names_fails(cluster: Cluster) -> None:
+    """Its values would be old after the change of a part that it does not name."""
+    cluster.add("Pod", "a", spec=WIRE["spec"])
+    mine = ControllerInformers(informers(cluster), [Reads(PODS)], "one")
+    store = mine.informer(PODS).store
+    store._store.put(msgspec.convert(WIRE, Pod))  # type: ignore[attr-defined]
+    with pytest.raises(UndeclaredReadError, match="Pod spec"):
+        store.add_index(Index("node", _node_name))
+
+
+@pytest.mark.looptime
+async def test_a_part_that_the_controller_does_not_declare_is_refused(
+    cluster: Cluster,
+) -> None:
+    """The cache may have dropped it, so that its changes would never be seen."""
+    mine = ControllerInformers(informers(cluster), [Reads(PODS, "status.phase")], "one")
+    handler: Handler[Pod] = Handler(depends_on=DependsOn("spec.nodeName"))
+    with pytest.raises(UndeclaredReadError, match=r"Pod spec\.nodeName"):
+        mine.informer(PODS).add_handler(handler)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
 from controller_manager.api.core.v1 import Pod
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
 from controller_manager.runtime.handlers import OwnedHandler, handler_for

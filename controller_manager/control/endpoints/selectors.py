@@ -11,12 +11,13 @@ from controller_manager.api.core.services import EXTERNAL_NAME, Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.pods import is_ready, is_terminal
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
     BY_LABEL,
     BY_SELECTED_LABEL,
     label_entry,
 )
-from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
 
 SERVICE_INDEXES: Final = (BY_SELECTED_LABEL,)
@@ -24,6 +25,20 @@ SERVICE_INDEXES: Final = (BY_SELECTED_LABEL,)
 
 POD_INDEXES: Final = (BY_LABEL,)
 """The indexes of pods that these functions need."""
+
+
+_PARTS_OF_ENDPOINTS: Final = DependsOn(
+    "metadata.labels",
+    "metadata.deletionTimestamp",
+    "spec.hostname",
+    "spec.nodeName",
+    "spec.subdomain",
+    "status.conditions[Ready]",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+)
+"""The parts of a pod that its endpoints and their services depend on."""
 
 
 def selects_pods(service: Service) -> bool:
@@ -133,4 +148,6 @@ def pod_handler(
             for key in keys_after_update(services, old, new):
                 changed(key, new)
 
-    return Handler(on_add=one, on_update=updated, on_delete=one)
+    return Handler(
+        on_add=one, on_update=updated, on_delete=one, depends_on=_PARTS_OF_ENDPOINTS
+    )

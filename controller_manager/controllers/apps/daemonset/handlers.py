@@ -12,8 +12,9 @@ from controller_manager.controllers.apps.daemonset.tracker import (
     CompiledTemplate,
     TemplateTracker,
 )
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index
-from controller_manager.informers.informer import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
 from controller_manager.runtime.context import ControllerContext
@@ -61,14 +62,11 @@ def _node_of(pod: Pod) -> tuple[str, ...]:
     return (pod.spec.node_name,) if reference.kind == DAEMON_SETS.kind else ()
 
 
-def _has_same_node(old: Pod, new: Pod) -> bool:
-    return (
-        old.spec.node_name == new.spec.node_name
-        and old.metadata.owner_references == new.metadata.owner_references
-    )
-
-
-DAEMON_PODS_BY_NODE: Final = Index("daemonPodNode", _node_of, _has_same_node)
+DAEMON_PODS_BY_NODE: Final = Index(
+    "daemonPodNode",
+    _node_of,
+    depends_on=DependsOn("spec.nodeName", "metadata.ownerReferences"),
+)
 """The pods of daemon sets, by the node that they run on."""
 
 
@@ -107,8 +105,9 @@ class NodeHandlers:
         informer.add_handler(
             Handler(
                 on_add=self._note_presence,
-                on_update=self._note_update,
+                on_update=lambda _, new: self._note_update(new),
                 on_delete=self._note_presence,
+                depends_on=DependsOn("metadata.labels", "spec.taints"),
             )
         )
 
@@ -131,12 +130,9 @@ class NodeHandlers:
         """Return the workers that process changed nodes; they do not run yet."""
         return self._context.workers(self._changed, self.sync_node, count)
 
-    def _note_update(self, old: Node, new: Node) -> None:
-        if self._leads and (
-            old.metadata.labels != new.metadata.labels
-            or old.spec.taints != new.spec.taints
-        ):
-            self._add(new.metadata.name)
+    def _note_update(self, node: Node) -> None:
+        if self._leads:
+            self._add(node.metadata.name)
 
     def _note_presence(self, node: Node) -> None:
         if self._leads:

@@ -19,7 +19,7 @@ from controller_manager.api.workloads import Workload
 from controller_manager.client.events import WARNING
 from controller_manager.controllers.apps.disruption.owners import OwnerScales
 from controller_manager.controllers.apps.disruption.selectors import budgets_of
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 

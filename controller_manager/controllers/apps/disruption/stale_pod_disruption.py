@@ -14,7 +14,8 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.errors import NotFound
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.worker import Workers
@@ -65,6 +66,11 @@ class StalePodDisruptions:
                 on_add=self._changed,
                 on_update=lambda _, new: self._changed(new),
                 on_delete=lambda pod: self._queue.cancel(key_of(pod)),
+                depends_on=DependsOn(
+                    "metadata.deletionTimestamp",
+                    f"status.conditions[{DISRUPTION_TARGET}]",
+                    "status.phase",
+                ),
             )
         )
 

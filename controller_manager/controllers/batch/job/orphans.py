@@ -14,13 +14,14 @@ from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.metrics import JobMetrics
 from controller_manager.controllers.batch.job.spec import external_manager
 from controller_manager.controllers.batch.job.view import has_finalizer
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
     BY_SELECTED_LABEL,
     ORPHANS,
     ORPHANS_BY_LABEL,
 )
-from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers
@@ -63,6 +64,13 @@ class OrphanPods:
                 on_add=lambda new: self._pod_changed(None, new),
                 on_update=self._pod_changed,
                 on_delete=lambda old: self._metrics.pod_changed(old, None),
+                depends_on=DependsOn(
+                    "metadata.deletionTimestamp",
+                    "metadata.finalizers",
+                    "metadata.labels",
+                    "metadata.ownerReferences",
+                    "status.phase",
+                ),
             )
         )
         context.informers.informer(JOBS).add_handler(

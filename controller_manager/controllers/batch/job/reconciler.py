@@ -63,7 +63,7 @@ from controller_manager.controllers.batch.job.view import (
     JobView,
     is_uncounted,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (

@@ -16,11 +16,8 @@ from controller_manager.controllers.cluster.garbagecollector.graph import Graph
 from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
 from controller_manager.controllers.cluster.garbagecollector.node import GroupKind
 from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.informers.informer import (
-    Handler,
-    Registration,
-    SharedInformer,
-)
+from controller_manager.informers.dispatch import Handler, Registration
+from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 

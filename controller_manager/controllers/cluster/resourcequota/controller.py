@@ -40,8 +40,8 @@ from controller_manager.controllers.cluster.resourcequota.usage import (
     Source,
     recount,
 )
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import BY_NAMESPACE
-from controller_manager.informers.informer import Handler
 from controller_manager.runtime.consistency import STALE_RECHECK, requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup

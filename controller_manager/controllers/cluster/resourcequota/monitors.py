@@ -27,11 +27,8 @@ from controller_manager.controllers.cluster.resourcequota.usage import (
     Unlisted,
 )
 from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.informers.informer import (
-    Handler,
-    Registration,
-    SharedInformer,
-)
+from controller_manager.informers.dispatch import Handler, Registration
+from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 

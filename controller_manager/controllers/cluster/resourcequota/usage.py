@@ -10,8 +10,8 @@ from controller_manager.api.quantity import ZERO, Quantity, QuantityError
 from controller_manager.control.quota.amounts import NOTHING, Amounts, added, masked
 from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.control.quota.scopes import Requirement, requirements_of
+from controller_manager.informers.dispatch import Registration
 from controller_manager.informers.indexes import BY_NAMESPACE
-from controller_manager.informers.informer import Registration
 from controller_manager.informers.store import Store
 from controller_manager.runtime.turns import Turns
 

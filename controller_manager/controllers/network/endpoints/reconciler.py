@@ -41,7 +41,7 @@ from controller_manager.control.endpoints.trigger_time import TriggerTimes
 from controller_manager.controllers.network.endpoints.decide import View, decide
 from controller_manager.controllers.network.endpoints.desired import gather
 from controller_manager.controllers.network.endpoints.options import EndpointsOptions
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler

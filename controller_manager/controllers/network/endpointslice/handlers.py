@@ -13,7 +13,7 @@ from controller_manager.controllers.network.endpointslice.desired import zone_of
 from controller_manager.controllers.network.endpointslice.topology_cache import (
     is_ready_node,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 
 

@@ -48,7 +48,7 @@ from controller_manager.controllers.network.endpointslicemirroring.metrics impor
 from controller_manager.controllers.network.endpointslicemirroring.options import (
     MirroringOptions,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler

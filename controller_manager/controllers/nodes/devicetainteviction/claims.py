@@ -27,8 +27,8 @@ from controller_manager.controllers.nodes.devicetainteviction.decide import (
     reasons_of,
     taints_of,
 )
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index
-from controller_manager.informers.informer import Handler
 from controller_manager.runtime.context import ControllerContext
 
 

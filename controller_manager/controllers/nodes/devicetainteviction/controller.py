@@ -45,7 +45,7 @@ from controller_manager.controllers.nodes.devicetainteviction.status import (
     PERIOD,
     RuleStatus,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue

@@ -20,7 +20,8 @@ from controller_manager.controllers.nodes.devicetainteviction.claims import (
 from controller_manager.controllers.nodes.devicetainteviction.decide import (
     DeviceName,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 
 Taints = dict[str, tuple[DeviceTaint, ...]]
@@ -50,7 +51,14 @@ class DeviceHandlers:
         informers = context.informers
         informers.informer(PODS).add_handler(
             Handler(
-                on_add=self._pod_added, on_update=self._pod_updated, on_delete=deleted
+                on_add=self._pod_added,
+                on_update=lambda _, new: self._pod_added(new),
+                on_delete=deleted,
+                depends_on=DependsOn(
+                    "spec.nodeName",
+                    "status.resourceClaimStatuses",
+                    reading=("spec.resourceClaims",),
+                ),
             )
         )
         informers.informer(RESOURCE_CLAIMS).add_handler(
@@ -71,14 +79,6 @@ class DeviceHandlers:
     def _pod_added(self, pod: Pod) -> None:
         if pod.spec.node_name and pod.spec.resource_claims:
             self._enqueue(pod)
-
-    def _pod_updated(self, old: Pod, new: Pod) -> None:
-        if (
-            old.spec.node_name != new.spec.node_name
-            or old.status.resource_claim_statuses != new.status.resource_claim_statuses
-            or old.metadata.uid != new.metadata.uid
-        ):
-            self._pod_added(new)
 
     def _claim_changed(self, claim: ResourceClaim) -> None:
         for pod in self._claims.consumers(claim):

@@ -13,7 +13,7 @@ from controller_manager.controllers.nodes.nodelifecycle.tracker import (
     NodeRecord,
     NodeTracker,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 
 NODE_LEASES: Final = "kube-node-lease"

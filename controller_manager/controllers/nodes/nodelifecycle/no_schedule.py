@@ -8,7 +8,7 @@ from controller_manager.api.meta import labels_of
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
 from controller_manager.controllers.nodes.nodelifecycle.taints import no_schedule_taints
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers

@@ -7,8 +7,9 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import NotFound
 from controller_manager.client.events import WARNING
-from controller_manager.control.pods_by_node import PODS_BY_NODE, has_same_node
-from controller_manager.informers.informer import Handler
+from controller_manager.control.pods_by_node import PODS_BY_NODE
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.worker import Workers
@@ -45,7 +46,13 @@ class PodMarker:
         self._pods = context.lister(PODS, PODS_BY_NODE)
         self._queue = context.queue("node_lifecycle_controller_pods")
         context.informers.informer(PODS).add_handler(
-            Handler(on_add=self._bound, on_update=self._updated)
+            Handler(
+                on_add=self._bound,
+                on_update=lambda _, new: self._bound(new),
+                depends_on=DependsOn(
+                    "spec.nodeName", reading=("status.conditions[Ready]",)
+                ),
+            )
         )
 
     def workers(self) -> Workers:
@@ -92,7 +99,3 @@ class PodMarker:
         name = pod.spec.node_name
         if name and self._is_unreachable(name) and may_be_ready(pod):
             self._queue.add(name)
-
-    def _updated(self, old: Pod, new: Pod) -> None:
-        if not has_same_node(old, new):
-            self._bound(new)

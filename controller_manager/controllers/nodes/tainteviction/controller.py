@@ -11,7 +11,7 @@ from controller_manager.client.errors import NotFound, is_about
 from controller_manager.client.events import NORMAL
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.pod_evictor import PodEvictor
-from controller_manager.control.pods_by_node import PODS_BY_NODE, has_same_node
+from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.controllers.nodes.tainteviction.decide import (
     Action,
     Eviction,
@@ -28,7 +28,8 @@ from controller_manager.controllers.nodes.tainteviction.decide import (
 from controller_manager.controllers.nodes.tainteviction.metrics import (
     TaintEvictionMetrics,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
@@ -81,13 +82,18 @@ class TaintEviction:
         self._pod_queue = context.queue("noexec_taint_pod")
         self._evictions: dict[str, Eviction] = {}
         context.informers.informer(NODES).add_handler(
-            Handler(on_add=self._node_added, on_update=self._node_updated)
+            Handler(
+                on_add=self._node_added,
+                on_update=self._node_updated,
+                depends_on=DependsOn("spec.taints"),
+            )
         )
         context.informers.informer(PODS).add_handler(
             Handler(
                 on_add=self._pod_changed,
-                on_update=self._pod_updated,
+                on_update=lambda _, new: self._pod_changed(new),
                 on_delete=self._pod_deleted,
+                depends_on=DependsOn("spec.tolerations", "spec.nodeName"),
             )
         )
 
@@ -236,8 +242,6 @@ class TaintEviction:
             self._node_queue.add(node.metadata.name)
 
     def _node_updated(self, old: Node, new: Node) -> None:
-        if old.spec.taints == new.spec.taints:
-            return
         if no_execute(old.spec.taints) != no_execute(new.spec.taints):
             self._node_queue.add(new.metadata.name)
 
@@ -246,14 +250,6 @@ class TaintEviction:
         key = key_of(pod)
         if key in self._evictions or (node and no_execute(node.spec.taints)):
             self._pod_queue.add(key)
-
-    def _pod_updated(self, old: Pod, new: Pod) -> None:
-        if (
-            old.spec.tolerations != new.spec.tolerations
-            or not has_same_node(old, new)
-            or old.metadata.uid != new.metadata.uid
-        ):
-            self._pod_changed(new)
 
     def _pod_deleted(self, pod: Pod) -> None:
         if (key := key_of(pod)) in self._evictions:

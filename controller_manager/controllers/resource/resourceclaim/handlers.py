@@ -27,7 +27,8 @@ from controller_manager.controllers.resource.resourceclaim.indexes import (
 from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
 from controller_manager.controllers.resource.resourceclaim.pods import PodSync
 from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 
 CLAIM: Final = "claim:"
@@ -67,7 +68,19 @@ class ClaimHandlers:
     def _watch(self) -> None:
         informers = self._context.informers
         informers.informer(PODS).add_handler(
-            Handler(self.pod_changed, self._pod_updated, self._pod_deleted)
+            Handler(
+                on_add=self.pod_changed,
+                on_update=lambda _, new: self.pod_changed(new),
+                on_delete=self._pod_deleted,
+                depends_on=DependsOn(
+                    "metadata.deletionTimestamp",
+                    "spec.nodeName",
+                    "status.extendedResourceClaimStatus",
+                    "status.phase",
+                    "status.resourceClaimStatuses",
+                    reading=("spec.resourceClaims", "spec.schedulingGroup"),
+                ),
+            )
         )
         informers.informer(RESOURCE_CLAIMS).add_handler(
             Handler(self.claim_changed, self._claim_updated, self.claim_changed)
@@ -88,11 +101,6 @@ class ClaimHandlers:
             self._release(pod)
         elif self._sync.needs_sync(pod):
             self._enqueue(POD + key_of(pod))
-
-    def _pod_updated(self, old: Pod, new: Pod) -> None:
-        if old.metadata.uid != new.metadata.uid:
-            self._pod_deleted(old)
-        self.pod_changed(new)
 
     def _pod_deleted(self, pod: Pod) -> None:
         if uses_claims(pod):

@@ -10,6 +10,7 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
     claim_names,
     group_name,
 )
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.indexes import Index
 
 
@@ -53,26 +54,12 @@ def _claim_keys(pod: Pod) -> Iterable[str]:
     return {f"{pod.metadata.namespace}/{name}" for name in claim_names(pod)}
 
 
-def _has_same_claims(old: Pod, new: Pod) -> bool:
-    before, after = old.status, new.status
-    return (
-        old.metadata.uid == new.metadata.uid
-        and before.resource_claim_statuses == after.resource_claim_statuses
-        and before.extended_resource_claim_status
-        == after.extended_resource_claim_status
-    )
-
-
 def _template_keys(pod: Pod) -> Iterable[str]:
     return {
         f"{pod.metadata.namespace}/{each.resource_claim_template_name}"
         for each in pod.spec.resource_claims or ()
         if each.resource_claim_template_name is not None
     }
-
-
-def _is_same_pod(old: Pod, new: Pod) -> bool:
-    return old.metadata.uid == new.metadata.uid
 
 
 def _group_key(pod: Pod) -> Iterable[str]:
@@ -82,10 +69,6 @@ def _group_key(pod: Pod) -> Iterable[str]:
 
 def _owner_uid(claim: ResourceClaim) -> Iterable[str]:
     return (uid,) if (uid := owner_uid(claim)) else ()
-
-
-def _has_same_owner(old: ResourceClaim, new: ResourceClaim) -> bool:
-    return old.metadata.owner_references == new.metadata.owner_references
 
 
 def kind_of(claim: ResourceClaim) -> tuple[str, str, str]:
@@ -111,16 +94,34 @@ def _is_same_kind(old: ResourceClaim, new: ResourceClaim) -> bool:
     return kind_of(old) == kind_of(new)
 
 
-PODS_BY_CLAIM: Final = Index("resource claim", _claim_keys, _has_same_claims)
+PODS_BY_CLAIM: Final = Index(
+    "resource claim",
+    _claim_keys,
+    depends_on=DependsOn(
+        "status.resourceClaimStatuses",
+        "status.extendedResourceClaimStatus",
+        reading=("spec.resourceClaims",),
+    ),
+)
 """Pods by the keys of their claims to devices."""
 
-PODS_BY_TEMPLATE: Final = Index("claim template", _template_keys, _is_same_pod)
+PODS_BY_TEMPLATE: Final = Index(
+    "claim template",
+    _template_keys,
+    depends_on=DependsOn(reading=("spec.resourceClaims",)),
+)
 """Pods by the keys of the templates that their claims come from."""
 
-PODS_BY_GROUP: Final = Index("group with claims", _group_key, _is_same_pod)
+PODS_BY_GROUP: Final = Index(
+    "group with claims",
+    _group_key,
+    depends_on=DependsOn(reading=("spec.resourceClaims", "spec.schedulingGroup")),
+)
 """Pods with claims by the key of their group."""
 
-CLAIMS_BY_OWNER: Final = Index("owner", _owner_uid, _has_same_owner)
+CLAIMS_BY_OWNER: Final = Index(
+    "owner", _owner_uid, depends_on=DependsOn("metadata.ownerReferences")
+)
 """Claims by the uid of their owner."""
 
 CLAIMS_BY_KIND: Final = Index("kind", _kind, _is_same_kind)

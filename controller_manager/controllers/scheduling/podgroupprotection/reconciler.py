@@ -10,6 +10,7 @@ from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.control.live_protection import LiveProtectionReconciler
 from controller_manager.control.live_use import Users
 from controller_manager.control.protection import Protection
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -28,17 +29,21 @@ def group_of(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{group.pod_group_name}"
 
 
+_USE: Final = DependsOn("status.phase", reading=("spec.schedulingGroup",))
+"""The parts of a pod by which it uses its group."""
+
+
 def used_by(pod: Pod) -> Iterable[str]:
     """Return the key of the group that a pod uses; an ended pod uses none."""
     group = group_of(pod)
     return (group,) if group and pod.status.phase not in TERMINAL_PHASES else ()
 
 
-def _uses_the_same(old: Pod, new: Pod) -> bool:
-    return used_by(old) == used_by(new)
-
-
-BY_GROUP: Final = Index("pod group", used_by, _uses_the_same)
+BY_GROUP: Final = Index(
+    "pod group",
+    used_by,
+    depends_on=_USE,
+)
 """The pods that use a group, by its key."""
 
 USERS: Final = Users(PODS, used_by)
@@ -66,7 +71,14 @@ class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
         group = self.objects.by_key(key) if key else None
         return (key,) if group is not None and is_held(group) else ()
 
-    watches = (For(POD_GROUPS, when=is_held), Maps(PODS, _held_group))
+    watches = (
+        For(POD_GROUPS, when=is_held),
+        Maps(
+            PODS,
+            _held_group,
+            depends_on=_USE,
+        ),
+    )
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context; index the pods by their groups."""

@@ -43,7 +43,8 @@ from controller_manager.controllers.storage.attachdetach.volumes import (
     Volumes,
     is_ended,
 )
-from controller_manager.informers.informer import Handler
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -117,7 +118,16 @@ class AttachDetachReconciler(Reconciler[Node]):
         self._last_in_use: dict[str, frozenset[str]] = {}
         self._waiters = MultiAttachWaiters()
         context.informers.informer(PODS).add_handler(
-            Handler(on_update=self._pod_changed)
+            Handler(
+                on_update=self._pod_changed,
+                depends_on=DependsOn(
+                    "metadata.deletionTimestamp",
+                    "spec.nodeName",
+                    "status.containerStatuses",
+                    "status.phase",
+                    reading=("spec.volumes",),
+                ),
+            )
         )
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:

@@ -25,6 +25,7 @@ from controller_manager.controllers.storage.claimprotection.pods import (
     user_among,
     uses,
 )
+from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
@@ -38,6 +39,18 @@ WAITING: Final = _PROTECTION.waiting
 
 _OUTDATED: Final = 1.0
 """Seconds until the next sync of a claim whose cached state is old."""
+
+
+_USE: Final = DependsOn(
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.deletionTimestamp",
+    "spec.nodeName",
+    reading=("spec.volumes",),
+)
+"""The parts of a pod by which it uses its claims."""
+
+_USE_AND_END: Final = DependsOn(*_USE.parts, "status.phase", reading=_USE.reading)
+"""The parts of a pod by which it refers to its claims."""
 
 
 def is_settled(claim: KubeObject) -> bool:
@@ -78,7 +91,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
 
     watches: ClassVar[Sequence[Watch]] = (
         For(CLAIMS, when=_needs_work),
-        Maps(PODS, _released, on=("add", "update")),
+        Maps(PODS, _released, on=("add", "update"), depends_on=_USE),
         Maps(PODS, _named, on=("delete",)),
     )
 
@@ -163,7 +176,7 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
     watches: ClassVar[Sequence[Watch]] = (
         For(CLAIMS, when=_needs_sync),
         *ClaimProtectionReconciler.watches[1:],
-        Maps(PODS, _contradicted, on=("add", "update")),
+        Maps(PODS, _contradicted, on=("add", "update"), depends_on=_USE_AND_END),
         Maps(PODS, _left, on=("delete",)),
     )
 

@@ -31,6 +31,7 @@ from controller_manager.controllers.storage.ephemeralvolume.metrics import (
 from controller_manager.controllers.storage.ephemeralvolume.options import (
     EphemeralVolumeOptions,
 )
+from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
@@ -67,7 +68,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
         return map(key_of, filter(needs_claims, found))
 
     watches = (
-        For(PODS, when=needs_claims, when_changed=_never),
+        For(PODS, when=needs_claims, when_changed=_never, depends_on=DependsOn()),
         Maps(CLAIMS, _pods_of, on=("delete",)),
     )
 

@@ -29,6 +29,7 @@ from controller_manager.controllers.storage.selinuxwarning.volumes import (
     mounted_labels,
     use_of,
 )
+from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -39,8 +40,7 @@ _BOUND = "Bound"
 
 def _has_ended(old: Pod, new: Pod) -> bool:
     """Tell whether an update matters: the relevant fields of a pod never change."""
-    is_other = old.metadata.uid != new.metadata.uid
-    return is_other or is_terminal(old) != is_terminal(new)
+    return is_terminal(old) != is_terminal(new)
 
 
 class SELinuxWarningReconciler(Reconciler[Pod]):
@@ -72,7 +72,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         return self._uses.pods_of(driver.metadata.name)
 
     watches = (
-        For(PODS, when_changed=_has_ended),
+        For(PODS, when_changed=_has_ended, depends_on=DependsOn("status.phase")),
         Maps(CLAIMS, _of_claim),
         Maps(PERSISTENT_VOLUMES, _of_volume),
         Maps(CSI_DRIVERS, _of_driver),

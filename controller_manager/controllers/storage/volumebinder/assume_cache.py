@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
-from controller_manager.informers.informer import Handler, SharedInformer
+from controller_manager.informers.dispatch import Handler
+from controller_manager.informers.informer import SharedInformer
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

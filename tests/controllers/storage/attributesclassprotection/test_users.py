@@ -47,6 +47,7 @@ def test_a_claim_uses_the_classes_it_wants_has_and_changes_to(
 ) -> None:
     """Each class is returned once."""
     assert reconciler.classes_of_claim(used) == classes
+    assert reconciler.CLAIMS_BY_CLASS.has_same_values is not None
     assert reconciler.CLAIMS_BY_CLASS.has_same_values(used, claim()) is (not classes)
 
 
@@ -64,6 +65,7 @@ def test_a_volume_uses_the_class_that_it_has(
 ) -> None:
     """It may have no class."""
     assert reconciler.classes_of_volume(used) == classes
+    assert reconciler.VOLUMES_BY_CLASS.has_same_values is not None
     assert reconciler.VOLUMES_BY_CLASS.has_same_values(used, volume(b"{}")) is (
         not classes
     )
