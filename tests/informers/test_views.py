@@ -251,7 +251,8 @@ async def test_an_update_shows_only_the_parts_that_a_handler_depends_on(
     reads = [Reads(PODS, *paths)]
     seen: list[tuple[str, str]] = []
 
-    def updated(_: Pod, new: Pod) -> None:
+    def updated(old: Pod, new: Pod) -> None:
+        del old
         with pytest.raises(UndeclaredReadError, match=r"PodSpec node_name|Pod spec"):
             _ = new.spec.node_name
         seen.append((new.metadata.name, new.status.phase))
