@@ -52,11 +52,16 @@ class Options:
 
 @asynccontextmanager
 async def manager_at_work(
-    contender: Contender, options: Options, work: Work = DEPLOYMENTS
+    contender: Contender,
+    options: Options,
+    work: Work = DEPLOYMENTS,
+    *,
+    probes: bool = True,
 ) -> AsyncGenerator[tuple[BenchCluster, Running], None]:
     """Yield a cluster, and a manager that has completed one object on it.
 
-    The manager runs the controllers of that kind of work.
+    The manager runs the controllers of that kind of work. Without `probes`, nothing
+    connects to it during its start, so that a server costs nothing yet.
     """
     contender = contender.running_only(work.controllers)
     idle_pods = options.idle_pods or 0
@@ -67,8 +72,13 @@ async def manager_at_work(
         await cluster.driver.create(work, "first", 1)
         log = options.logs / f"{contender.name}.log"
         with contender.running(cluster.kubeconfig, log) as running:
+            first = cluster.driver.until_complete(work, {"first"}, running.check)
+            if not probes:
+                await first
+                yield cluster, running
+                return
             async with probed(running) as longest:
-                await cluster.driver.until_complete(work, {"first"}, running.check)
+                await first
             yield cluster, replace(running, longest_answer=longest())
 
 

@@ -112,7 +112,9 @@ def test_nodes_that_are_alive_cost_no_write(
 def test_a_contender_that_cannot_run_is_one_clear_line() -> None:
     """The line names it, with the last line of its output."""
     command = f"{sys.executable} -c 'import sys; sys.exit(\"no luck\")' {{kubeconfig}}"
-    outcome = CliRunner().invoke(main, ["cold-start", "--versus", command])
+    outcome = CliRunner().invoke(
+        main, ["cold-start", "--idle-pods", "0", "--versus", command]
+    )
     assert outcome.exit_code == 1
     assert outcome.stderr == "error: versus has ended with 1: no luck\n"
 
