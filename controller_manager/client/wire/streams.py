@@ -69,7 +69,7 @@ class ConnectionStream:
             if self._error is not None:
                 raise self._error
             await self._wait()
-        self._connection.deadline = math.inf
+        self._wait_for_ever()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield pieces of the body as they arrive; see `Stream.chunks`."""
@@ -85,7 +85,15 @@ class ConnectionStream:
                 until = self._loop.time() + self._idle
                 self._pool.set_deadline(self._connection, until)
                 await self._wait()
-                self._connection.deadline = math.inf
+                self._wait_for_ever()
+
+    def _wait_for_ever(self) -> None:
+        """Take the deadline from the connection, unless it carries the answer no more.
+
+        It may carry another request by now, whose deadline it has.
+        """
+        if self._connection.carries(self):
+            self._connection.deadline = math.inf
 
     def _taken(self) -> bytes:
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
