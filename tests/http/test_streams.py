@@ -109,3 +109,21 @@ async def test_a_whole_answer_to_a_stream_leaves_the_next_request_its_time() -> 
     await beginning
     await asyncio.sleep(6)
     assert isinstance(later.error, TimeoutError)
+
+
+async def test_a_connection_that_waited_for_a_slow_reader_reads_the_next_answer() -> (
+    None
+):
+    """Even if nothing reads what is left of the stream."""
+    socket = Socket()
+    pool, connection, stream = opened(socket)
+    connection.data_received(CHUNKED)
+    await stream.begin(math.inf)
+    size = 2 << 20
+    connection.data_received(b"%x\r\n%b\r\n" % (size, b"x" * size))
+    assert not socket.reads
+    connection.data_received(b"0\r\n\r\n")  # TLS had it decrypted already
+    await stream.close()
+    await send_later(pool)
+    assert socket.reads
+    pool.close()

@@ -99,10 +99,13 @@ class ConnectionStream:
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
         self._waiting = 0
+        self._read_on()
+        return data
+
+    def _read_on(self) -> None:
         if self._is_paused:
             self._is_paused = False
             self._connection.resume_reading()
-        return data
 
     async def _wait(self) -> None:
         self._event = self._loop.create_future()
@@ -148,6 +151,7 @@ class ConnectionStream:
     def ended(self) -> None:
         """Learn that the body is whole."""
         self._is_whole = True
+        self._read_on()  # the connection may carry another request now
         self._wake()
 
     def failed(self, error: Exception) -> None:
