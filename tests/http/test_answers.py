@@ -146,6 +146,7 @@ def test_an_answer_ends_where_its_head_says(
         (HEAD + b"no colon\r\n\r\n", "not a header: 'no colon'"),
         (HEAD + b"Content-Length: -1\r\n\r\n", "content length '-1'"),
         (HEAD + b"Content-Length: 1, 2\r\n\r\n", "content length '1, 2'"),
+        (HEAD + b"Content-Length: %b\r\n\r\n" % (b"9" * 5000), "content length '99"),
         (HEAD + b"Transfer-Encoding: x\r\n\r\n", "unknown transfer encoding 'x'"),
         (SIZED + b"more", "bytes after the end of the answer"),
         (CHUNKED + b"more", "bytes after the end of the answer"),

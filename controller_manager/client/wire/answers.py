@@ -16,7 +16,7 @@ LONGEST_HEAD: Final = 65536
 
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 _MOST_DIGITS: Final = 15
-"""The most digits in the size of a chunk."""
+"""The most digits in the size of a chunk, or of a body."""
 
 _FIRST_LINE: Final = re.compile(r"(HTTP/1\.[01]) ([1-5]\d\d)(?: .*)?")
 _SWITCHING_PROTOCOLS: Final = 101
@@ -101,7 +101,8 @@ def body_of(head: Head, *, answers_head: bool) -> Body:
     # Several equal lengths were joined; different ones are an attack, or a fault.
     lengths = {each.strip() for each in length.split(",")}
     size = lengths.pop()
-    if lengths or not (size.isascii() and size.isdigit()):
+    is_number = size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS
+    if lengths or not is_number:
         msg = f"content length {length[:40]!r}"
         raise MalformedAnswer(msg)
     return SizedBody(int(size))
