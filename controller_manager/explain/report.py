@@ -34,8 +34,21 @@ def as_json(explanations: Sequence[Explanation]) -> str:
 
 def as_text(explanations: Sequence[Explanation], now: datetime, width: int) -> str:
     """Return explanations for a terminal of a width: symptom, chain, remedies."""
-    blocks = ("\n".join(_block(each, now, width)) for each in explanations)
+    blocks = (
+        "\n".join(map(_harmless, _block(each, now, width))) for each in explanations
+    )
     return "\n\n".join(blocks) + "\n"
+
+
+def _harmless(line: str) -> str:
+    """Return a line with escapes for what is not printable.
+
+    Messages of objects could else hide or forge lines of the terminal.
+    """
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in line
+    )
 
 
 def _block(explanation: Explanation, now: datetime, width: int) -> Iterator[str]:
