@@ -95,6 +95,13 @@ class Heartbeat:
             )
 
     def stack(self) -> str:
-        """Return the stack of the main thread, the innermost call last."""
+        """Return the stack of the main thread, the innermost call last.
+
+        A failure is returned as text: it must neither end the look at the beats, nor
+        keep a process alive that has lost its lease.
+        """
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way
-        return "".join(traceback.format_stack(frame)) if frame is not None else ""
+        try:
+            return "".join(traceback.format_stack(frame)) if frame is not None else ""
+        except Exception as error:  # noqa: BLE001 - shown instead of the stack
+            return f"the stack cannot be read: {error!r}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import traceback
 
 import pytest
 
@@ -101,4 +102,22 @@ async def test_a_process_that_was_stopped_for_a_while_does_not_hang(
         await asyncio.sleep(0.1)
         hung.append(watched.heart.is_hung)
     assert not any(hung)
+    await watched.end()
+
+
+async def test_a_stack_that_cannot_be_read_does_not_end_the_look(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A main loop that hangs costs the lease in spite of it."""
+
+    def fail(_: object) -> list[str]:
+        raise MemoryError
+
+    monkeypatch.setattr(traceback, "format_stack", fail)
+    watched = Watched(cluster)
+    watched.beat()
+    await asyncio.sleep(5)
+    await watched.skip_beats(HUNG + 5)
+    assert watched.heart.is_hung
+    assert "the stack cannot be read: MemoryError()" in watched.log.getvalue()
     await watched.end()
