@@ -97,9 +97,22 @@ async def explain_containers(view: View, pod: Item) -> tuple[Cause, ...]:
         [
             await _explain(view, each)
             for each in _containers(pod, "containers", "containerStatuses")
-            if not each.status.get("ready")
+            if not each.status.get("ready") and not _is_done(each)
         ]
     )
+
+
+def has_done_container(pod: Item) -> bool:
+    """Tell whether a container of a pod has ended well, and is not restarted.
+
+    Such a pod runs to its end; it is not ready any more, and need not be.
+    """
+    return any(map(_is_done, _containers(pod, "containers", "containerStatuses")))
+
+
+def _is_done(each: _Container) -> bool:
+    ended_well = bool(each.terminated) and number_at(each.terminated, "exitCode") == 0
+    return ended_well and each.pod.spec.get("restartPolicy") in ("Never", "OnFailure")
 
 
 def _containers(pod: Item, specs: str, statuses: str) -> Sequence[_Container]:

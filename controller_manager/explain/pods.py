@@ -8,7 +8,7 @@ from controller_manager.api.json_objects import object_at, objects_at
 from controller_manager.api.pods import available_at, is_ready
 from controller_manager.api.times import format_time
 from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.containers import explain_containers
+from controller_manager.explain.containers import explain_containers, has_done_container
 from controller_manager.explain.finalizers import explain_finalizers
 from controller_manager.explain.items import Item, number_at, text_at
 from controller_manager.explain.scheduling import explain_unscheduled
@@ -40,7 +40,7 @@ async def explain_pod(
         return found
     typed = pod.typed(Pod)
     if not is_ready(typed):
-        return (_not_ready(pod),)
+        return () if has_done_container(pod) else (_not_ready(pod),)
     end = available_at(typed, min_ready_seconds)
     if min_ready_seconds and end is not None and end > view.now:
         return (

@@ -309,3 +309,26 @@ async def test_a_request_without_an_answer_ends_after_its_timeout(
     never = view_of(cluster, Counting(cluster, hangs="/pods/"))
     with pytest.raises(Unread, match="no answer in time"):
         await explain_target(never, parse_target(("po/web",)), "default")
+
+
+@pytest.mark.looptime
+async def test_a_container_that_has_done_its_work_is_no_cause(cluster: Cluster) -> None:
+    """Such a pod of a job runs on with its other containers."""
+    add_node(cluster)
+    ended = {"exitCode": 0, "reason": "Completed", "finishedAt": NOW}
+    given = pod(
+        containerStatuses=[
+            {
+                "name": "app",
+                "ready": False,
+                "image": "a",
+                "imageID": "",
+                "restartCount": 1,
+                "state": {"terminated": ended},
+            }
+        ],
+        conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": NOW}],
+    )
+    given["spec"]["restartPolicy"] = "OnFailure"
+    cluster.add("Pod", "web", **given)
+    assert await causes(cluster, "pod/web") == ()
