@@ -41,7 +41,7 @@ def as_text(explanations: Sequence[Explanation], now: datetime, width: int) -> s
 
 
 def _harmless(line: str) -> str:
-    """Return a line with escapes for what is not printable.
+    """Return a line in which characters that are not printable are escaped.
 
     Messages of objects could else hide or forge lines of the terminal.
     """

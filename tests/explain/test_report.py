@@ -42,7 +42,7 @@ def test_messages_of_objects_cannot_control_the_terminal() -> None:
 
 
 def test_letters_of_all_languages_stay_as_they_are() -> None:
-    """Only what is not printable is escaped."""
+    """Only characters that are not printable are escaped."""
     found = Explanation(
         object=WEB, state=State.HEALTHY, summary="\u00fcber \u65e5\u672c"
     )

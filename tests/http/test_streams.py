@@ -114,7 +114,7 @@ async def test_a_whole_answer_to_a_stream_leaves_the_next_request_its_time() -> 
 async def test_a_connection_that_waited_for_a_slow_reader_reads_the_next_answer() -> (
     None
 ):
-    """Even if nothing reads what is left of the stream."""
+    """Even if nothing reads the rest of the stream."""
     socket = Socket()
     pool, connection, stream = opened(socket)
     connection.data_received(CHUNKED)
