@@ -144,6 +144,13 @@ class World:
         """Return an object as it is stored, `None` if there is none."""
         return self.state.find(plural, namespace, name)
 
+    def create(self, plural: str, namespace: str, obj: JSON) -> None:
+        """Create an object; the server stores its quantities in canonical form."""
+        kind = self.kind(plural)
+        if kind.type_name:
+            obj, _ = check_object(obj, kind, kind.version)
+        self.server.objects.create(kind, namespace, obj)
+
     def change(
         self,
         plural: str,

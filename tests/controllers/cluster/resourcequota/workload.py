@@ -54,7 +54,7 @@ class QuotaUsers(Workload):
             self._make()
 
     def _store(self, plural: str, obj: JSON) -> None:
-        self.world.server.objects.create(self.world.kind(plural), LIMITED, obj)
+        self.world.create(plural, LIMITED, obj)
 
     async def use(self, operations: int) -> None:
         acts = (self._make, self._make, self._remove, self._end, self._change)
