@@ -38,6 +38,7 @@ async def test_a_preview_agrees_in_one_scenario_of_each_kind(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [each for each in RECORDINGS if each not in QUICK])
 async def test_a_preview_agrees_in_each_scenario(name: str) -> None:
     await _agrees(RECORDINGS[name])
