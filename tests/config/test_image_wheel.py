@@ -47,7 +47,9 @@ def test_the_image_has_no_development_cluster(tmp_path: Path) -> None:
         "completion",
         "config",
         "doctor",
+        "explain",
         "help",
+        "preview",
         "roles",
         "version",
     ]
