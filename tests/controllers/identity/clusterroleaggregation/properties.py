@@ -45,7 +45,7 @@ class AggregationProperties(Properties):
             if name not in AGGREGATED or name == IDLE:
                 continue
             wanted = _aggregated_rules(role, roles)
-            if wanted and role.get("rules", []) != wanted:
+            if wanted and (role.get("rules") or []) != wanted:
                 yield f"the role {name} has {role.get('rules')}, not {wanted}"
 
     def end_state(self) -> JSON:
@@ -69,7 +69,7 @@ def _aggregated_rules(role: JSON, roles: list[JSON]) -> list[JSON]:
         metadata = each["metadata"]
         is_other = metadata["name"] != role["metadata"]["name"]
         if is_other and metadata.get("labels", {}).get(label) == "true":
-            found += [rule for rule in each.get("rules", []) if rule not in found]
+            found += [rule for rule in (each.get("rules") or []) if rule not in found]
     return found
 
 

@@ -25,7 +25,7 @@ def _find(environment: Environment, name: str) -> JSON:
 
 
 def _rules(environment: Environment, name: str) -> list[JSON]:
-    rules: list[JSON] = _find(environment, name).get("rules", [])
+    rules: list[JSON] = _find(environment, name).get("rules") or []
     return rules
 
 
