@@ -523,7 +523,8 @@ def test_the_daemon_serves_health_and_metrics_and_stops_on_a_signal(
             200,
             (
                 "[+]leaderElection ok\n[+]deployment-controller ok\n"
-                "[+]replicaset-controller ok\nhealthz check passed\n"
+                "[+]replicaset-controller ok\n[+]main-loop ok\n"
+                "healthz check passed\n"
             ),
         )
         wait_for(lambda: get(port, "/readyz")[0] == 200, process)
