@@ -94,8 +94,7 @@ async def explain_item(view: View, item: Item) -> Explanation:
     try:
         causes = worst_first(await _causes(view, item))
     except msgspec.ValidationError as error:
-        view.note(f"{item.reference} has an unusable field: {error}")
-        causes = ()
+        causes = (_unusable(item, error),)
     state = worst_of(causes)
     if view.unread and state is State.HEALTHY and not causes:
         summary = "nothing is wrong, as far as it can be read"
@@ -107,6 +106,17 @@ async def explain_item(view: View, item: Item) -> Explanation:
         summary=summary,
         causes=causes,
         unread=view.unread,
+    )
+
+
+def _unusable(item: Item, error: msgspec.ValidationError) -> Cause:
+    """Return the cause of an answer that cannot be given: never call that healthy."""
+    return Cause(
+        code="UnusableField",
+        state=State.STUCK,
+        what=f"this object, or one around it, has an unusable field: {error}",
+        object=item.reference,
+        remedy="look at the objects with kubectl get -o yaml, and correct the field",
     )
 
 

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from controller_manager.api.core.v1 import NAMESPACES
+from controller_manager.api.core.v1 import NAMESPACES, PODS
 from controller_manager.client.client import Client
 from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.explain.cause import Cause, Reference, State
-from controller_manager.explain.explainer import explain_target
+from controller_manager.explain.explainer import explain_item, explain_target
+from controller_manager.explain.items import Item
 from controller_manager.explain.target import parse_target
 from controller_manager.explain.view import Unread, View
 from tests.clusters import Cluster
@@ -42,6 +43,22 @@ def pod(**status: Any) -> dict[str, Any]:
 def add_node(cluster: Cluster) -> None:
     ready = {"type": "Ready", "status": "True"}
     cluster.add("Node", "node-0", status={"conditions": [ready]})
+
+
+@pytest.mark.looptime
+async def test_an_object_with_an_unusable_field_is_not_called_healthy(
+    cluster: Cluster,
+) -> None:
+    """The answer says that it does not know, and the exit code is not 0."""
+    add_node(cluster)
+    broken = pod(containerStatuses=[{"name": "app", "ready": 3}])
+    metadata = {"namespace": "default", "name": "web"}
+    found = await explain_item(
+        view_of(cluster), Item(PODS, {"metadata": metadata, **broken})
+    )
+    assert [(found.state, each.code) for each in found.causes] == [
+        (State.STUCK, "UnusableField")
+    ]
 
 
 @pytest.mark.looptime
