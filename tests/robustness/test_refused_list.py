@@ -13,7 +13,7 @@ from tests.robustness.situation import on_uvloop, seconds_until
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 30.0
+PATIENCE = 15.0
 RESTART = 60.0
 """Seconds until a refused list must be tried again."""
 
