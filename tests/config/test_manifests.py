@@ -124,7 +124,7 @@ def test_kustomize_builds_it(directory: Path) -> None:
     objects = list(yaml.safe_load_all(built.stdout))
     kinds = [each["kind"] for each in objects]
     assert kinds.count("Deployment") + kinds.count("DaemonSet") == 1
-    assert "image: controller-manager:0.3.0" in built.stdout
+    assert "image: controller-manager:0.4.0" in built.stdout
     # A "namespace:" in a kustomization would move these, too.
     system = [each for each in objects if _namespace(each) == "kube-system"]
     assert [each["kind"] for each in system] == ["Role", "RoleBinding", "RoleBinding"]
