@@ -1,10 +1,11 @@
 """Resources: the URL path and the type of each kind of object."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
-from controller_manager.api.meta import KubeObject
+from controller_manager.api.meta import KubeObject, PartialObject
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -92,3 +93,13 @@ class Resource(Generic[ObjectT]):
 
 
 AnyResource = Resource[Any]
+
+
+@cache
+def metadata_of(resource: AnyResource) -> Resource[PartialObject]:
+    """Return the resource of which requests ask only for the metadata of objects.
+
+    For the answer to a write of which a controller reads at most the name, the uid and
+    the version.
+    """
+    return replace(resource, type=PartialObject, metadata_only=True)

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.autoscaling.v1 import Scale
-from controller_manager.api.meta import CompleteObject, KubeObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import CompleteObject, KubeObject, PartialObject
+from controller_manager.api.resource import AnyResource, Resource, metadata_of
 from controller_manager.client.errors import (
     APIError,
     NotSent,
@@ -75,7 +75,7 @@ _MAX_RETRIES: Final = 10
 """The most retries that a server may ask for with Retry-After (client-go's number)."""
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
-_APPLY: Final = {**_JSON, "content-type": "application/apply-patch+yaml"}
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
 _METADATA: Final = {
     "accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
     "application/json",
@@ -311,8 +311,7 @@ class Client:
     ) -> ObjectT:
         """Return one object as it is in etcd (a quorum read)."""
         path = object_path(resource, namespace, name)
-        headers = _METADATA if resource.metadata_only else _JSON
-        answer = await self._call(Request("GET", path, headers=headers))
+        answer = await self._call(Request("GET", path, headers=_headers(resource)))
         return self._decode(resource.type, answer)
 
     async def get_json(
@@ -396,7 +395,7 @@ class Client:
             "GET",
             collection_path(resource, namespace),
             query=options.query(),
-            headers=_METADATA if resource.metadata_only else _JSON,
+            headers=_headers(resource),
             timeout=options.idle_timeout,
         )
         started = self._clock.monotonic()
@@ -462,12 +461,21 @@ class Client:
         answer = await self._write("POST", path, body)
         return self._stored(resource, answer)
 
+    async def create_for_metadata(
+        self, resource: Resource[CompleteT], obj: CompleteT
+    ) -> PartialObject:
+        """Create `obj` as `create` does, but ask only for the metadata as stored."""
+        body = _encode(resource, obj)
+        return await self.create_json(
+            metadata_of(resource), obj.metadata.namespace, body
+        )
+
     async def create_json(
         self, resource: Resource[ObjectT], namespace: str, body: bytes
     ) -> ObjectT:
         """Create the object that `body` holds as JSON; return it as stored."""
         path = namespace_path(resource, namespace)
-        answer = await self._write("POST", path, body)
+        answer = await self._write("POST", path, body, headers=_headers(resource))
         return self._stored(resource, answer)
 
     async def create_subresource(
@@ -493,10 +501,26 @@ class Client:
         Raises TypeError for a projection, before anything is sent: the server would
         delete the fields that a projection lacks.
         """
-        metadata = obj.metadata
         body = _encode(resource, obj)
+        return await self._replace(resource, obj, body, subresource)
+
+    async def update_for_metadata(
+        self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
+    ) -> PartialObject:
+        """Replace `obj` as `update` does, but ask only for the metadata as stored."""
+        body = _encode(resource, obj)
+        return await self._replace(metadata_of(resource), obj, body, subresource)
+
+    async def _replace(
+        self,
+        resource: Resource[ObjectT],
+        obj: CompleteObject,
+        body: bytes,
+        subresource: str,
+    ) -> ObjectT:
+        metadata = obj.metadata
         path = object_path(resource, metadata.namespace, metadata.name, subresource)
-        answer = await self._write("PUT", path, body)
+        answer = await self._write("PUT", path, body, headers=_headers(resource))
         return self._stored(resource, answer)
 
     async def update_json(
@@ -507,7 +531,7 @@ class Client:
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         path = object_path(resource, namespace, name)
         body = msgspec.json.encode(obj)
-        answer = await self._write("PUT", path, body)
+        answer = await self._write("PUT", path, body, headers=_headers(resource))
         return self._stored(resource, answer)
 
     async def patch(
@@ -524,8 +548,7 @@ class Client:
         A resourceVersion or uid in the patch's metadata is a precondition.
         """
         path = object_path(resource, namespace, name, subresource)
-        accept = (_METADATA if resource.metadata_only else _JSON)["accept"]
-        headers = {"accept": accept, "content-type": patch_type}
+        headers = {**_headers(resource), "content-type": patch_type}
         body = msgspec.json.encode(patch)
         answer = await self._write("PATCH", path, body, headers=headers)
         return self._stored(resource, answer)
@@ -555,7 +578,8 @@ class Client:
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         body = msgspec.json.encode({**head, **config, "metadata": named})
         query = (("fieldManager", field_manager), ("force", "true"))
-        answer = await self._write("PATCH", path, body, headers=_APPLY, query=query)
+        headers = {**_headers(resource), "content-type": _APPLY_PATCH}
+        answer = await self._write("PATCH", path, body, headers=headers, query=query)
         return self._stored(resource, answer)
 
     async def rewrite(
@@ -570,12 +594,11 @@ class Client:
         path = object_path(resource, metadata.namespace, metadata.name)
         same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        accept = (_METADATA if resource.metadata_only else _JSON)["accept"]
         answer = await self._write(
             "PATCH",
             path,
             msgspec.json.encode({**head, "metadata": same}),
-            headers={**_APPLY, "accept": accept},
+            headers={**_headers(resource), "content-type": _APPLY_PATCH},
             query=(("fieldManager", field_manager),),
         )
         return self._stored(resource, answer)
@@ -716,6 +739,11 @@ class Client:
             return decoder.decode(answer.body)
         except msgspec.DecodeError as error:
             raise _unreadable(error) from error
+
+
+def _headers(resource: AnyResource) -> Mapping[str, str]:
+    """Return the headers of requests whose answer is one object of a resource."""
+    return _METADATA if resource.metadata_only else _JSON
 
 
 def _unreadable(error: msgspec.DecodeError) -> ProtocolError:

@@ -9,8 +9,13 @@ import msgspec
 from msgspec import Raw
 
 from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
-from controller_manager.api.meta import KubeObject, OwnerReference
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import KubeObject, OwnerReference, PartialObject
+from controller_manager.api.resource import (
+    AnyResource,
+    ObjectT,
+    Resource,
+    metadata_of,
+)
 from controller_manager.client.client import Client, DeleteOptions
 from controller_manager.client.errors import (
     APIError,
@@ -62,10 +67,23 @@ class PodControl:
         self._recorder = recorder
         self._owner_resource = owner_resource
 
-    async def create(self, owner: KubeObject, body: bytes) -> Pod:
-        """Create a pod from an encoded body; raises what the client raises."""
+    async def create(self, owner: KubeObject, body: bytes) -> PartialObject:
+        """Create a pod from an encoded body; return its metadata as stored.
+
+        Raises what the client raises.
+        """
+        return await self._create(metadata_of(PODS), owner, body)
+
+    async def create_whole(self, owner: KubeObject, body: bytes) -> Pod:
+        """Create a pod as `create` does; return the whole pod as stored."""
+        return await self._create(PODS, owner, body)
+
+    async def _create(
+        self, resource: Resource[ObjectT], owner: KubeObject, body: bytes
+    ) -> ObjectT:
+        namespace = owner.metadata.namespace
         try:
-            pod = await self._client.create_json(PODS, owner.metadata.namespace, body)
+            pod = await self._client.create_json(resource, namespace, body)
         except (APIError, TransportError) as error:
             if not is_namespace_terminating(error):
                 self._warn(owner, "FailedCreate", f"Error creating: {error}")

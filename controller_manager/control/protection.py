@@ -71,7 +71,7 @@ class Protection:
         """
         metadata = replace(obj.metadata, finalizers=self.finalizers_of(obj) or None)
         try:
-            await client.update(resource, replace(obj, metadata=metadata))
+            await client.update_for_metadata(resource, replace(obj, metadata=metadata))
         except NotFound as error:
             if not is_about(error, obj.metadata.name):
                 raise

@@ -16,6 +16,7 @@ from controller_manager.preview.target import Target
 from controller_manager.preview.versions import change_number, server_version
 
 _QUERY: Final = ("dryRun", "All")
+_HEADERS: Final = {"accept": "application/json"}
 _NO_OPINION: Final = frozenset(
     (
         HTTPStatus.NOT_FOUND,
@@ -95,7 +96,13 @@ class DryRun:
         if not self._overlay.settings.dry_run:
             return None
         query = tuple(each for each in request.query if each[0] != "dryRun")
-        asked = replace(request, query=(*query, _QUERY), body=msgspec.json.encode(body))
+        asked = replace(
+            request,
+            query=(*query, _QUERY),
+            # The whole object, even if the controller reads only its metadata.
+            headers={**request.headers, "accept": _HEADERS["accept"]},
+            body=msgspec.json.encode(body),
+        )
         answer = await self._inner.request(asked)
         if is_success(answer.status):
             return answer

@@ -20,7 +20,8 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodMeta, PodTemplateSpec
-from controller_manager.api.meta import ObjectMeta, raw_json
+from controller_manager.api.meta import ObjectMeta, PartialObject, raw_json
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.client import errors
 from controller_manager.client.client import (
@@ -95,6 +96,55 @@ async def test_json_verbs_carry_every_field(cluster: Cluster) -> None:
     await cluster.client.update_json(DEPLOYMENTS, obj)
     again = await cluster.client.get_json(DEPLOYMENTS, "default", "web")
     assert again["spec"] == obj["spec"]
+
+
+async def test_a_write_for_metadata_is_stored_and_answered_with_its_metadata(
+    cluster: Cluster,
+) -> None:
+    """The API server sends the whole object only if it cannot do so."""
+    client = cluster.client
+    created = await client.create_for_metadata(DEPLOYMENTS, deployment())
+    first = await client.get(DEPLOYMENTS, "default", "web")
+    scaled = msgspec.structs.replace(
+        first, spec=msgspec.structs.replace(first.spec, replicas=3)
+    )
+    updated = await client.update_for_metadata(DEPLOYMENTS, scaled)
+    second = await client.get(DEPLOYMENTS, "default", "web")
+    assert second.spec.replicas == 3
+    for answer, stored in ((created, first), (updated, second)):
+        assert type(answer) is PartialObject
+        assert answer.metadata.uid == stored.metadata.uid
+        assert answer.metadata.resource_version == stored.metadata.resource_version
+
+
+async def test_a_write_for_metadata_names_the_form_of_its_answer() -> None:
+    """The write hook gets the answer, so that the cache is awaited."""
+    body = msgspec.json.encode(deployment())
+    seen: list[tuple[str, str]] = []
+    transport = Scripted(*(Response(200, {}, body) for _ in range(4)))
+    client = Client(
+        transport,
+        LoopClock(EPOCH),
+        on_write=lambda resource, obj: seen.append(
+            (resource.plural, type(obj).__name__)
+        ),
+    )
+    await client.create_for_metadata(DEPLOYMENTS, deployment())
+    await client.update_for_metadata(DEPLOYMENTS, deployment(), "status")
+    await client.patch(metadata_of(PODS), "default", "web", {})
+    await client.create_json(metadata_of(PODS), "default", body)
+    assert (
+        seen == [("deployments", "PartialObject")] * 2 + [("pods", "PartialObject")] * 2
+    )
+    assert [(each.method, each.path) for each in transport.requests] == [
+        ("POST", "/apis/apps/v1/namespaces/default/deployments"),
+        ("PUT", "/apis/apps/v1/namespaces/default/deployments/web/status"),
+        ("PATCH", "/api/v1/namespaces/default/pods/web"),
+        ("POST", "/api/v1/namespaces/default/pods"),
+    ]
+    assert {each.headers["accept"] for each in transport.requests} == {
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+    }
 
 
 @pytest.mark.parametrize(
@@ -475,6 +525,7 @@ def on_an_object(client: Client, namespace: str, name: str) -> dict[str, Any]:
         "update_json": client.update_json(PODS, of_mapping),
         "update_json without the fields": client.update_json(PODS, {"metadata": {}}),
         "patch": client.patch(PODS, namespace, name, {}),
+        "update_for_metadata": client.update_for_metadata(DEPLOYMENTS, here),
         "patch status": client.patch(PODS, namespace, name, {}, subresource="status"),
         "apply": client.apply(PODS, name, {}, "me", namespace=namespace),
         "rewrite": client.rewrite(DEPLOYMENTS, here, "me"),
@@ -490,6 +541,7 @@ def in_a_namespace(client: Client, namespace: str, name: str) -> dict[str, Any]:
     here = Deployment(metadata=ObjectMeta(name=name, namespace=namespace))
     return {
         "create": client.create(DEPLOYMENTS, here),
+        "create_for_metadata": client.create_for_metadata(DEPLOYMENTS, here),
         "create_json": client.create_json(PODS, namespace, b"{}"),
         "delete_collection": client.delete_collection(PODS, namespace),
     }

@@ -336,7 +336,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             return
         reported = msgspec.structs.replace(owner, status=status)
         try:
-            await self.client.update(self._resource, reported, "status")
+            await self.client.update_for_metadata(self._resource, reported, "status")
         except NotFound as error:
             if not is_about(error, owner.metadata.name):
                 raise

@@ -70,7 +70,7 @@ class SliceWriter:
     async def _create(self, about: str, new: EndpointSlice) -> bool:
         """Create a slice; return False if its namespace is being deleted."""
         try:
-            stored = await self._client.create(ENDPOINT_SLICES, new)
+            stored = await self._client.create_for_metadata(ENDPOINT_SLICES, new)
         except _FAILURES as error:
             if is_namespace_terminating(error):
                 return False
@@ -82,7 +82,7 @@ class SliceWriter:
 
     async def _update(self, about: str, existing: EndpointSlice) -> None:
         try:
-            stored = await self._client.update(ENDPOINT_SLICES, existing)
+            stored = await self._client.update_for_metadata(ENDPOINT_SLICES, existing)
         except _FAILURES as error:
             msg = f"failed to update {existing.metadata.name} EndpointSlice for {about}"
             raise SliceWriteError(msg, error) from error

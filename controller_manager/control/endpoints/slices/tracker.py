@@ -9,7 +9,7 @@ controller's own writes come back as changes that need no sync.
 from typing import Final
 
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.api.meta import key_of, resource_version_number
+from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.informers.lister import Lister
 
 _FIRST_SWEEP: Final = 64
@@ -32,7 +32,7 @@ class SliceTracker:
         """Return the number of slices that are remembered."""
         return len(self._written) + len(self._deleted)
 
-    def wrote(self, stored: EndpointSlice) -> None:
+    def wrote(self, stored: KubeObject) -> None:
         """Store the version of a slice that the API server returned."""
         metadata = stored.metadata
         version = resource_version_number(metadata.resource_version)

@@ -106,7 +106,8 @@ class DaemonPods:
             template = templates.for_node(next(nodes))
             body = pod_from_template(template, daemon_set, reference)
             try:
-                applied.created.append(await self._control.create(daemon_set, body))
+                pod = await self._control.create_whole(daemon_set, body)
+                applied.created.append(pod)
             except Exception as error:
                 if may_be_applied(error):
                     self._expectations.outcome_unknown(key)

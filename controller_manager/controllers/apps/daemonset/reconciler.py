@@ -286,7 +286,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             return
         reported = msgspec.structs.replace(daemon_set, status=status)
         try:
-            await self.client.update(DAEMON_SETS, reported, "status")
+            await self.client.update_for_metadata(DAEMON_SETS, reported, "status")
         except NotFound as error:
             if not is_about(error, daemon_set.metadata.name):
                 raise

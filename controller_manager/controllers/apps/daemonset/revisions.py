@@ -15,6 +15,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import labels_of
 from controller_manager.api.owners import controller_of
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import NotFound
@@ -136,7 +137,7 @@ class RevisionKeeper:
         metadata = {"labels": {POD_REVISION_LABEL: label}, "uid": pod.metadata.uid}
         try:
             await self._client.patch(
-                PODS,
+                metadata_of(PODS),
                 pod.metadata.namespace,
                 pod.metadata.name,
                 {"metadata": metadata},
@@ -175,7 +176,7 @@ class RevisionKeeper:
             stored.status, collision_count=(count or 0) + 1
         )
         changed = msgspec.structs.replace(stored, status=status)
-        await self._client.update(DAEMON_SETS, changed, "status")
+        await self._client.update_for_metadata(DAEMON_SETS, changed, "status")
 
 
 def _check_owner(stored: ControllerRevision, daemon_set: DaemonSet) -> None:

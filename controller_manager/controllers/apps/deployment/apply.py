@@ -254,7 +254,7 @@ class DeploymentApplier:
         return view
 
     async def _write_status(self, deployment: Deployment) -> None:
-        await self._client.update(DEPLOYMENTS, deployment, "status")
+        await self._client.update_for_metadata(DEPLOYMENTS, deployment, "status")
 
 
 def _with_new(view: View, new: ReplicaSet, creation: Created | ExistingUsed) -> View:

@@ -219,7 +219,9 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             return True
         name = budget.metadata.name
         try:
-            await self.client.update(BUDGETS, replace(budget, status=status), "status")
+            await self.client.update_for_metadata(
+                BUDGETS, replace(budget, status=status), "status"
+            )
         except NotFound as error:
             if is_about(error, name):
                 return False

@@ -12,6 +12,7 @@ from controller_manager.api.core.v1 import PODS, Pod, PodCondition
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.errors import NotFound
 from controller_manager.informers.changes import DependsOn
@@ -117,7 +118,11 @@ class StalePodDisruptions:
         }
         try:
             await self._client.patch(
-                PODS, metadata.namespace, metadata.name, patch, subresource="status"
+                metadata_of(PODS),
+                metadata.namespace,
+                metadata.name,
+                patch,
+                subresource="status",
             )
         except NotFound:
             return

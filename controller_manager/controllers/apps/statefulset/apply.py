@@ -12,6 +12,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
+from controller_manager.api.resource import metadata_of
 from controller_manager.client.client import Client, DeleteOptions, PatchType
 from controller_manager.client.errors import (
     AlreadyExists,
@@ -109,7 +110,9 @@ class StatefulSetApplier:
         if not is_same(stateful_set.status, status):
             reported = replace(stateful_set, status=status)
             try:
-                await self._client.update(STATEFUL_SETS, reported, "status")
+                await self._client.update_for_metadata(
+                    STATEFUL_SETS, reported, "status"
+                )
             except NotFound as error:
                 if not is_about(error, stateful_set.metadata.name):
                     raise
@@ -195,7 +198,7 @@ class _Work:
             await self._claims.create(change.name, change.claims)
             template = revisions.template(self._set, change.revision)
             body = pod_body(self._set, template, change.revision, change.ordinal)
-            await self._client.create_json(PODS, namespace, body)
+            await self._client.create_json(metadata_of(PODS), namespace, body)
         except AlreadyExists:
             # The cache will show the pod, which this set or another owner controls.
             raise
@@ -240,7 +243,11 @@ class _Work:
         if change.restores_volumes:
             patch["spec"] = {"volumes": claim_volumes(self._set, change.ordinal)}
         await self._client.patch(
-            PODS, metadata.namespace, metadata.name, patch, PatchType.STRATEGIC
+            metadata_of(PODS),
+            metadata.namespace,
+            metadata.name,
+            patch,
+            PatchType.STRATEGIC,
         )
 
     async def _delete(self, change: DeletePod) -> None:

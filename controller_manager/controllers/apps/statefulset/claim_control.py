@@ -73,7 +73,7 @@ class ClaimControl:
     async def _create(self, pod: str, claim: PersistentVolumeClaim) -> None:
         name = claim.metadata.name
         try:
-            await self._client.create(CLAIMS, claim)
+            await self._client.create_for_metadata(CLAIMS, claim)
         except AlreadyExists:
             await self._check_existing(name)
         except (APIError, TransportError) as error:
@@ -123,7 +123,9 @@ class ClaimControl:
         if owners is None or not await self._may_own(pod, owners):
             return
         metadata = replace(claim.metadata, owner_references=owners or None)
-        await self._client.update(CLAIMS, replace(claim, metadata=metadata))
+        await self._client.update_for_metadata(
+            CLAIMS, replace(claim, metadata=metadata)
+        )
 
     async def _may_own(self, pod: Pod, owners: References) -> bool:
         """Tell whether the pod exists, if it is among the owners."""

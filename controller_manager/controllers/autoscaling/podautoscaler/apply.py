@@ -71,7 +71,9 @@ class Writer:
             return
         changed = replace(known, status=status)
         try:
-            await self._client.update(HORIZONTAL_POD_AUTOSCALERS, changed, "status")
+            await self._client.update_for_metadata(
+                HORIZONTAL_POD_AUTOSCALERS, changed, "status"
+            )
         except REQUEST_ERRORS as error:
             self.warn("FailedUpdateStatus", str(error))
             msg = f"failed to update status for {known.metadata.name}: {error}"

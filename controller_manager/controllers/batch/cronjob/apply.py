@@ -107,7 +107,7 @@ class CronJobApplier:
 
     async def _write(self, cron_job: CronJob, status: CronJobStatus) -> None:
         changed = replace(cron_job, status=status)
-        await self._client.update(CRON_JOBS, changed, "status")
+        await self._client.update_for_metadata(CRON_JOBS, changed, "status")
 
     def _record(self, view: View, event: CronJobEvent) -> None:
         self._recorder.event(

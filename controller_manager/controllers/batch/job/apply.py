@@ -11,6 +11,7 @@ from controller_manager.api.batch import v1
 from controller_manager.api.batch.v1 import JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
+from controller_manager.api.resource import metadata_of
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import (
     NotFound,
@@ -54,7 +55,7 @@ async def remove_finalizer(
         changes["resourceVersion"] = metadata.resource_version
     try:
         await client.patch(
-            PODS,
+            metadata_of(PODS),
             metadata.namespace,
             metadata.name,
             {"metadata": changes},

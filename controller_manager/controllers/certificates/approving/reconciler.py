@@ -153,7 +153,7 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
         conditions = (*(request.status.conditions or ()), condition)
         status = replace(request.status, conditions=conditions)
         with suppress(NotFound):
-            await self.client.update(
+            await self.client.update_for_metadata(
                 SIGNING_REQUESTS, replace(request, status=status), "approval"
             )
 

@@ -136,7 +136,7 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
             return DONE
         status = self._decided(request, source)
         with suppress(NotFound):
-            await self.client.update(
+            await self.client.update_for_metadata(
                 SIGNING_REQUESTS, replace(request, status=status), "status"
             )
         return DONE

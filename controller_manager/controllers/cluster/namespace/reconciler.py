@@ -154,7 +154,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
             spec = msgspec.structs.replace(namespace.spec, finalizers=left)
             changed = msgspec.structs.replace(namespace, spec=spec)
             try:
-                await self.client.update(NAMESPACES, changed, "finalize")
+                await self.client.update_for_metadata(NAMESPACES, changed, "finalize")
             except NotFound:
                 return
             except Conflict:

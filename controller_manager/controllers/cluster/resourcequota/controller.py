@@ -268,7 +268,7 @@ class QuotaController:
             raise SyncError(msg) from error
         if status is not None:
             self._written[key_of(quota)] = self._clock.monotonic()
-            await self._client.update(
+            await self._client.update_for_metadata(
                 RESOURCE_QUOTAS, replace(quota, status=status), "status"
             )
         if problems:

@@ -83,7 +83,7 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
         )
         if status is not None:
             changed = replace(version, status=status)
-            await self.client.update(STORAGE_VERSIONS, changed, "status")
+            await self.client.update_for_metadata(STORAGE_VERSIONS, changed, "status")
             return DONE
         await self._delete(version)
         return DONE

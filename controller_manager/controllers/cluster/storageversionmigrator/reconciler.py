@@ -181,7 +181,9 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         await self._write(conditions.completed(migration, now))
 
     async def _write(self, migration: StorageVersionMigration) -> None:
-        await self.client.update(STORAGE_VERSION_MIGRATIONS, migration, "status")
+        await self.client.update_for_metadata(
+            STORAGE_VERSION_MIGRATIONS, migration, "status"
+        )
 
     def _now(self) -> str:
         return format_time(self.clock.now())

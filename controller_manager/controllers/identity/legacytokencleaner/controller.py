@@ -14,6 +14,7 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS
 from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import parse_day
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import (
@@ -163,7 +164,11 @@ class LegacyTokenCleaner:
             }
         }
         await self._client.patch(
-            SECRETS, metadata.namespace, metadata.name, patch, PatchType.MERGE
+            metadata_of(SECRETS),
+            metadata.namespace,
+            metadata.name,
+            patch,
+            PatchType.MERGE,
         )
 
     async def _delete(self, secret: Secret) -> None:

@@ -85,7 +85,7 @@ class RootCAReconciler(Reconciler[Namespace]):
         metadata = ObjectMeta(
             name=_NAME, namespace=namespace, annotations={_ABOUT: _DESCRIPTION}
         )
-        await self.client.create(
+        await self.client.create_for_metadata(
             CONFIG_MAPS, ConfigMap(metadata=metadata, data=self._data)
         )
 
@@ -93,4 +93,4 @@ class RootCAReconciler(Reconciler[Namespace]):
         annotations = {**annotations_of(present.metadata), _ABOUT: _DESCRIPTION}
         metadata = msgspec.structs.replace(present.metadata, annotations=annotations)
         repaired = msgspec.structs.replace(present, metadata=metadata, data=self._data)
-        await self.client.update(CONFIG_MAPS, repaired)
+        await self.client.update_for_metadata(CONFIG_MAPS, repaired)

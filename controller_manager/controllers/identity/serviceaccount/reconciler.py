@@ -45,7 +45,7 @@ class ServiceAccountReconciler(Reconciler[Namespace]):
             return DONE
         account = ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=name))
         try:
-            await self.client.create(SERVICE_ACCOUNTS, account)
+            await self.client.create_for_metadata(SERVICE_ACCOUNTS, account)
         except AlreadyExists:
             return DONE
         except APIError as error:

@@ -146,9 +146,9 @@ class EndpointsReconciler(Reconciler[Service]):
     ) -> None:
         try:
             if current is None:
-                stored = await self.client.create(ENDPOINTS, wanted)
+                stored = await self.client.create_for_metadata(ENDPOINTS, wanted)
             else:
-                stored = await self.client.update(ENDPOINTS, wanted)
+                stored = await self.client.update_for_metadata(ENDPOINTS, wanted)
         except (APIError, TransportError) as error:
             if current is None and is_namespace_terminating(error):
                 return

@@ -12,6 +12,7 @@ from controller_manager.api.networking.v1 import (
     SERVICE_CIDRS,
     ServiceCIDR,
 )
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import Conflict, NotFound
@@ -203,7 +204,10 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
     ) -> None:
         try:
             await self.client.patch(
-                SERVICE_CIDRS, "", service_cidr.metadata.name, {"metadata": metadata}
+                metadata_of(SERVICE_CIDRS),
+                "",
+                service_cidr.metadata.name,
+                {"metadata": metadata},
             )
         except NotFound:
             return

@@ -5,6 +5,7 @@ from typing import Final, NoReturn
 
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import is_deleting
+from controller_manager.api.resource import metadata_of
 from controller_manager.client.errors import (
     APIError,
     Conflict,
@@ -195,7 +196,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
             "spec": {"podCIDR": texts[0], "podCIDRs": texts},
         }
         try:
-            await self.client.patch(NODES, "", metadata.name, patch)
+            await self.client.patch(metadata_of(NODES), "", metadata.name, patch)
         except (NotFound, Conflict, Invalid) as error:
             # The node is gone, another node has its name, or another client gave it a
             # range.

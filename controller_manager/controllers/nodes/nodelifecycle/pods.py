@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import NotFound
 from controller_manager.client.events import WARNING
@@ -90,7 +91,9 @@ class PodMarker:
         }
         where = (metadata.namespace, metadata.name)
         try:
-            await self._client.patch(PODS, *where, patch, subresource="status")
+            await self._client.patch(
+                metadata_of(PODS), *where, patch, subresource="status"
+            )
         except NotFound:
             return
         self._recorder.event(PODS, pod, WARNING, "NodeNotReady", "Node is not ready")

@@ -7,6 +7,7 @@ from typing import Any, Final
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.pods import is_terminal
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import (
@@ -190,7 +191,7 @@ class PodGarbageCollector:
             status["conditions"] = [stamped]
         metadata = pod.metadata
         await self._client.patch(
-            PODS,
+            metadata_of(PODS),
             metadata.namespace,
             metadata.name,
             {"metadata": {"uid": metadata.uid}, "status": status},

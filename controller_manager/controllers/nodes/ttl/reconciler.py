@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from controller_manager.api.core.v1 import NODE_TTL, NODES, Node
+from controller_manager.api.resource import metadata_of
 from controller_manager.client.errors import NotFound
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -72,5 +73,7 @@ class TTLReconciler(Reconciler[Node]):
         metadata = {"annotations": {NODE_TTL: wanted}, "uid": node.metadata.uid}
         with suppress(NotFound):
             name = node.metadata.name
-            await self.client.patch(NODES, "", name, {"metadata": metadata})
+            await self.client.patch(
+                metadata_of(NODES), "", name, {"metadata": metadata}
+            )
         return DONE

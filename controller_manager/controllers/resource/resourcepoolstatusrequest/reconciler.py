@@ -134,7 +134,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         answered = replace(request, status=_status(found, now))
         failed = False
         try:
-            await self.client.update(self.resource, answered, "status")
+            await self.client.update_for_metadata(self.resource, answered, "status")
         except (APIError, ProtocolError, TransportError):
             failed = True
             raise

@@ -202,7 +202,7 @@ class Applier:
         if (body := _new_attachment(node, node_volume)) is None:
             return
         try:
-            await self._client.create(VOLUME_ATTACHMENTS, body)
+            await self._client.create_for_metadata(VOLUME_ATTACHMENTS, body)
         except AlreadyExists:
             return
         except _ERRORS as error:

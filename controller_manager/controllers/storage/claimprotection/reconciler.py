@@ -195,7 +195,7 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
         if new is claim:
             return
         try:
-            await self.client.update(CLAIMS, new, "status")
+            await self.client.update_for_metadata(CLAIMS, new, "status")
         except NotFound as error:
             if not is_about(error, claim.metadata.name):
                 raise
