@@ -98,6 +98,7 @@ def test_code_in_documents_is_not_read(tmp_path: Path) -> None:
     assert [each.line for each in prose.findings(texts, frozenset())] == [7]
 
 
+@pytest.mark.slow
 def test_the_tree_has_no_riddles() -> None:
     """``python -m tests.prose`` shows the findings; each exception is needed."""
     texts = prose.texts(prose.files())

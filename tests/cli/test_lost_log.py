@@ -124,6 +124,7 @@ def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_a_signal_ends_a_daemon_whose_log_is_not_read(
     daemon: Daemon, number: signal.Signals
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_reader_that_does_not_read_stops_neither_the_daemon_nor_its_end(
     assert daemon.process.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_reads_again_gets_all_lines(daemon: Daemon) -> None:
     """Also those that two threads wrote when the process ended."""
     daemon.fill_log()

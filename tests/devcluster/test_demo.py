@@ -48,6 +48,7 @@ def seen(lines: str, pattern: str) -> list[str]:
 
 
 @pytest.mark.looptime
+@pytest.mark.slow
 async def test_the_broken_image_is_seen_before_it_is_rolled_back(
     cluster: Cluster,
 ) -> None:
@@ -79,6 +80,7 @@ async def test_the_demo_explains_the_broken_rollout(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
+@pytest.mark.slow
 async def test_all_workloads_are_shown_within_half_a_minute(cluster: Cluster) -> None:
     """In the order in which their pods start, run, and are replaced."""
     summary, output = await play(cluster)

@@ -37,6 +37,7 @@ def test_a_controllers_page_has_its_flags_with_their_defaults(name: str) -> None
     assert set(defaults_by_section().get(name, {})) <= set(shown)
 
 
+@pytest.mark.slow
 def test_every_metric_is_on_a_page_and_those_of_a_controller_on_its_own() -> None:
     general = [
         (ROOT / "docs" / name).read_text()

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,6 +89,7 @@ def parsed(text: str, zone: str) -> CronSchedule:
     return schedule
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(text=st.one_of(times, dates), zone=st.sampled_from(ZONES), moment=moments)
 def test_the_next_run_is_the_next_minute_that_matches(

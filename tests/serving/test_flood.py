@@ -93,6 +93,7 @@ def _many_files() -> Iterator[None]:
 
 @both_loops
 @pytest.mark.usefixtures("_many_files")
+@pytest.mark.slow
 def test_750_idle_connections_leave_file_descriptors_and_health(loop: str) -> None:
     """Half-open, idle, in the middle of a header; at a limit of 256 files."""
     with flooded(loop, 256) as server, ExitStack() as stack:
@@ -112,6 +113,7 @@ def test_750_idle_connections_leave_file_descriptors_and_health(loop: str) -> No
 
 
 @both_loops
+@pytest.mark.slow
 def test_a_process_without_files_does_not_spin(loop: str) -> None:
     """It tries once a second, and serves again when there are files."""
     with flooded(loop, 64) as server:
@@ -149,6 +151,7 @@ def test_a_peer_that_speaks_no_tls_leaves_nothing_behind(loop: str) -> None:
         ("idle", b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"),
     ],
 )
+@pytest.mark.slow
 def test_a_peer_that_falls_silent_is_cut_off(
     loop: str, limit: str, sent: bytes | None
 ) -> None:

@@ -140,6 +140,7 @@ class Flooder(threading.Thread):
 
 
 @both_loops
+@pytest.mark.slow
 def test_a_peer_that_floods_the_server_gets_no_more_than_its_rate(loop: str) -> None:
     """While another peer is answered at once."""
     answers, seconds = [], []

@@ -31,6 +31,7 @@ async def _go_silent(world: World) -> None:
     [("", []), ("a wrong write", ["     0.000 s  a wrong write"])],
     ids=["none", "a wrong write"],
 )
+@pytest.mark.slow
 def test_only_a_final_state_that_was_waited_for_is_checked(
     monkeypatch: pytest.MonkeyPatch, violation: str, reported: list[str]
 ) -> None:

@@ -56,12 +56,14 @@ def test_an_error_is_a_violation_with_its_traceback() -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_error_without_faults_is_the_shortest_failure() -> None:
     """Nothing needs to be tried that has more faults."""
     assert shrink(play(7)).faults == ()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.slow
 def test_the_other_seeds_are_played(jobs: int) -> None:
     """In one process and in several, between which an error cannot pass."""
     arguments = ["--first=6", "--seeds=3", f"--jobs={jobs}"]
@@ -75,6 +77,7 @@ def test_the_other_seeds_are_played(jobs: int) -> None:
     assert "python -m tests.simulation --seed=7" in result.output
 
 
+@pytest.mark.slow
 def test_a_seed_that_gives_two_traces_is_one_failed_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -63,6 +63,7 @@ def drawn(graph: Graph, output: str, uids: Sequence[str] = ()) -> tuple[list[int
 
 
 @pytest.mark.parametrize("output", ["json", "dot"])
+@pytest.mark.slow
 def test_200_000_nodes_are_drawn_200_at_a_time(output: str) -> None:
     """Other tasks run after each piece; all nodes and edges are drawn."""
     looks, text = drawn(graph_of(1000, 199_000), output)
@@ -74,6 +75,7 @@ def test_200_000_nodes_are_drawn_200_at_a_time(output: str) -> None:
         assert sizes == {"nodes": 200_000, "edges": 199_000}
 
 
+@pytest.mark.slow
 def test_nodes_that_are_not_shown_count_as_well() -> None:
     """A graph of objects without edges has an empty drawing, in a thousand pieces."""
     looks, text = drawn(graph_of(0, 0, 200_000), "json")

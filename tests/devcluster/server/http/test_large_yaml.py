@@ -24,6 +24,7 @@ def not_here(*_: object, **__: object) -> NoReturn:
     pytest.fail("YAML is parsed in the process of the server")
 
 
+@pytest.mark.slow
 async def test_large_yaml_is_handled_outside_of_the_servers_process(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
