@@ -91,7 +91,9 @@ def pytest_collection_modifyitems(
         and id(item) not in left_out
     ]
     if len(wanted) < len(items):
-        config.hook.pytest_deselected(items=[i for i in items if i not in wanted])
+        kept = {id(item) for item in wanted}
+        left = [item for item in items if id(item) not in kept]
+        config.hook.pytest_deselected(items=left)
         items[:] = wanted
 
 
