@@ -11,9 +11,13 @@ from operator import attrgetter
 from typing import Any, Final, get_args
 
 from msgspec import Struct
-from msgspec.structs import fields
 
-from controller_manager.informers.reads import Step, resolve_path, struct_within
+from controller_manager.informers.reads import (
+    Step,
+    fields_of,
+    resolve_path,
+    struct_within,
+)
 
 EVERYTHING: Final = -1
 """All parts: the bits of a comparison that was not made, such as that of a resync."""
@@ -140,7 +144,7 @@ def _add_path(whole: _Part, struct: type[Struct], path: str, bit: int) -> None:
     inner: type[Struct] | None = struct
     for number, step in enumerate(steps):
         assert inner is not None  # noqa: S101 - `resolve_path` has found the fields
-        found = {each.encode_name: each for each in fields(inner)}[step.field]
+        found = {each.encode_name: each for each in fields_of(inner)}[step.field]
         inner, is_list = struct_within(found.type)
         if is_list and number + 1 < len(steps):
             msg = f"cannot compare {path!r}: entries of a list are compared as a whole"
@@ -152,7 +156,7 @@ def _compare_struct(struct: type[Struct], whole: _Part) -> Compare:
     """Return the comparison of one struct by the parts below it."""
     chosen = [
         (each.name, whole.fields[each.encode_name], each)
-        for each in fields(struct)
+        for each in fields_of(struct)
         if each.encode_name in whole.fields
     ]
     plans = tuple(

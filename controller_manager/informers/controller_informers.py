@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
 
-from msgspec.structs import fields
-
 from controller_manager.api.meta import KubeObject, PartialMetadata
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.informers.declared import DeclaredInformer
 from controller_manager.informers.factory import InformerFactory, declared_of
 from controller_manager.informers.informer import SharedInformer
-from controller_manager.informers.reads import Reads
+from controller_manager.informers.reads import Reads, fields_of
 from controller_manager.informers.transforms import DROPPED_BY_MONITORS
 from controller_manager.informers.trimming import Kept, kept_of
 from controller_manager.informers.views import kept_of_metadata
@@ -19,7 +17,7 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 _METADATA_OF_MONITORS: Final = tuple(
     each.encode_name
-    for each in fields(PartialMetadata)
+    for each in fields_of(PartialMetadata)
     if each.name not in DROPPED_BY_MONITORS
 )
 """The fields that callers of `monitor` may read."""

@@ -132,11 +132,18 @@ def _field(struct: type[Struct], name: str) -> FieldInfo:
 
 
 @cache
+def fields_of(struct: type[Struct]) -> tuple[FieldInfo, ...]:
+    """Return the fields of a type; msgspec evaluates all annotations each time."""
+    return fields(struct)
+
+
+@cache
 def _by_wire_name(struct: type[Struct]) -> Mapping[str, FieldInfo]:
-    """Return the fields of a type; msgspec looks at all annotations each time."""
-    return {each.encode_name: each for each in fields(struct)}
+    """Return the fields of a type by their names in JSON."""
+    return {each.encode_name: each for each in fields_of(struct)}
 
 
+@cache
 def struct_within(annotation: Any) -> tuple[type[Struct] | None, bool]:  # noqa: ANN401 - any type
     """Return the struct type in a field's type, and whether the field is a list of it.
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msgspec import NODEFAULT, Struct
-from msgspec.structs import FieldInfo, fields, force_setattr
+from msgspec.structs import FieldInfo, force_setattr
 
 from controller_manager.api.meta import PartialMetadata
-from controller_manager.informers.reads import Reads, Step, struct_within
+from controller_manager.informers.reads import Reads, Step, fields_of, struct_within
 
 Trim = Callable[[Any], None]
 """Drops fields of an object; called before any other code has the object."""
 
 _ALWAYS_KEPT: Final[tuple[tuple[Step, ...], ...]] = tuple(
-    (Step("metadata"), Step(each.encode_name)) for each in fields(PartialMetadata)
+    (Step("metadata"), Step(each.encode_name)) for each in fields_of(PartialMetadata)
 )
 """The fields of every object that the caches themselves need."""
 
@@ -102,7 +102,7 @@ def _trim_struct(struct: type[Struct], kept: Kept) -> Trim | None:
     """Return a function that trims one struct; `None` if there is nothing to drop."""
     dropped: dict[str, Any] = {}
     trims: list[Trim] = []
-    for each in fields(struct):
+    for each in fields_of(struct):
         child = kept.fields.get(each.encode_name)
         if child is None:
             if (default := _default(each)) is not NODEFAULT:

@@ -16,11 +16,11 @@ from copy import copy
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import FieldInfo, fields, force_setattr
+from msgspec.structs import FieldInfo, force_setattr
 
 from controller_manager.api.meta import APIStruct
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.reads import Step, struct_within
+from controller_manager.informers.reads import Step, fields_of, struct_within
 from controller_manager.informers.trimming import Kept
 
 View = Callable[[Any], Any]
@@ -68,7 +68,7 @@ def view_of_parts(
     """
     of_function = Kept()
     for name in _CONSTANT:
-        if any(each.encode_name == name for each in fields(struct)):
+        if any(each.encode_name == name for each in fields_of(struct)):
             of_function.add((Step(name),))
     for path, steps in depends_on.readable(struct).items():
         found = Kept(whole=True) if kept is None else kept.below(steps)
@@ -141,11 +141,11 @@ def _view_of_struct(struct: type[Struct], kept: Kept) -> View | None:
     members = vars_of(struct)
     unset = [
         members[each.name].__delete__
-        for each in fields(struct)
+        for each in fields_of(struct)
         if each.encode_name not in kept.fields
     ]
     parts: list[tuple[str, View]] = []
-    for each in fields(struct):
+    for each in fields_of(struct):
         child = kept.fields.get(each.encode_name)
         if child is not None and (part := _view_of_field(each, child)) is not None:
             parts.append((each.name, part))
@@ -199,7 +199,7 @@ def _hiding(struct: type[Struct]) -> View:
     members = vars_of(struct)
     unset = [
         members[each.name].__delete__
-        for each in fields(struct)
+        for each in fields_of(struct)
         if each.encode_name != "type"
     ]
 
