@@ -1,7 +1,10 @@
 """The benchmarks run, and their figures are what their names say."""
 
+import ast
 import asyncio
 import json
+import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -10,13 +13,30 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
+from controller_manager.manager.manager import STRICT_READS
 from tests.benchmarks import heartbeats as benchmark_of_heartbeats
 from tests.benchmarks import workloads
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.answers import Answers, steady_requests
-from tests.benchmarks.contenders import OURS
+from tests.benchmarks.contenders import OURS, Contender
 from tests.benchmarks.metrics import sums
 from tests.benchmarks.report import draw
+
+
+def test_a_measured_manager_has_no_variable_of_the_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The strict mode of the caches costs much; users never have it."""
+    monkeypatch.setenv("OF_A_USER", "kept")
+    assert STRICT_READS in os.environ
+    program = "import os; print(sorted(os.environ), flush=True)"
+    command = shlex.join([sys.executable, "-c", program])
+    log = tmp_path / "log"
+    with Contender("one", command).running(tmp_path / "kubeconfig", log) as running:
+        running.process.wait(20)
+    seen = set(ast.literal_eval(log.read_text()))
+    assert "OF_A_USER" in seen
+    assert seen & {STRICT_READS, "PYTHONDONTWRITEBYTECODE"} == set()
 
 
 @pytest.mark.slow
