@@ -20,6 +20,8 @@ Between them, a duration of Go (292 years at most) can be added to any time.
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 
+_SECOND: Final = timedelta(seconds=1)
+
 _LEAP_YEAR: Final = 2000
 _SHOWN: Final = 100
 """Characters of a malformed text that an error shows."""
@@ -153,8 +155,13 @@ def seconds_after(instant: datetime, seconds: float) -> datetime:
 
 def format_time(instant: datetime) -> str:
     """Return `instant` as text, to the second as metav1.Time."""
-    if instant.tzinfo is not UTC:
-        instant = instant.astimezone(UTC)
+    return _second_as_text((instant - _FIRST) // _SECOND)
+
+
+@lru_cache(1024)
+def _second_as_text(second: int) -> str:
+    """Return the text of a second since the year 1: objects share few of them."""
+    instant = _FIRST + timedelta(seconds=second)
     return instant.isoformat(timespec="seconds")[:-6] + "Z"
 
 

@@ -50,12 +50,23 @@ def copied_object(given: JSON) -> tuple[JSON, Any]:
 
 
 def complete(kind: Kind, obj: JSON) -> JSON:
-    """Return an object as it is stored: kind and apiVersion come first."""
-    return {
-        "kind": kind.kind,
-        "apiVersion": kind.api_version,
-        **with_null_times(kind.null_condition_times, obj),
-    }
+    """Return an object as it is stored: kind and apiVersion come first.
+
+    A stored object that has changed is so already, and is not copied.
+    """
+    shown = with_null_times(kind.null_condition_times, obj)
+    if _is_headed(kind, shown):
+        return shown
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **shown}
+
+
+def _is_headed(kind: Kind, obj: JSON) -> bool:
+    """Tell whether the kind and the apiVersion come first in an object."""
+    fields = iter(obj.items())
+    return next(fields, None) == ("kind", kind.kind) and next(fields, None) == (
+        "apiVersion",
+        kind.api_version,
+    )
 
 
 def is_same(new: JSON, old: JSON) -> bool:
@@ -75,6 +86,9 @@ def with_null_times(names: Sequence[str], obj: JSON) -> JSON:
     """Return `obj` with null for absent condition times that Go always writes."""
     conditions = obj.get("status", {}).get("conditions") if names else None
     if not conditions:
+        return obj
+    wanted = frozenset(names)
+    if all(wanted <= each.keys() for each in conditions):
         return obj
     complete = [{**dict.fromkeys(names), **condition} for condition in conditions]
     return {**obj, "status": {**obj["status"], "conditions": complete}}

@@ -124,6 +124,24 @@ class Kind:
     storage_version_hash: str = ""
     """Names the version in which objects are stored, in discovery."""
 
+    api_version: str = field(init=False, repr=False, compare=False)
+    """``apps/v1``, or ``v1`` for the core group."""
+    resource: str = field(init=False, repr=False, compare=False)
+    """``widgets.example.com``, or the plural name for the core group."""
+    has_status: bool = field(init=False, repr=False, compare=False)
+    """True if status is a subresource."""
+
+    def __post_init__(self) -> None:
+        """Find the facts that each request needs several times."""
+        group = self.group
+        facts = {
+            "api_version": f"{group}/{self.version}" if group else self.version,
+            "resource": f"{self.plural}.{group}" if group else self.plural,
+            "has_status": self.subresource("status") is not None,
+        }
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
     def versions(self) -> "Iterator[Kind]":
         """Yield the kind, and the same kind in its other versions."""
         yield self
@@ -156,21 +174,11 @@ class Kind:
         return self.conversion.stored if self.conversion else self
 
     @property
-    def api_version(self) -> str:
-        """``apps/v1``, or ``v1`` for the core group."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
     def type_name(self) -> str | None:
         """The name of its model in the schema, `None` for a custom resource."""
         if self.is_custom:
             return None
         return _type_name(self.group, self.version, self.kind)
-
-    @property
-    def resource(self) -> str:
-        """``widgets.example.com``, or the plural name for the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def singular(self) -> str:
@@ -189,12 +197,10 @@ class Kind:
 
     def subresource(self, name: str) -> Subresource | None:
         """Return the subresource of that name."""
-        return next((each for each in self.subresources if each.name == name), None)
-
-    @property
-    def has_status(self) -> bool:
-        """True if status is a subresource."""
-        return self.subresource("status") is not None
+        for each in self.subresources:
+            if each.name == name:
+                return each
+        return None
 
 
 SCALE: Final = Subresource("scale", "Scale", READ_AND_WRITE, "autoscaling", "v1")

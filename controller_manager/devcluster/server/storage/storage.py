@@ -3,7 +3,6 @@
 import asyncio
 from collections import ChainMap, Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
@@ -57,8 +56,7 @@ class Stored:
         return self._encoded
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One change of one object; `before` is `None` for an addition."""
 
     version: int
