@@ -99,6 +99,43 @@ def whole(value: Any, type_: FieldType) -> FieldSet:
     return {}
 
 
+def fields_of_new(value: JSON, type_: FieldType) -> FieldSet:
+    """Return the changed fields of a value compared with an empty one.
+
+    The result is that of `compare`, which collects the differences of two values in
+    more steps: each request that creates an object needs it.
+    """
+    found: FieldSet = {}
+    if (map_ := type_.map_of(value)) is None:
+        return found
+    for name, each in value.items():
+        of = map_.of(name)
+        if name not in map_.always:
+            is_leaf = each.__class__ in _SCALARS
+            found[f"f:{name}"] = EMPTY if is_leaf else whole(each, of)
+            continue
+        if each in ({}, []):
+            continue
+        inner = _changed_inside(each, of)
+        if inner is None:
+            found[f"f:{name}"] = EMPTY
+        elif inner:
+            found[f"f:{name}"] = inner
+    return found
+
+
+def _changed_inside(value: Any, type_: FieldType) -> FieldSet | None:
+    """Return the changed fields in a value that was empty, `None` if it is one."""
+    if value and type_.map_of(value):
+        return fields_of_new(value, type_)
+    if value and (list_ := type_.list_of(value)):
+        return {
+            step: whole(items[0], list_.items) if len(items) == 1 else {}
+            for step, items in indexed(value, list_).items()
+        }
+    return None
+
+
 class _Differences:
     """Collects the differences inside of one value."""
 

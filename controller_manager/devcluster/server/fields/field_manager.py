@@ -13,6 +13,7 @@ from controller_manager.devcluster.server.fields.comparison import (
     Comparison,
     compare,
     fields_of,
+    fields_of_new,
 )
 from controller_manager.devcluster.server.fields.conflicts import conflict_of
 from controller_manager.devcluster.server.fields.entries import (
@@ -168,7 +169,7 @@ class FieldManager:
 
     def _all_of(self, obj: JSON) -> FieldSet:
         """Return all fields of a new object."""
-        return self._mine(compare({}, obj, self.version.type).changed)
+        return self._mine(fields_of_new(obj, self.version.type))
 
     def _mine(self, fields: FieldSet) -> FieldSet:
         """Return the subset of fields that the request's manager can own."""
