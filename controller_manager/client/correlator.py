@@ -60,6 +60,28 @@ class _Observed(Struct, frozen=True):
     first_timestamp: str | None
 
 
+class Occurrence(Struct, frozen=True):
+    """One occurrence of an event: its source with its object, and its content."""
+
+    source: Key
+    type: str
+    reason: str
+    field_path: str
+    message: str
+    name: str
+    time: str | None
+
+
+class Merged(Struct, frozen=True):
+    """The event that an occurrence belongs to: a new one if it is the first."""
+
+    name: str
+    message: str
+    count: int
+    first_timestamp: str | None
+    key: Key
+
+
 class Correlated(Struct, frozen=True):
     """The write of an event: it is created if `patch` is `None`, else patched."""
 
@@ -100,9 +122,24 @@ class Correlator:
 
     def correlate(self, event: Event) -> Correlated | None:
         """Return the write for `event`, `None` to drop it."""
-        event, key = self._aggregate(event)
-        correlated = self._count(event, key)
-        return correlated if self._allowed(event) else None
+        merged = self.merged(
+            Occurrence(
+                _object_key(event),
+                event.type,
+                event.reason,
+                event.involved_object.field_path,
+                event.message,
+                event.metadata.name,
+                event.first_timestamp,
+            )
+        )
+        return None if merged is None else _correlated(event, merged)
+
+    def merged(self, occurrence: Occurrence) -> Merged | None:
+        """Return the event of an occurrence, `None` to drop it."""
+        message, key = self._aggregate(occurrence)
+        merged = self._count(occurrence, message, key)
+        return merged if self._allowed(occurrence.source) else None
 
     def update_state(self, correlated: Correlated, stored: Event) -> None:
         """Remember the event as stored, so that the next one increases its count.
@@ -114,48 +151,53 @@ class Correlator:
             _Observed(stored.metadata.name, stored.count, stored.first_timestamp),
         )
 
-    def _aggregate(self, event: Event) -> tuple[Event, Key]:
-        similar_key = (*_object_key(event), event.type, event.reason)
+    def _aggregate(self, occurrence: Occurrence) -> tuple[str, Key]:
+        """Return the message and the key of the event that is written."""
+        similar_key = (*occurrence.source, occurrence.type, occurrence.reason)
         now = self._clock.monotonic()
         similar = self._similar.get(similar_key)
         if similar is None or now - similar.last_seen > AGGREGATE_INTERVAL:
             similar = _Similar(now)
+            self._similar.put(similar_key, similar)
         similar.last_seen = now
-        similar.messages.add(event.message)
-        self._similar.put(similar_key, similar)
+        message = occurrence.message
+        similar.messages.add(message)
         if len(similar.messages) < AGGREGATE_AFTER:
-            field_path = event.involved_object.field_path
-            return event, (*similar_key, field_path, event.message)
+            return message, (*similar_key, occurrence.field_path, message)
         similar.messages.pop()  # keep the set from growing past the threshold
-        combined = msgspec.structs.replace(event, message=COMBINED + event.message)
-        return combined, similar_key
+        return COMBINED + message, similar_key
 
-    def _count(self, event: Event, key: Key) -> Correlated:
+    def _count(self, occurrence: Occurrence, message: str, key: Key) -> Merged:
         known = self._observed.get(key)
-        if known is None:
-            self._observed.put(
-                key, _Observed(event.metadata.name, 1, event.first_timestamp)
-            )
-            return Correlated(event, None, key)
-        count = known.count + 1
-        self._observed.put(key, _Observed(known.name, count, known.first_timestamp))
-        counted = msgspec.structs.replace(
-            event,
-            metadata=msgspec.structs.replace(event.metadata, name=known.name),
-            count=count,
-            first_timestamp=known.first_timestamp,
-        )
-        patch = {
-            "count": count,
-            "lastTimestamp": event.last_timestamp,
-            "message": event.message,
-        }
-        return Correlated(counted, patch, key)
+        name, first, count = occurrence.name, occurrence.time, 1
+        if known is not None:
+            name, first, count = known.name, known.first_timestamp, known.count + 1
+        self._observed.put(key, _Observed(name, count, first))
+        return Merged(name, message, count, first, key)
 
-    def _allowed(self, event: Event) -> bool:
-        key = _object_key(event)
-        bucket = self._buckets.get(key)
+    def _allowed(self, source: Key) -> bool:
+        bucket = self._buckets.get(source)
         if bucket is None:
             bucket = TokenBucket(SPAM_QPS, SPAM_BURST, self._clock)
-            self._buckets.put(key, bucket)
+            self._buckets.put(source, bucket)
         return bucket.try_take()
+
+
+def _correlated(event: Event, merged: Merged) -> Correlated:
+    """Return the write of an event that is merged."""
+    if merged.message != event.message:
+        event = msgspec.structs.replace(event, message=merged.message)
+    if merged.count == 1:
+        return Correlated(event, None, merged.key)
+    counted = msgspec.structs.replace(
+        event,
+        metadata=msgspec.structs.replace(event.metadata, name=merged.name),
+        count=merged.count,
+        first_timestamp=merged.first_timestamp,
+    )
+    patch = {
+        "count": merged.count,
+        "lastTimestamp": event.last_timestamp,
+        "message": merged.message,
+    }
+    return Correlated(counted, patch, merged.key)

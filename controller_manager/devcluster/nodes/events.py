@@ -3,14 +3,13 @@
 They are counted and limited as those of client-go's recorders (`client.correlator`).
 """
 
+from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from controller_manager.api.core.v1 import Event, EventSource, ObjectReference
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, format_time
-from controller_manager.client.correlator import Correlated, Correlator
+from controller_manager.client.correlator import Correlator, Merged, Occurrence
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
@@ -38,7 +37,7 @@ class Reporter:
         self._namespaces = objects.storage.collection(NAMESPACE.resource)
         self._events = objects.storage.collection(EVENT.resource)
         self._details = details
-        self._correlators: dict[str, Correlator] = {}
+        self._correlators: dict[tuple[str, str], Correlator] = {}
         self._last_name = 0
 
     def scheduler(
@@ -50,21 +49,21 @@ class Reporter:
         """
         if note.kind == "Normal" and not self._details:
             return
+        now = self._objects.clock.now()
         event: JSON = {
             "involvedObject": _reference(pod),
             "reason": note.reason,
             "message": note.message[:_LONGEST],
             "type": note.kind,
-            "eventTime": format_micro_time(self._objects.clock.now()),
+            "eventTime": format_micro_time(now),
             "action": action,
             "reportingComponent": SCHEDULER,
             "reportingInstance": f"{SCHEDULER}-devcluster",
         }
         if related is not None:
             event["related"] = _reference(related)
-        self._create(
-            pod["metadata"].get("namespace") or "default", self._name(pod), event
-        )
+        namespace = pod["metadata"].get("namespace") or "default"
+        self._create(namespace, self._name(pod, now), event, now)
 
     def unschedulable(self, pod: JSON, message: str) -> None:
         """Report that a pod cannot be scheduled."""
@@ -101,57 +100,55 @@ class Reporter:
         self, component: str, host: str, obj: JSON, note: Note, field_path: str = ""
     ) -> None:
         """Create an event, or increase the count of an existing one."""
-        now = format_time(self._objects.clock.now())
-        reference = _reference(obj, field_path)
-        namespace = reference.get("namespace") or "default"
-        event = Event(
-            metadata=ObjectMeta(name=self._name(obj), namespace=namespace),
-            involved_object=ObjectReference(
-                kind=reference["kind"],
-                namespace=namespace,
-                name=reference["name"],
-                uid=reference["uid"],
-                field_path=field_path,
-            ),
-            reason=note.reason,
-            message=note.message[:_LONGEST],
-            source=EventSource(component=component, host=host),
-            first_timestamp=now,
-            last_timestamp=now,
-            count=1,
-            type=note.kind,
+        now = self._objects.clock.now()
+        time, reference = format_time(now), _reference(obj, field_path)
+        namespace, message = reference["namespace"] or "default", note.message
+        involved = (reference["kind"], namespace, reference["name"], reference["uid"])
+        occurrence = Occurrence(
+            (component, host, *involved),
+            note.kind,
+            note.reason,
+            field_path,
+            message if len(message) <= _LONGEST else message[:_LONGEST],
+            self._name(obj, now),
+            time,
         )
-        correlator = self._correlators.get(f"{component} {host}")
+        correlator = self._correlators.get((component, host))
         if correlator is None:
             correlator = Correlator(self._objects.clock)
-            self._correlators[f"{component} {host}"] = correlator
-        correlated = correlator.correlate(event)
-        if correlated is not None and not self._counted(correlated):
-            self._create(namespace, event.metadata.name, _json(correlated, reference))
+            self._correlators[component, host] = correlator
+        merged = correlator.merged(occurrence)
+        if merged is not None and not self._counted(namespace, merged, time):
+            event = _json(occurrence, merged, reference)
+            self._create(namespace, occurrence.name, event, now)
 
-    def _counted(self, correlated: Correlated) -> bool:
+    def _counted(self, namespace: str, merged: Merged, time: str) -> bool:
         """Increase the count of an event; tell whether there is one."""
-        metadata = correlated.event.metadata
-        key = (metadata.namespace, metadata.name)
-        if correlated.patch is None or not self._objects.has(EVENT, *key):
+        key = (namespace, merged.name)
+        if merged.count == 1 or not self._objects.has(EVENT, *key):
             return False
         stored = self._objects.find(EVENT, *key).obj
-        self._objects.update(EVENT, *key, {**stored, **correlated.patch})
+        patch = {
+            "count": merged.count,
+            "lastTimestamp": time,
+            "message": merged.message,
+        }
+        self._objects.update(EVENT, *key, {**stored, **patch})
         return True
 
-    def _name(self, obj: JSON) -> str:
+    def _name(self, obj: JSON, now: datetime) -> str:
         """Return the name of an event: it contains nanoseconds."""
-        nanoseconds = int(self._objects.clock.now().timestamp() * 1e6) * 1000
+        nanoseconds = int(now.timestamp() * 1e6) * 1000
         self._last_name = max(self._last_name + 1, nanoseconds)
         return f"{obj['metadata']['name']}.{self._last_name:x}"
 
-    def _create(self, namespace: str, name: str, event: JSON) -> None:
+    def _create(self, namespace: str, name: str, event: JSON, now: datetime) -> None:
         """Store an event, unless its namespace is being deleted."""
         found = self._namespaces.get(("", namespace))
         if found is None or "deletionTimestamp" in found.obj["metadata"]:
             return
         EVENT.apply_defaults(event)
-        self._objects.insert(EVENT, (namespace, name), event)
+        self._objects.insert(EVENT, (namespace, name), event, now)
         if len(self._events) > _MOST_EVENTS:
             self._drop_oldest()
 
@@ -175,20 +172,23 @@ def _reference(obj: JSON, field_path: str = "") -> JSON:
     return {**reference, "fieldPath": field_path} if field_path else reference
 
 
-def _json(correlated: Correlated, reference: JSON) -> JSON:
-    event = correlated.event
-    source = {"component": event.source.component}
-    if event.source.host:
-        source["host"] = event.source.host
+def _json(occurrence: Occurrence, merged: Merged, reference: JSON) -> JSON:
+    """Return a new event; its name is that of the occurrence.
+
+    An event that was counted before but is gone keeps its count.
+    """
+    component, host, *_ = occurrence.source
     return {
         "involvedObject": reference,
-        "reason": event.reason,
-        "message": event.message,
-        "source": source,
-        "firstTimestamp": event.first_timestamp,
-        "lastTimestamp": event.last_timestamp,
-        "count": event.count,
-        "type": event.type,
-        "reportingComponent": event.source.component,
-        "reportingInstance": event.source.host,
+        "reason": occurrence.reason,
+        "message": merged.message,
+        "source": {"component": component, "host": host}
+        if host
+        else {"component": component},
+        "firstTimestamp": merged.first_timestamp,
+        "lastTimestamp": occurrence.time,
+        "count": merged.count,
+        "type": occurrence.type,
+        "reportingComponent": component,
+        "reportingInstance": host,
     }

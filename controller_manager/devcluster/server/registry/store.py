@@ -83,16 +83,17 @@ class ObjectStore:
             Stored(whole, collection.version) if dry_run else collection.put(key, whole)
         )
 
-    def insert(self, kind: Kind, key: Key, obj: JSON) -> Stored:
+    def insert(self, kind: Kind, key: Key, obj: JSON, now: datetime) -> Stored:
         """Store a new, complete object of a part of the cluster without checks.
 
-        The server adds its namespace, its name, a uid, and the time of its creation.
+        The server adds its namespace, its name, a uid, and `now` as the time of its
+        creation.
         """
         namespace, name = key
         metadata: JSON = {"name": name}
         if namespace:
             metadata["namespace"] = namespace
-        self._stamp_new(kind, metadata, None)
+        self._stamp(kind, metadata, self._new_uid(), now)
         return self.put(kind, key, {**obj, "metadata": metadata})
 
     def _named(self, metadata: JSON, submission: Submission | None) -> bool:
@@ -118,8 +119,12 @@ class ObjectStore:
     ) -> None:
         for name in (*SERVER_OWNED, "resourceVersion"):
             metadata.pop(name, None)
-        metadata["uid"] = _once(submission, "uid", self._new_uid)
-        metadata["creationTimestamp"] = format_time(self._now(submission))
+        uid = _once(submission, "uid", self._new_uid)
+        self._stamp(kind, metadata, uid, self._now(submission))
+
+    def _stamp(self, kind: Kind, metadata: JSON, uid: str, now: datetime) -> None:
+        metadata["uid"] = uid
+        metadata["creationTimestamp"] = format_time(now)
         if kind.strategy.counts_generations:
             metadata["generation"] = 1
 
