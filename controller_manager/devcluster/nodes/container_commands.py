@@ -6,6 +6,7 @@ command.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -59,4 +60,10 @@ def run_of_container(container: JSON) -> Run | None:
     if not command:
         return None
     has_input = bool(container.get("stdin") or container.get("tty"))
+    return _run_of(tuple(command), has_input=has_input)
+
+
+@lru_cache(256)
+def _run_of(command: tuple[str, ...], *, has_input: bool) -> Run | None:
+    """Return the run of a command; the pods of a cluster share few commands."""
     return run_of(command, has_input=has_input)

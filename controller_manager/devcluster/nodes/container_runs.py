@@ -111,12 +111,16 @@ class ContainerRun(Struct, frozen=True):
     @property
     def next(self) -> float | None:
         """The time of its next step or probe, on the monotonic clock."""
-        times = [each.due for each in self.probes] if self.step is Step.RUNNING else []
+        if not self.probes or self.step is not Step.RUNNING:
+            return self.due
+        times = [each.due for each in self.probes]
         return min(
             (each for each in (self.due, *times) if each is not None), default=None
         )
 
     def _passes(self, kind: ProbeKind) -> bool:
+        if not self.probes:
+            return True
         return all(each.passes for each in self.probes if each.kind is kind)
 
     def noted(self, *notes: Note) -> "ContainerRun":

@@ -5,6 +5,7 @@ github.com/distribution/reference.
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -14,6 +15,9 @@ _BROKEN: Final = "broken"
 """Images whose name begins with this can never be pulled."""
 
 _MAX_NAME: Final = 255
+_KEPT: Final = 1024
+"""The images whose facts are kept: the pods of a cluster share few of them."""
+
 _HOST: Final = (
     r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::\d+)?"
 )
@@ -25,6 +29,7 @@ _NAME: Final = re.compile(
 )
 
 
+@lru_cache(_KEPT)
 def why_invalid(image: str) -> str:
     """Return why a text is no name of an image, empty if it is one."""
     if len(image) > _MAX_NAME * 4:
@@ -73,6 +78,7 @@ def full_name(image: str) -> str:
     return image if is_tagged else f"{image}:latest"
 
 
+@lru_cache(_KEPT)
 def image_id(image: str) -> str:
     """Return the imageID of an image: its name with a digest."""
     full = full_name(image)
@@ -82,6 +88,7 @@ def image_id(image: str) -> str:
     return f"{name}@sha256:{sha256(full.encode()).hexdigest()}"
 
 
+@lru_cache(_KEPT)
 def size_of(image: str) -> int:
     """Return an invented size of an image, in bytes."""
     return 1_000_000 + int(sha256(image.encode()).hexdigest()[:6], 16) * 4

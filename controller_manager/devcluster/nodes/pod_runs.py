@@ -97,9 +97,8 @@ class PodRun(Struct, frozen=True):
     @property
     def has_sandbox(self) -> bool:
         """True if containers of the pod can start, because its network exists."""
-        return not self.is_over and any(
-            each.step is not Step.NEW for each in self.containers
-        )
+        begun = any(each.step is not Step.NEW for each in self.containers)
+        return begun and not self.is_over
 
     @property
     def lacks_configuration(self) -> bool:
@@ -120,7 +119,8 @@ class PodRun(Struct, frozen=True):
         times = [self.deadline, self.kill_at]
         if self.kill_at is None:
             times += [each.next for each in self.containers if self._may_move(each)]
-            times.append(self.overflow.due if self.overflow else None)
+            overflow = self.overflow
+            times.append(overflow.due if overflow else None)
         else:  # containers that do not run will not start
             times += [
                 each.next for each in self.containers if each.step is Step.RUNNING

@@ -33,14 +33,14 @@ def pod_status(pod: JSON, run: PodRun, now: Moment, place: Place) -> JSON:
     Conditions that are not the kubelet's stay, and so does a condition's time if its
     status does not change.
     """
-    before = pod.get("status", {})
+    before, phase = pod.get("status", {}), run.phase
     init = [each for each in run.containers if each.role is not Role.MAIN]
     initializing = any(each.step is Step.NEW for each in init)
     status = {
         **before,
         "observedGeneration": pod["metadata"].get("generation", 1),
-        "phase": run.phase,
-        "conditions": list(_conditions(pod, run, now)),
+        "phase": phase,
+        "conditions": list(_conditions(pod, run, phase, now)),
         "containerStatuses": [
             container_status(pod, each, initializing=bool(init)) for each in run.main
         ],
@@ -75,7 +75,7 @@ def _addresses(pod: JSON, run: PodRun, place: Place) -> JSON:
 
 def is_ready(pod: JSON, run: PodRun) -> bool:
     """Tell whether a pod is ready, its readiness gates included."""
-    _, status, _, _ = _ready(pod, run)
+    _, status, _, _ = _ready(pod, _containers_ready(run, run.phase))
     return status == "True"
 
 
@@ -83,15 +83,16 @@ _Condition = tuple[str, str, str, str]
 """Type, status, reason, message."""
 
 
-def _conditions(pod: JSON, run: PodRun, now: Moment) -> Iterator[JSON]:
+def _conditions(pod: JSON, run: PodRun, phase: str, now: Moment) -> Iterator[JSON]:
     before = pod.get("status", {}).get("conditions", [])
     generation = pod["metadata"].get("generation", 1)
     named = {each["type"]: each for each in before}
+    serving = _containers_ready(run, phase)
     of_kubelet = (
         ("PodReadyToStartContainers", str(run.has_sandbox), "", ""),
-        _initialized(run),
-        _ready(pod, run),
-        _containers_ready(run, "ContainersReady"),
+        _initialized(run, phase),
+        _ready(pod, serving),
+        serving,
         ("PodScheduled", "True", "", ""),
     )
     for type_, status, reason, message in of_kubelet:
@@ -112,9 +113,9 @@ def _conditions(pod: JSON, run: PodRun, now: Moment) -> Iterator[JSON]:
     yield from named.values()
 
 
-def _initialized(run: PodRun) -> _Condition:
+def _initialized(run: PodRun, phase: str) -> _Condition:
     type_ = "Initialized"
-    if run.phase == "Succeeded":
+    if phase == "Succeeded":
         return type_, "True", "PodCompleted", ""
     missing = [
         each.spec["name"]
@@ -128,8 +129,9 @@ def _initialized(run: PodRun) -> _Condition:
     return type_, "False", "ContainersNotInitialized", message
 
 
-def _containers_ready(run: PodRun, type_: str) -> _Condition:
-    over = _OVER.get(run.phase)
+def _containers_ready(run: PodRun, phase: str) -> _Condition:
+    type_ = "ContainersReady"
+    over = _OVER.get(phase)
     if over is not None:
         return type_, "False", over, ""
     unready = [each.spec["name"] for each in _serving(run) if not each.is_ready]
@@ -139,13 +141,14 @@ def _containers_ready(run: PodRun, type_: str) -> _Condition:
     return type_, "False", "ContainersNotReady", message
 
 
-def _ready(pod: JSON, run: PodRun) -> _Condition:
-    ready = _containers_ready(run, "Ready")
-    if ready[1] == "False":
+def _ready(pod: JSON, serving: _Condition) -> _Condition:
+    """Return the condition Ready of a pod with this condition ContainersReady."""
+    ready = ("Ready", *serving[1:])
+    if ready[1] == "False" or not pod["spec"].get("readinessGates"):
         return ready
     conditions = pod.get("status", {}).get("conditions", [])
     given = {each["type"]: each["status"] for each in conditions}
-    gates = [each["conditionType"] for each in pod["spec"].get("readinessGates", ())]
+    gates = [each["conditionType"] for each in pod["spec"]["readinessGates"]]
     messages = [_closed(gate, given.get(gate)) for gate in gates]
     message = ", ".join(filter(None, messages))
     if message:

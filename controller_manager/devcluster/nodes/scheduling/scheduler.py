@@ -218,22 +218,23 @@ class Scheduler:
             self._wait(key, pod)
             self._fail(key, fit)
             return
-        self._place(key, pod, node)
+        self._place(key, fit, node)
 
-    def _place(self, key: Key, pod: JSON, node: NodeInfo) -> None:
+    def _place(self, key: Key, fit: Fit, node: NodeInfo) -> None:
         """Bind a pod to a node, or first ask to bind its claims."""
+        pod = fit.pod
         bindings = self._volumes.prepare(pod, node.facts)
         self._devices.reserve(pod, node.facts)
         if not bindings:
-            self._bind(key, pod, node.facts.name)
+            self._bind(key, pod, fit.info, node.facts.name)
             return
         now, uid = self._objects.clock.monotonic(), pod["metadata"]["uid"]
         self._assumed[key] = _Assumed(uid, node.facts.name, now, bindings)
         self._wait(key, pod)
 
-    def _bind(self, key: Key, pod: JSON, node: str) -> None:
+    def _bind(self, key: Key, pod: JSON, info: PodInfo, node: str) -> None:
         bind(self._objects, POD, *key, node)
-        self._infos.set_pod(PodInfo.of(pod), node)
+        self._infos.set_pod(info, node)
         self._retry_soon()
         message = f"Successfully assigned {key[0]}/{key[1]} to {node}"
         self._report.scheduler(pod, normal("Scheduled", message), "Binding")
@@ -248,7 +249,7 @@ class Scheduler:
             return False
         if self._volumes.are_bound(assumed.bindings):
             del self._assumed[key]
-            self._bind(key, pod, assumed.node)
+            self._bind(key, pod, PodInfo.of(pod), assumed.node)
             return True
         failure = self._volumes.failure(assumed.bindings, assumed.node)
         if self._objects.clock.monotonic() - assumed.since > _BIND_TIMEOUT:
