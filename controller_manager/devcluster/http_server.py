@@ -144,7 +144,7 @@ class HTTPServer:
         plain = Request(
             request.method,
             request.path,
-            query=tuple(request.query.items()),
+            query=tuple(request.query.items()) if request.query_string else (),
             headers=_headers_of(request),
         )
         if "expect" in plain.headers:

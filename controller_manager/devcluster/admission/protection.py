@@ -28,9 +28,7 @@ class _Protection(Plugin):
 
     def mutate(self, write: Write) -> None:
         """Add the finalizer, after the others."""
-        finalizer = self.finalizers.get((write.kind.group, write.kind.plural))
-        if finalizer is None or write.subresource:
-            return
+        finalizer = self.finalizers[write.kind.group, write.kind.plural]
         metadata = object_of(write)["metadata"]
         given = metadata.get("finalizers") or []
         if finalizer not in given:
@@ -41,6 +39,7 @@ class StorageObjectInUseProtection(_Protection):
     """Keeps claims, volumes and classes of volume attributes that are in use."""
 
     name: ClassVar = "StorageObjectInUseProtection"
+    targets: ClassVar = frozenset((*each, "") for each in _STORAGE)
     finalizers: ClassVar = _STORAGE
 
 
@@ -48,4 +47,5 @@ class PodGroupProtection(_Protection):
     """Keeps groups of pods that pods need."""
 
     name: ClassVar = "PodGroupProtection"
+    targets: ClassVar = frozenset((*each, "") for each in _POD_GROUPS)
     finalizers: ClassVar = _POD_GROUPS

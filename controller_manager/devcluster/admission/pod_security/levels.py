@@ -47,6 +47,14 @@ class Policy(NamedTuple):
     warn: LevelVersion = LevelVersion()
 
 
+_NO_POLICY: Final = Policy()
+_LABELS: Final = frozenset(
+    f"{_PREFIX}{mode}{end}"
+    for mode in ("audit", "enforce", "warn")
+    for end in ("", "-version")
+)
+
+
 def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
     """Return the policy of a namespace, and the errors in its labels.
 
@@ -54,6 +62,8 @@ def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
     elsewhere; a wrong version counts as the latest. (PolicyToEvaluate)
     """
     causes: list[Cause] = []
+    if _LABELS.isdisjoint(labels):
+        return _NO_POLICY, causes
     enforce = _level_version(labels, "enforce", RESTRICTED, causes)
     _level_version(labels, "audit", PRIVILEGED, causes)
     warn = _level_version(labels, "warn", PRIVILEGED, causes)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -115,7 +114,16 @@ class Writer:
         """Return a target with a new submission."""
         now = self._objects.clock.now()
         submission = Submission(target.kind, target.user, now, query=target.query)
-        return replace(target, submission=submission), submission
+        submitted = Target(
+            target.kind,
+            target.namespace,
+            target.name,
+            target.subresource,
+            target.query,
+            target.user,
+            submission,
+        )
+        return submitted, submission
 
     def _admit_connection(self, target: Target, request: Request) -> None:
         if connection := connection_of(target):

@@ -7,7 +7,6 @@ to YAML, protobuf, or JSON for people (endpoints/handlers/negotiation).
 import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from email.utils import format_datetime
 from typing import Final
 
@@ -63,7 +62,7 @@ def with_headers(
 ) -> Response | StreamingResponse:
     """Return an answer with more headers."""
     if isinstance(answer, Response):
-        return replace(answer, headers={**answer.headers, **headers})
+        return Response(answer.status, {**answer.headers, **headers}, answer.body)
     return _Stream(answer, {**answer.headers, **headers}) if headers else answer
 
 

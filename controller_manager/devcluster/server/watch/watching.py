@@ -181,10 +181,14 @@ class WatchResponse:
         request = self.request
         if request.namespace and change.key[0] != request.namespace:
             return b""
-        is_now = change.type != "DELETED" and request.selection.matches(
-            change.after.obj
+        selected = request.selection.matches(change.after.obj)
+        is_now = selected and change.type != "DELETED"
+        before = change.before
+        was = before is not None and (
+            selected
+            if request.selection.sees_same(before.obj, change.after.obj)
+            else request.selection.matches(before.obj)
         )
-        was = change.before is not None and request.selection.matches(change.before.obj)
         if is_now:
             return self._line("MODIFIED" if was else "ADDED", change.after)
         if not was or change.before is None:
