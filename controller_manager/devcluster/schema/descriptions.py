@@ -16,7 +16,7 @@ from controller_manager.devcluster.schema.file import Parts, write
 
 DATA: Final = "descriptions.data"
 
-_PACKAGE: Final = msgspec.json.Decoder(dict[str, dict[str, str]])
+_TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _NOTE: Final = "# noqa: E501"
 
 
@@ -31,7 +31,7 @@ def field_descriptions(model: str) -> Mapping[str, str]:
 @cache
 def _built_in() -> Parts[dict[str, str]]:
     """Return the descriptions of Kubernetes 1.36, which never change."""
-    return Parts(files(__package__).joinpath(DATA).read_bytes(), _PACKAGE)
+    return Parts(files(__package__).joinpath(DATA).read_bytes(), _TEXTS)
 
 
 def collect(models: Iterable[str], classes: Any) -> bytes:

@@ -7,7 +7,7 @@ descriptions has texts instead of models.
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ Content = TypeVar("Content")
 """The model of a name, or the descriptions of its fields."""
 
 _LEVEL: Final = 9
+_PART: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Index(msgspec.Struct, frozen=True):
@@ -51,29 +52,37 @@ def write(models: Mapping[str, Mapping[str, Any]]) -> bytes:
 class Parts(Generic[Content]):
     """The contents of a file by the names of models.
 
-    A part is decoded when a model of its package is first needed.
+    A part is decompressed when a model of its package is first needed, and a model is
+    decoded when it is first needed itself: most models of a large package never are.
     """
 
-    def __init__(
-        self, data: bytes, decoder: msgspec.json.Decoder[dict[str, Content]]
-    ) -> None:
-        """Take the bytes of a file, and the decoder of a part."""
+    def __init__(self, data: bytes, decoder: msgspec.json.Decoder[Content]) -> None:
+        """Take the bytes of a file, and the decoder of a content."""
         self._data = data
         end = data.index(b"\n")
         self.index = msgspec.json.decode(data[:end], type=Index)
         self._start = end + 1
         self._decoder = decoder
-        self._decoded: dict[str, dict[str, Content]] = {}
+        self._encoded: dict[str, dict[str, msgspec.Raw]] = {}
+        self._decoded: dict[str, Content] = {}
 
     def of_model(self, name: str) -> Content:
         """Return the content of a model; raises KeyError for an unknown name."""
-        return self.package(package_of(name))[name]
-
-    def package(self, name: str) -> dict[str, Content]:
-        """Return the contents of a package; raises KeyError for an unknown one."""
         if (found := self._decoded.get(name)) is None:
+            encoded = self._package(package_of(name))[name]
+            found = self._decoded[name] = self._decoder.decode(encoded)
+        return found
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all models."""
+        for package in self.index.parts:
+            yield from self._package(package)
+
+    def _package(self, name: str) -> dict[str, msgspec.Raw]:
+        """Return the contents of a package; raises KeyError for an unknown one."""
+        if (found := self._encoded.get(name)) is None:
             offset, length = self.index.parts[name]
             first = self._start + offset
             part = zlib.decompress(self._data[first : first + length])
-            found = self._decoded[name] = self._decoder.decode(part)
+            found = self._encoded[name] = _PART.decode(part)
         return found

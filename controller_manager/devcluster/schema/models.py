@@ -101,20 +101,19 @@ class Model(msgspec.Struct, frozen=True, rename="kebab", dict=True):
         )
 
 
-_PACKAGE: Final = msgspec.json.Decoder(dict[str, Model])
+_MODEL: Final = msgspec.json.Decoder(Model)
 
 
 class Models:
-    """The models of a file. A package is decoded when one of them is needed."""
+    """The models of a file. A model is decoded when it is needed."""
 
     def __init__(self, data: bytes) -> None:
         """Take the content of a file."""
-        self._parts = Parts(data, _PACKAGE)
+        self._parts = Parts(data, _MODEL)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all models."""
-        for package in self._parts.index.parts:
-            yield from self._parts.package(package)
+        yield from self._parts.names()
 
     def model(self, name: str) -> Model:
         """Return a model; raises KeyError for a name that does not exist."""

@@ -48,13 +48,13 @@ def test_the_tool_takes_the_texts_of_properties() -> None:
     """Also of a class that is named after its group."""
     classes = SimpleNamespace(V1Pod=POD, EventsV1Event=POD)
     names = ["io.k8s.api.core.v1.Pod", "io.k8s.api.events.v1.Event", "io.k8s.a.v1.Odd"]
-    decoder = msgspec.json.Decoder(dict[str, dict[str, str]])
+    decoder = msgspec.json.Decoder(dict[str, str])
     parts = Parts(collect(names, classes), decoder)
     texts = {"apiVersion": 'The "version" of an object, with a \\d.'}
-    packages = {each: parts.package(each) for each in parts.index.parts}
-    assert packages == {
-        "io.k8s.api.core.v1": {"io.k8s.api.core.v1.Pod": texts},
-        "io.k8s.api.events.v1": {"io.k8s.api.events.v1.Event": texts},
+    assert list(parts.index.parts) == ["io.k8s.api.core.v1", "io.k8s.api.events.v1"]
+    assert {each: parts.of_model(each) for each in parts.names()} == {
+        "io.k8s.api.core.v1.Pod": texts,
+        "io.k8s.api.events.v1.Event": texts,
     }
 
 

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import msgspec
+import pytest
 from click.testing import CliRunner
 
 from controller_manager.devcluster.schema import __main__, file
@@ -66,6 +68,16 @@ def test_a_package_is_decoded_when_it_is_needed() -> None:
     first = data.index(b"\n") + 1 + index.parts["b.v1"][0]
     models = Models(data[:first] + b"\0" * (len(data) - first))
     assert models.model("a.v1.One").type == "object"
+
+
+def test_a_model_is_decoded_when_it_is_needed() -> None:
+    """A wrong model hurts no other model of its package."""
+    data = file.write({"a.v1.One": {"type": "object"}, "a.v1.Two": {"type": 2}})
+    models = Models(data)
+    assert list(models) == ["a.v1.One", "a.v1.Two"]
+    assert models.model("a.v1.One").type == "object"
+    with pytest.raises(msgspec.ValidationError):
+        models.model("a.v1.Two")
 
 
 def test_kinds_lead_to_models() -> None:
