@@ -41,7 +41,10 @@ def find_condition(
     conditions: Iterable[ConditionT] | None, name: str
 ) -> ConditionT | None:
     """Return the condition of a type, `None` if there is none (FindStatusCondition)."""
-    return next((each for each in conditions or () if each.type == name), None)
+    for each in conditions or ():
+        if each.type == name:
+            return each
+    return None
 
 
 def true_condition(

@@ -383,8 +383,11 @@ class Client:
         resource: Resource[ObjectT],
         namespace: str = "",
         options: WatchOptions | None = None,
+        decoder: EventDecoder[ObjectT] | None = None,
     ) -> AsyncGenerator[list[WatchEvent[ObjectT]], None]:
         """Yield the events of a watch; events that arrive together form a batch.
+
+        `decoder` decodes their lines; without it, that of the resource's type does.
 
         The first batch is empty: it means that the server has begun to answer. The
         generator ends when the server ends the stream. Close the generator
@@ -410,7 +413,7 @@ class Client:
                 body = b"".join([chunk async for chunk in stream.chunks()])
                 raise _refusal(stream.status, body, stream.headers)
             yield []
-            decoder = _event_decoder(resource.type)
+            decode = (decoder or _event_decoder(resource.type)).decode
             # Close them at once, not when Python's garbage collector finds them.
             async with (
                 aclosing(stream.chunks()) as chunks,
@@ -419,7 +422,7 @@ class Client:
                 async for lines in batches:
                     for start in range(0, len(lines), _BATCH):
                         batch = lines[start : start + _BATCH]
-                        yield [decoder.decode(line) for line in batch]
+                        yield [decode(line) for line in batch]
         finally:
             await stream.close()
 

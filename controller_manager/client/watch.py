@@ -42,6 +42,8 @@ class Bookmark:
     ends_initial_events: bool
 
 
+ObjectEvent = Added[ObjectT] | Modified[ObjectT] | Deleted[ObjectT]
+
 WatchEvent = Added[ObjectT] | Modified[ObjectT] | Deleted[ObjectT] | Bookmark
 
 
@@ -72,11 +74,13 @@ class EventDecoder(Generic[ObjectT]):
 
     def __init__(self, object_type: type[ObjectT]) -> None:
         """Take the type that objects decode to."""
-        self._decoder: msgspec.json.Decoder[WatchEvent[ObjectT]] = msgspec.json.Decoder(
+        decoder: msgspec.json.Decoder[ObjectEvent[ObjectT]] = msgspec.json.Decoder(
             Added[object_type]  # type: ignore[valid-type]
             | Modified[object_type]  # type: ignore[valid-type]
             | Deleted[object_type]  # type: ignore[valid-type]
         )
+        self.decode_object: Final = decoder.decode
+        """Decodes a line with an object; raises msgspec.DecodeError for any other."""
 
     def decode(self, line: bytes) -> WatchEvent[ObjectT]:
         """Return the event of one line.
@@ -85,7 +89,7 @@ class EventDecoder(Generic[ObjectT]):
         raises the APIError that it contains.
         """
         try:
-            return self._decoder.decode(line)
+            return self.decode_object(line)
         except msgspec.DecodeError:
             return self._decode_special(line)
 

@@ -240,6 +240,10 @@ class _Feed:
         self._reflector = informer._reflector
         self._version = _FIRST_VERSION
 
+    def _decoder(self) -> EventDecoder[Any]:
+        # Older sources have no decoder of pods only.
+        return getattr(self._reflector, "decoder", None) or EventDecoder(PODS.type)
+
     def lines(self, pods: int, steps: int = len(_STEPS)) -> list[bytes]:
         """Return the events of pods, of versions that the informer has not seen."""
         self._version += 10 * pods
@@ -248,7 +252,7 @@ class _Feed:
     def measure(self) -> dict[str, float]:
         """Return the CPU seconds of one event, by part."""
         lines = self.lines(_AT_A_TIME)
-        decoder = EventDecoder(PODS.type)
+        decoder = self._decoder()
         sums: dict[str, float] = defaultdict(float)
         batches = [lines[at : at + 100] for at in range(0, len(lines), 100)]
         for batch in batches:
@@ -264,7 +268,7 @@ class _Feed:
         return {name: sums[name] / len(lines) for name in sums}
 
     def _transforming(self, lines: Sequence[bytes]) -> float:
-        decoder = EventDecoder(PODS.type)
+        decoder = self._decoder()
         events = [decoder.decode(line) for line in lines]
         objects = [each.object for each in events if not isinstance(each, Bookmark)]
         transform = self._reflector.transform
@@ -281,7 +285,7 @@ class _Feed:
 
     def calls(self, pods: int) -> tuple[float, dict[str, int]]:
         """Return how many handlers are called for an event, and which."""
-        decoder = EventDecoder(PODS.type)
+        decoder = self._decoder()
         lines = self.lines(pods)
         events = [decoder.decode(line) for line in lines]
         counted = self._codes()
@@ -314,7 +318,7 @@ class _Feed:
     async def memory(self) -> float:
         """Return the kB that a cached pod takes."""
         warm = self.lines(1000)
-        decoder = EventDecoder(PODS.type)
+        decoder = self._decoder()
         self.deliver([decoder.decode(line) for line in warm])
         del warm
         await asyncio.sleep(0.1)

@@ -112,7 +112,8 @@ class VolumeMount(APIStruct, frozen=True):
 class Container(APIStruct, frozen=True):
     """The fields of a container that controllers read.
 
-    A cache keeps only the ports that have names.
+    A cache keeps only the ports that have names, and the mounts of the volumes that it
+    keeps.
     """
 
     name: str = ""

@@ -19,8 +19,8 @@ from controller_manager.controllers.cluster.resourcequota.usage import (
     CachedObjects,
     Tally,
 )
+from controller_manager.informers.pod_transform import PodTransform
 from controller_manager.informers.store import Store
-from controller_manager.informers.transforms import PodTransform
 from controller_manager.runtime.turns import Turns
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
