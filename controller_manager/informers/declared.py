@@ -77,6 +77,11 @@ class DeclaredStore(Store[ObjectT]):
         """Iterate over views of a snapshot of all objects."""
         return map(self._views.of, self._store)
 
+    @property
+    def changes(self) -> int:
+        """The number of changes so far."""
+        return self._store.changes
+
     def keys(self) -> list[str]:
         """Return the keys of all objects."""
         return self._store.keys()

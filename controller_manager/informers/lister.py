@@ -58,6 +58,14 @@ class Lister(Generic[ObjectT]):
         """The kind of the objects, empty if it is not known."""
         return self._kind
 
+    @property
+    def changes(self) -> int:
+        """The number of changes of the cache so far.
+
+        A result that was computed from the cache holds as long as it stays the same.
+        """
+        return self._store.changes
+
     def by_key(self, key: str) -> ObjectT | None:
         """Return the object of a key that `key_of` returned."""
         return self._store.get(key)

@@ -78,6 +78,7 @@ class Store(Generic[ObjectT]):
         """The indexes that a change of these parts may affect."""
         self._asked = 0
         """All parts on which an index depends."""
+        self._changes = 0
 
     def __len__(self) -> int:
         """Return how many objects are held."""
@@ -86,6 +87,14 @@ class Store(Generic[ObjectT]):
     def __iter__(self) -> Iterator[ObjectT]:
         """Iterate over a snapshot of all objects."""
         return iter(list(self._objects.values()))
+
+    @property
+    def changes(self) -> int:
+        """The number of changes so far.
+
+        A result that was computed from the objects holds as long as it stays the same.
+        """
+        return self._changes
 
     def keys(self) -> list[str]:
         """Return the keys of all objects."""
@@ -134,6 +143,7 @@ class Store(Generic[ObjectT]):
         ]
         # An assignment keeps the key string of the entry, which the indexes share.
         self._objects[key] = obj
+        self._changes += 1
         for index, values in updated:
             if old is not None:
                 index.remove(key, old)
@@ -180,6 +190,7 @@ class Store(Generic[ObjectT]):
             other.add_index(index.index)
         before, (self._objects, self._indexes) = self._objects, other.release()
         self._forget_affected()
+        self._changes += 1
         return before
 
     def release(self) -> tuple[dict[str, ObjectT], dict[str, _IndexEntries[ObjectT]]]:
@@ -193,6 +204,7 @@ class Store(Generic[ObjectT]):
         """Remove the object of this key; return it."""
         old = self._objects.pop(key, None)
         if old is not None:
+            self._changes += 1
             for index in self._indexes.values():
                 index.remove(key, old)
         return old

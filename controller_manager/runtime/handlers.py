@@ -146,7 +146,11 @@ class OwnedHandler(Generic[ObjectT]):
                 self._enqueue(key)
 
     def _updated(self, old: ObjectT, new: ObjectT) -> None:
-        handed_over = controller_of(old) != controller_of(new)
+        # Most of the time it is the same object: the caches share owners.
+        handed_over = (
+            old.metadata.owner_references is not new.metadata.owner_references
+            and controller_of(old) != controller_of(new)
+        )
         if is_deleting(new):
             # An object that is being deleted does not count: tell its owner now.
             self._deleted(new)

@@ -27,6 +27,9 @@ POD_INDEXES: Final = (BY_LABEL,)
 """The indexes of pods that these functions need."""
 
 
+_MAX_KNOWN: Final = 4096
+"""The number of label sets whose services are remembered before all are forgotten."""
+
 _PARTS_OF_ENDPOINTS: Final = DependsOn(
     "metadata.labels",
     "metadata.deletionTimestamp",
@@ -50,20 +53,64 @@ def selects_pods(service: Service) -> bool:
     return bool(service.spec.selector) and service.spec.type != EXTERNAL_NAME
 
 
-def keys_of_services(services: Lister[Service], pod: Pod) -> list[str]:
-    """Return the keys of the services whose selector matches a pod.
+class ServicesOfPods:
+    """Finds the services of pods, and remembers them until a service changes.
 
-    Only services whose selector has one of the pod's labels are checked.
+    The pods of an owner share their labels, and so the keys of their services.
     """
-    namespace, labels = pod.metadata.namespace, labels_of(pod)
-    return [
-        key_of(service)
-        for pair in labels.items()
-        for service in services.by_index(
-            BY_SELECTED_LABEL, label_entry(namespace, *pair)
-        )
-        if (service.spec.selector or {}).items() <= labels.items()
-    ]
+
+    def __init__(self, services: Lister[Service]) -> None:
+        """Take the lister of the services, which must have `SERVICE_INDEXES`."""
+        self._services = services
+        self._changes = services.changes
+        self._known: dict[tuple[str, int], tuple[dict[str, str], Sequence[str]]] = {}
+        """The keys by a namespace and the identity of labels, and these labels."""
+
+    def keys(self, pod: Pod) -> Sequence[str]:
+        """Return the keys of the services whose selector matches a pod.
+
+        Only services whose selector has one of the pod's labels are checked.
+        """
+        labels = pod.metadata.labels
+        if not labels:
+            return ()
+        if self._changes != self._services.changes or len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+            self._changes = self._services.changes
+        place = pod.metadata.namespace, id(labels)
+        known = self._known.get(place)
+        if known is None:
+            # The labels are kept, so that no others get their identity.
+            known = self._known[place] = labels, self._found(pod)
+        return known[1]
+
+    def _found(self, pod: Pod) -> Sequence[str]:
+        namespace, labels = pod.metadata.namespace, labels_of(pod)
+        return [
+            key_of(service)
+            for pair in labels.items()
+            for service in self._services.by_index(
+                BY_SELECTED_LABEL, label_entry(namespace, *pair)
+            )
+            if (service.spec.selector or {}).items() <= labels.items()
+        ]
+
+    def keys_after_update(self, old: Pod, new: Pod) -> Iterable[str]:
+        """Return the keys of the services that an update of a pod concerns.
+
+        If only labels have changed, these are the services that lose or get the pod
+        (GetServicesToUpdate).
+        """
+        has_other_labels = old.metadata.labels != new.metadata.labels
+        if has_changed(old, new):
+            keys = self.keys(new)
+            if has_other_labels:
+                keys = [*dict.fromkeys((*self.keys(old), *keys))]
+            return keys
+        if not has_other_labels:
+            return ()
+        former, now = self.keys(old), self.keys(new)
+        return [key for key in (*former, *now) if (key in former) != (key in now)]
 
 
 def is_selected(pod: Pod, service: Service) -> bool:
@@ -107,45 +154,26 @@ def has_changed(old: Pod, new: Pod) -> bool:
     )
 
 
-def keys_after_update(services: Lister[Service], old: Pod, new: Pod) -> Iterable[str]:
-    """Return the keys of the services that an update of a pod concerns.
-
-    If only labels have changed, these are the services that lose or get the pod
-    (GetServicesToUpdate).
-    """
-    has_other_labels = old.metadata.labels != new.metadata.labels
-    if has_changed(old, new):
-        keys = keys_of_services(services, new)
-        if has_other_labels:
-            keys = [*dict.fromkeys((*keys_of_services(services, old), *keys))]
-        return keys
-    if not has_other_labels:
-        return ()
-    former, now = keys_of_services(services, old), keys_of_services(services, new)
-    return [key for key in (*former, *now) if (key in former) != (key in now)]
-
-
 def pod_handler(
-    services: Lister[Service],
+    services: ServicesOfPods,
     changed: Callable[[str, Pod], None],
     is_active: Callable[[], bool] = lambda: True,
 ) -> Handler[Pod]:
     """Return a handler that calls `changed` for each service that a pod concerns.
 
     It is called with the key of the service and the last known version of the pod. The
-    lister must have `SERVICE_INDEXES`. The handler does nothing while `is_active`
-    returns False: a standby needs no changes, because it syncs all services when it
-    begins to lead.
+    handler does nothing while `is_active` returns False: a standby needs no changes,
+    because it syncs all services when it begins to lead.
     """
 
     def one(pod: Pod) -> None:
         if is_active():
-            for key in keys_of_services(services, pod):
+            for key in services.keys(pod):
                 changed(key, pod)
 
     def updated(old: Pod, new: Pod) -> None:
         if is_active() and old is not new:
-            for key in keys_after_update(services, old, new):
+            for key in services.keys_after_update(old, new):
                 changed(key, new)
 
     return Handler(

@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.control.endpoints.selectors import (
     POD_INDEXES,
     SERVICE_INDEXES,
-    keys_of_services,
+    ServicesOfPods,
     pod_handler,
     pods_of,
     selects_pods,
@@ -38,7 +38,7 @@ ALL = services(
 
 def seen_by_handler(old: Pod | None, new: Pod | None) -> list[str]:
     keys: list[str] = []
-    handler = pod_handler(ALL, lambda key, _: keys.append(key))
+    handler = pod_handler(ServicesOfPods(ALL), lambda key, _: keys.append(key))
     if old is None:
         assert new is not None
         handler.on_add(new)
@@ -52,12 +52,12 @@ def seen_by_handler(old: Pod | None, new: Pod | None) -> list[str]:
 def test_a_pod_backs_the_services_whose_selector_it_matches() -> None:
     """A service without a selector, or with an empty one, selects no pod."""
     canary = pod("a", labels={"app": "web", "track": "canary"})
-    assert sorted(keys_of_services(ALL, canary)) == [
+    assert sorted(ServicesOfPods(ALL).keys(canary)) == [
         "default/web",
         "default/web-canary",
     ]
-    assert keys_of_services(ALL, pod("a")) == ["default/web"]
-    assert keys_of_services(ALL, pod("a", labels={})) == []
+    assert ServicesOfPods(ALL).keys(pod("a")) == ["default/web"]
+    assert ServicesOfPods(ALL).keys(pod("a", labels={})) == ()
 
 
 def test_the_pods_of_a_service_have_all_labels_of_its_selector() -> None:
@@ -127,7 +127,8 @@ def test_only_changes_that_endpoints_show_reach_a_service(
 def test_changes_that_do_not_count_are_not_looked_up() -> None:
     """A standby ignores the changes that it sees."""
     keys: list[str] = []
-    handler = pod_handler(ALL, lambda key, _: keys.append(key), lambda: False)
+    services = ServicesOfPods(ALL)
+    handler = pod_handler(services, lambda key, _: keys.append(key), lambda: False)
     handler.on_add(OLD)
     handler.on_update(OLD, pod("a", "10.1.0.2"))
     handler.on_delete(OLD)
@@ -143,3 +144,21 @@ def test_a_pod_that_comes_or_goes_reaches_its_services() -> None:
     """Also a pod that has no address yet."""
     assert seen_by_handler(None, OLD) == seen_by_handler(OLD, None) == ["web"]
     assert seen_by_handler(None, replace(OLD, status=pod("a").status)) == ["web"]
+
+
+def test_the_services_of_pods_are_found_anew_after_each_change_of_a_service() -> None:
+    """Also if the pods have the very same labels."""
+    store: Store[Service] = Store()
+    found = ServicesOfPods(Lister(store, "Service", *SERVICE_INDEXES))
+    labelled = pod("a")
+    seen = [list(found.keys(labelled))]
+    store.put(service("web"))
+    seen.append(list(found.keys(labelled)))
+    assert found.keys(replace(labelled)) is found.keys(labelled)
+    store.put(service("web", selector={"app": "other"}))
+    seen.append(list(found.keys(labelled)))
+    store.put(service("web"))
+    seen.append(list(found.keys(labelled)))
+    store.remove("default/web")
+    seen.append(list(found.keys(labelled)))
+    assert seen == [[], ["default/web"], [], ["default/web"], []]

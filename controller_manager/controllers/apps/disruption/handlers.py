@@ -106,7 +106,7 @@ class BudgetHandlers:
         found = self._budgets_of_pod(new)
         if old.metadata.labels != new.metadata.labels:
             self._add_all(budgets_of(old, self._budgets))
-        elif _count_the_same(old, new):
+        elif not found or _count_the_same(old, new):
             return
         self._add_all(found)
 

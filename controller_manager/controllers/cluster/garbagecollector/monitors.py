@@ -15,6 +15,7 @@ from controller_manager.control.superseded_versions import SupersededVersions
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
 from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
 from controller_manager.controllers.cluster.garbagecollector.node import GroupKind
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration
 from controller_manager.informers.informer import SharedInformer
@@ -26,6 +27,11 @@ _MISSING: Final = 60.0
 
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 """(group, plural) of resources that have many objects and no dependents."""
+
+_PARTS_OF_GRAPH: Final = DependsOn(
+    "metadata.deletionTimestamp", "metadata.finalizers", "metadata.ownerReferences"
+)
+"""The parts of an object on which the graph depends; most changes are of its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +185,7 @@ class Monitors:
             on_add=lambda new: changes.take(graph.seen, resource, None, new),
             on_update=lambda old, new: changes.take(graph.seen, resource, old, new),
             on_delete=lambda old: changes.take(graph.gone, old),
+            depends_on=_PARTS_OF_GRAPH,
         )
         registration = informer.add_handler(handler)
         self._monitors[name] = _Monitor(resource, informer, registration)

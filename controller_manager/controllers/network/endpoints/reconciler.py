@@ -32,6 +32,7 @@ from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.selectors import (
     POD_INDEXES,
     SERVICE_INDEXES,
+    ServicesOfPods,
     pod_handler,
     pods_of,
     selects_pods,
@@ -77,7 +78,7 @@ class EndpointsReconciler(Reconciler[Service]):
         self._times = TriggerTimes()
         self._written: dict[str, str] = {}
         services = context.lister(SERVICES, *SERVICE_INDEXES)
-        changes = pod_handler(services, self._pod_changed)
+        changes = pod_handler(ServicesOfPods(services), self._pod_changed)
         context.informers.informer(PODS).add_handler(changes)
         context.informers.informer(ENDPOINTS).add_handler(
             Handler(

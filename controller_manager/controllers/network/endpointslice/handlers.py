@@ -13,6 +13,7 @@ from controller_manager.controllers.network.endpointslice.desired import zone_of
 from controller_manager.controllers.network.endpointslice.topology_cache import (
     is_ready_node,
 )
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 
@@ -44,7 +45,10 @@ class NodeHandlers:
         self._capacity_changed = capacity_changed
         context.informers.informer(NODES).add_handler(
             Handler(
-                on_add=self._added, on_update=self._updated, on_delete=self._deleted
+                on_add=self._added,
+                on_update=self._updated,
+                on_delete=self._deleted,
+                depends_on=DependsOn("metadata.labels", "status.conditions[Ready]"),
             )
         )
 

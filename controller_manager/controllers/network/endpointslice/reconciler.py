@@ -17,8 +17,8 @@ from controller_manager.control.endpoints.addresses import address_types_of
 from controller_manager.control.endpoints.selectors import (
     POD_INDEXES,
     SERVICE_INDEXES,
+    ServicesOfPods,
     is_selected,
-    keys_of_services,
     pod_handler,
     pods_of,
     selects_pods,
@@ -87,7 +87,9 @@ class EndpointSliceReconciler(Reconciler[Service]):
         options = context.config.of(EndpointSliceOptions)
         self.workers = options.concurrent_syncs
         self._batch_period = options.updates_batch_period
-        self._services = context.lister(SERVICES, *SERVICE_INDEXES)
+        self._services_of_pods = ServicesOfPods(
+            context.lister(SERVICES, *SERVICE_INDEXES)
+        )
         self._pods = context.lister(PODS, *POD_INDEXES)
         self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
         self._services_tracker = ServiceTracker(context.clock)
@@ -116,7 +118,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         """Add the handlers of pods and slices."""
         informer = context.informers.informer(PODS)
         informer.add_handler(
-            pod_handler(self._services, self._pod_changed, lambda: self._leads)
+            pod_handler(self._services_of_pods, self._pod_changed, lambda: self._leads)
         )
         handler = slice_handler(self._tracker, self._slice_changed)
         context.informers.informer(ENDPOINT_SLICES).add_handler(handler)
@@ -142,13 +144,13 @@ class EndpointSliceReconciler(Reconciler[Service]):
     def _pods_changed(self, pods: Iterable[Pod]) -> None:
         """Sync the services of pods whose node is new, or in another zone."""
         for pod in pods if self._leads else ():
-            for key in keys_of_services(self._services, pod):
+            for key in self._services_of_pods.keys(pod):
                 self._pod_changed(key, pod)
 
     def _pods_lost_node(self, pods: Iterable[Pod]) -> None:
         """Let the next sync check pods; it is not requested: they will be deleted."""
         for pod in pods if self._leads else ():
-            for key in keys_of_services(self._services, pod):
+            for key in self._services_of_pods.keys(pod):
                 self._services_tracker.pod_changed(key, pod.metadata.name)
 
     def _slice_changed(self, key: str) -> None:

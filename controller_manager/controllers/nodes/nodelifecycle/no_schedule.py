@@ -8,6 +8,7 @@ from controller_manager.api.meta import labels_of
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
 from controller_manager.controllers.nodes.nodelifecycle.taints import no_schedule_taints
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
@@ -57,6 +58,12 @@ class NoScheduleTainter:
                 on_add=self._enqueue,
                 on_update=lambda _, node: self._enqueue(node),
                 on_delete=lambda node: writer.forget(node.metadata.name),
+                depends_on=DependsOn(
+                    "metadata.labels",
+                    "spec.taints",
+                    "spec.unschedulable",
+                    "status.conditions",
+                ),
             )
         )
 

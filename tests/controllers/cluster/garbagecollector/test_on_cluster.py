@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
 from controller_manager.api.json_objects import JSON
+from controller_manager.client.builder import Connections
 from controller_manager.client.client import (
     PropagationPolicy,
 )
@@ -15,7 +17,7 @@ from controller_manager.client.transport import Request
 from controller_manager.controllers.cluster.garbagecollector.options import (
     GarbageCollectorOptions,
 )
-from tests.clusters import make_config
+from tests.clusters import make_config, run_manager
 from tests.controllers.cluster.garbagecollector.collecting import (
     COLLECTOR,
     ROLES,
@@ -268,3 +270,34 @@ async def test_the_graph_has_a_debug_page(user: User) -> None:
         }
     ]
     assert msgspec.json.decode(nothing) == {"nodes": [], "edges": []}
+
+
+async def test_an_update_that_does_not_concern_the_graph_costs_nothing(
+    user: User,
+) -> None:
+    """Of other updates, such as one of finalizers, each is counted."""
+    registry = CollectorRegistry()
+    config = make_config(controllers=(COLLECTOR,))
+    connections = Connections(user.cluster.transport)
+    cluster = user.cluster
+    await user.create("a")
+    async with run_manager(
+        connections, cluster.clock, cluster.rng, config, registry=registry
+    ):
+        await asyncio.sleep(3)
+        counted = [_graph_changes(registry)]
+        for change in (
+            {"labels": {"a": "b"}},
+            {"annotations": {"a": "b"}},
+            {"finalizers": ["example.com/a"]},
+        ):
+            patch = {"metadata": change}
+            await cluster.client.patch(CONFIG_MAPS, "default", "a", patch)
+            await asyncio.sleep(3)
+            counted.append(_graph_changes(registry))
+    assert [each - counted[0] for each in counted] == [0, 0, 0, 1]
+
+
+def _graph_changes(registry: CollectorRegistry) -> float:
+    name = {"name": "garbage_collector_graph_changes"}
+    return registry.get_sample_value("workqueue_adds_total", name) or 0
