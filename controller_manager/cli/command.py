@@ -306,6 +306,8 @@ def main() -> None:
     """Run the command; the console script's entry point."""
     add_completion_class(WordsOfBash)
     try:
+        with cheap_imports():
+            registry()  # it imports the descriptor of each controller
         code = make_command().main(prog_name=NAME, standalone_mode=False)
     except click.Abort:
         sys.exit(1)

@@ -5,7 +5,7 @@ import os
 import random
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
@@ -50,11 +50,13 @@ from controller_manager.observability.metrics import Collectors
 from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.options.gate_values import gate_values
-from controller_manager.preview.preview import Preview
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.serving.server import Pages, Server
+
+if TYPE_CHECKING:  # most managers have no preview
+    from controller_manager.preview.preview import Preview
 
 COMPONENT: Final = "kube-controller-manager"
 
@@ -295,7 +297,7 @@ class ControllerManager:
         return self._controllers.is_idle
 
     @property
-    def preview(self) -> Preview | None:
+    def preview(self) -> "Preview | None":
         """The preview, `None` for a manager that writes."""
         return self._preview.preview
 

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
@@ -14,12 +15,12 @@ from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import PreviewConfig
-from controller_manager.preview.preview import Preview
-from controller_manager.preview.report import encode, text_of
-from controller_manager.preview.settings import PreviewSettings
 from controller_manager.runtime.restarting import until_done
 from controller_manager.serving.server import DebugPage
 from controller_manager.serving.streaming import Pieces
+
+if TYPE_CHECKING:  # most managers have no preview, and its modules are many
+    from controller_manager.preview.preview import Preview
 
 
 class PreviewGroup(Runnable):
@@ -27,7 +28,7 @@ class PreviewGroup(Runnable):
 
     def __init__(
         self,
-        preview: Preview | None,
+        preview: "Preview | None",
         count_defect: Callable[[str], None],
         logger: Logger,
     ) -> None:
@@ -42,6 +43,11 @@ class PreviewGroup(Runnable):
         return None if self.preview is None else self._page
 
     def _page(self, query: Mapping[str, list[str]]) -> tuple[str, Pieces]:
+        from controller_manager.preview.report import (  # noqa: PLC0415 - the preview's
+            encode,
+            text_of,
+        )
+
         report = self.preview.report() if self.preview is not None else None
         if report is None:
             return "text/plain; charset=utf-8", _pieces(b"")
@@ -74,10 +80,17 @@ def make_preview(
     rng: random.Random,
     registry: CollectorRegistry,
     logger: Logger,
-) -> Preview | None:
+) -> "Preview | None":
     """Return the preview that a configuration asks for."""
     if not config.enabled:
         return None
+    from controller_manager.preview.preview import (  # noqa: PLC0415 - see above
+        Preview,
+    )
+    from controller_manager.preview.settings import (  # noqa: PLC0415
+        PreviewSettings,
+    )
+
     return Preview(
         PreviewSettings(grace=config.grace, dry_run=config.dry_run),
         connections.manager,
@@ -88,7 +101,7 @@ def make_preview(
     )
 
 
-def without_writes(connections: Connections, preview: Preview | None) -> Connections:
+def without_writes(connections: Connections, preview: "Preview | None") -> Connections:
     """Return connections over which a preview writes nothing.
 
     All controllers have the manager's own identity: a token of a service account would

@@ -24,10 +24,10 @@ from controller_manager.manager.migration import component_of, is_given_away
 from controller_manager.manager.missing import Missing, missing_resources
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
-from controller_manager.runtime.context import InvalidConfiguration
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.initializing import make_controller
+from controller_manager.runtime.invalid_configuration import InvalidConfiguration
 from controller_manager.runtime.registry import Registry
 
 _POLL: Final = 1.0

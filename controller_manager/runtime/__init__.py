@@ -8,6 +8,7 @@ Nothing here may know a particular controller.
 - ``descriptor``: the facts of a controller
 - ``handlers``: turn changes of objects into keys
 - ``initializing``: makes a controller from its descriptor
+- ``invalid_configuration``: the error of flags that contradict each other
 - ``key_report``: the report about one key: its last sync, and the next one
 - ``outcome``: the outcome of a reconcile
 - ``permissions``: the rules of a controller's role

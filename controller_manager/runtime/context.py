@@ -116,12 +116,5 @@ class ControllerContext:
         )
 
 
-class InvalidConfiguration(Exception):  # noqa: N818 - bad input, not a malfunction
-    """The flags of a controller contradict each other.
-
-    The text names the flag and the remedy. The daemon does not start.
-    """
-
-
 InitFunction = Callable[[ControllerContext], Controller]
 """Wires a controller to its informers and returns its workers, not yet running."""

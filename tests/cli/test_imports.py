@@ -22,8 +22,10 @@ _UNUSED: Final = frozenset(
         "controller_manager.cli.doctor",
         "controller_manager.doctor",
         "controller_manager.explain",
+        "controller_manager.preview",
         "jwt",
         "kubernetes_asyncio",
+        "rich",
         "zoneinfo",
     )
 )
@@ -34,9 +36,12 @@ _OF_DAEMON: Final = frozenset(
         "OpenSSL",
         "aiohttp",
         "controller_manager.cli.daemon",
+        "controller_manager.client.client",
         "controller_manager.client.http",
+        "controller_manager.informers.informer",
         "controller_manager.manager.manager",
         "cryptography",
+        "prometheus_client",
         "uvloop",
     )
 )
@@ -50,11 +55,13 @@ def loaded_after(code: str) -> frozenset[str]:
     return frozenset(done.stdout.split("\n")[-2].split())
 
 
-@pytest.mark.parametrize("arguments", [["help", "version"], ["version"], ["--version"]])
-def test_the_version_needs_no_module_of_the_daemon(
+@pytest.mark.parametrize(
+    "arguments", [["help", "version"], ["version"], ["--version"], ["--help"]]
+)
+def test_the_version_and_the_help_need_no_module_of_the_daemon(
     arguments: list[str],
 ) -> None:
-    """It is answered from the descriptors of the controllers."""
+    """They are answered from the descriptors of the controllers."""
     code = f"sys.argv[1:] = {arguments}; sys.exit = lambda code: None; __main__.main()"
     loaded = loaded_after(code)
     assert sorted(loaded & (_UNUSED | _OF_DAEMON)) == []

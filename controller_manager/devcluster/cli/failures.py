@@ -2,10 +2,11 @@
 
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from controller_manager.cli.daemon import ResultT, run
 from controller_manager.cli.failure import CommandNotRun, Failure
+
+ResultT = TypeVar("ResultT")
 
 
 def needs_extra(error: ImportError) -> NoReturn:
@@ -30,6 +31,8 @@ def data_failures(prefix: str = "") -> Iterator[None]:
 
 def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run a cluster until it ends; raises Failure."""
+    # The main help imports this module for the help of the subcommands.
+    from controller_manager.cli.daemon import run  # noqa: PLC0415
     from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
     from controller_manager.devcluster.demo.demo import DemoError  # noqa: PLC0415

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 import click
 
-from controller_manager.cli.daemon import run
 from controller_manager.cli.failure import Failure
 from controller_manager.devcluster.cli.failures import data_failures
 
@@ -38,6 +37,7 @@ def snapshot_command(kubeconfig: Path | None, data: Path | None, file: Path) -> 
 
     FILE has one line of JSON for each object, secrets too.
     """
+    from controller_manager.cli.daemon import run  # noqa: PLC0415
     from controller_manager.devcluster.data import transfer  # noqa: PLC0415
 
     with data_failures():
@@ -65,6 +65,7 @@ def restore_command(
     Clients of a running cluster list again: their watches end. A data file that does
     not exist is created.
     """
+    from controller_manager.cli.daemon import run  # noqa: PLC0415
     from controller_manager.devcluster.data import transfer  # noqa: PLC0415
 
     with data_failures():

@@ -17,7 +17,7 @@ from controller_manager.options.checks import at_most_two
 from controller_manager.options.config import PodRangesConfig
 from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag
-from controller_manager.runtime.context import InvalidConfiguration
+from controller_manager.runtime.invalid_configuration import InvalidConfiguration
 
 
 class NodeIPAMOptions(ControllerOptions):
