@@ -67,8 +67,9 @@ class Reads:
                 "objects are cached whole; declare it without paths"
             )
             raise ValueError(msg)
-        where = self.resource.group_resource
-        return [resolve_path(self.resource.type, path, where) for path in self.paths]
+        struct, where = self.resource.type, self.resource.group_resource
+        # mypy takes no type object for Hashable (its issue 11469).
+        return [resolve_path(struct, path, where) for path in self.paths]  # type: ignore[arg-type]
 
     def _problem(self, path: str) -> str:
         return _problem(path, self.resource.group_resource)
@@ -78,10 +79,12 @@ def _problem(path: str, where: str) -> str:
     return f"cannot read {path!r} of {where}"
 
 
+@cache
 def resolve_path(struct: type[Struct], path: str, where: str = "") -> tuple[Step, ...]:
     """Return the steps of a path in a type.
 
-    Raises ValueError, which names the path and `where` it is (the name of the type by
+    The result is remembered: dozens of declarations name the same paths. Raises
+    ValueError, which names the path and `where` it is (the name of the type by
     default), if the path is not valid or the type has no such field.
     """
     problem = _problem(path, where or struct.__name__)
