@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from controller_manager import controllers
+from controller_manager.api.resource import AnyResource
+from controller_manager.client.client import Client
+from controller_manager.client.server_clock import ServerClock
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry, RegistryError
+from controller_manager.runtime.root_causes import RootCause
 
 ENTRY_POINTS: Final = "controller_manager.controllers"
 
@@ -31,8 +35,22 @@ def registry() -> Registry:
     Raises RegistryError if a descriptor cannot be loaded, or if two conflict.
     """
     return Registry(
-        (*_in_tree(), *_from_entry_points(entry_points(group=ENTRY_POINTS)))
+        (*_in_tree(), *_from_entry_points(entry_points(group=ENTRY_POINTS))),
+        _find_root_cause,
     )
+
+
+async def _find_root_cause(
+    client: Client,
+    clock: ServerClock,
+    resource: AnyResource,
+    namespace: str,
+    name: str,
+) -> RootCause:
+    # A daemon without a stuck rollout never loads the explanations.
+    from controller_manager.explain.roots import root_cause  # noqa: PLC0415
+
+    return await root_cause(client, clock, resource, namespace, name)
 
 
 def _in_tree() -> Iterator[Descriptor]:

@@ -44,6 +44,9 @@ and the process used 13 MB less.
 _MONITORS: Final = 5
 """The rate limit of all monitors together is this many times that of a controller."""
 
+_EXPLAINER_QPS: Final = 10
+"""The requests of explanations in a second; a turn of them takes some seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Connections:
@@ -155,6 +158,14 @@ class ClientBuilder:
         limit = self._config.limit
         wider = RateLimit(limit.qps * _MONITORS, limit.burst * _MONITORS)
         return self._client(self._connections.manager, wider, limits_watches=True)
+
+    def explainer(self) -> Client:
+        """Return a client of the manager for explanations, which can wait.
+
+        It sends few requests, so that those of the controllers come first.
+        """
+        limit = RateLimit(_EXPLAINER_QPS, _EXPLAINER_QPS)
+        return self._client(self._connections.manager, limit, in_flight=2)
 
     def lease(self) -> Client:
         """Return a client of the manager without a rate limit, for the lease."""

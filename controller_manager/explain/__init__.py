@@ -28,6 +28,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``report``: prints explanations
 - ``rivals``: two managers of one field, and selectors that overlap
 - ``rollout``: deployments
+- ``roots``: the root cause as one code
 - ``scaling``: workloads that want no pods
 - ``scheduling``: pods without a node
 - ``selecting``: the objects that selectors match

@@ -46,11 +46,22 @@ class View:
     Each object and each list is read once, so that an explanation does not contradict
     itself. A request takes `timeout` seconds at most. A list has `MOST` objects at
     most. A request that fails is noted in `unread`, and its objects count as unknown.
+
+    With `by_list` a single object is read as a list of one: a controller manager may
+    list every resource, but get only few.
     """
 
-    def __init__(self, client: Client, clock: ServerClock, timeout: float) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: ServerClock,
+        timeout: float,
+        *,
+        by_list: bool = False,
+    ) -> None:
         """Take the client, the clock of its server, and the seconds of a request."""
         self._client = client
+        self._by_list = by_list
         self._clock = clock
         self._timeout = timeout
         self._lists: dict[tuple[str, ...], tuple[Item, ...]] = {}
@@ -141,14 +152,25 @@ class View:
         self, resource: AnyResource, namespace: str, name: str
     ) -> Item | str | None:
         try:
-            found = await self._get(resource.path(namespace, name), ())
+            found = await self._one(resource, namespace, name)
         except NotFound:
             return None
         except _FAILURES as error:
             line = f"{resource.group_resource} {name!a}: {_why(error)}"
             self.note(line)
             return line
-        return Item(resource, found)
+        return None if found is None else Item(resource, found)
+
+    async def _one(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> JSON | None:
+        """Return one object, `None` if a list shows that there is none."""
+        path = resource.path(namespace, name)  # checks the name
+        if not self._by_list:
+            return await self._get(path, ())
+        query = (("fieldSelector", f"metadata.name={name}"),)
+        found = await self._get(resource.path(namespace), query)
+        return next(objects_at(found, "items"), None)
 
     async def _list(
         self,

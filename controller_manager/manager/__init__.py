@@ -21,5 +21,7 @@ healthy and ready. Nothing here knows a particular controller.
 - ``preview``: the preview of a manager, which writes nothing
 - ``runnable``: the protocol of all parts
 - ``servers``: serves over HTTPS
+- ``stalled``: the rollouts in the caches that do not get on
 - ``startup``: selects the controllers and makes them
+- ``stuck_rollouts``: counts the stuck rollouts by cause
 """

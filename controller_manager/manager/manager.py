@@ -39,6 +39,7 @@ from controller_manager.manager.preview import (
 from controller_manager.manager.runnable import Checks, Lifetime
 from controller_manager.manager.servers import ServerGroup
 from controller_manager.manager.startup import StartUp
+from controller_manager.manager.stuck_rollouts import StuckRollouts
 from controller_manager.observability.component import (
     register_disabled,
     register_features,
@@ -48,6 +49,7 @@ from controller_manager.observability.connections import ConnectionCollectors
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics import Collectors
 from controller_manager.observability.process import register_process
+from controller_manager.observability.rollouts import STUCK_ROLLOUTS
 from controller_manager.options.config import Config
 from controller_manager.options.gate_values import gate_values
 from controller_manager.runtime.registry import Registry
@@ -147,9 +149,21 @@ class ControllerManager:
         self._migration = self._make_migration()
         turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
         self._startup = self._make_startup(turns)
+        self._stuck = StuckRollouts(
+            self._caches.informers.shared,
+            self._build.find_root_cause if self._shows_stuck_rollouts() else None,
+            self._clients.explainer(),
+            self._clients.server_clock,
+            show=self._metrics.rollouts.show,
+            count_defect=self._metrics.defects.count,
+            logger=self._logger.bind(component="stuck-rollouts"),
+        )
         self._awaited = AwaitedControllers(
             self._startup, self._caches, self._controllers, self._logger
         )
+
+    def _shows_stuck_rollouts(self) -> bool:
+        return STUCK_ROLLOUTS not in self._config.disabled_metrics
 
     def _register_component(self, connections: Connections) -> None:
         """Register the metrics of the process, the build and the connections."""
@@ -386,9 +400,11 @@ class ControllerManager:
     async def _work(self, life: Lifetime) -> None:
         """Run the controllers until told to stop, and write their last events."""
         await self._controllers.run(life)
+        await self._stuck.run(life)
         self.started.set()
         await done_before(life.stop, self._migration.run(life))
         await life.stop.wait()
+        await self._stuck.stop()
         await self._controllers.stop()
         await self._events.flush()
 

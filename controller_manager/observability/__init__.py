@@ -14,5 +14,6 @@
 - ``metrics``: the Prometheus collectors
 - ``plain_counter``: counters without the suffix ``_total``
 - ``process``: metrics of the process and of the build
+- ``rollouts``: the metric of stuck rollouts
 - ``slis``: metrics of health checks
 """

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from controller_manager.observability.kept_metrics import KeptRegistry
 from controller_manager.observability.log_output import LostLines
+from controller_manager.observability.rollouts import RolloutCollector
 
 CollectorsT = TypeVar("CollectorsT")
 
@@ -597,6 +598,7 @@ class Collectors:
         self.informers = InformerCollectors(registry, component)
         self.loop = LoopCollectors(registry)
         self.queues = QueueCollectors(registry)
+        self.rollouts = RolloutCollector(registry)
         self.syncs = SyncCollectors(registry)
 
     def of(self, collectors: Callable[[CollectorRegistry], CollectorsT]) -> CollectorsT:

@@ -12,6 +12,7 @@ from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.root_causes import FindRootCause
 
 _OF_CLOUD_PROVIDERS: Final = upstream.CLOUD | {
     upstream.ALIASES[name] for name in upstream.CLOUD
@@ -30,12 +31,18 @@ class RegistryError(Exception):
 class Registry:
     """The controllers of a build, by name."""
 
-    def __init__(self, descriptors: Iterable[Descriptor]) -> None:
+    def __init__(
+        self,
+        descriptors: Iterable[Descriptor],
+        find_root_cause: FindRootCause | None = None,
+    ) -> None:
         """Take the descriptors; controllers start in the order of their names.
 
+        `find_root_cause` says why a rollout is stuck; without it that is not counted.
         Raises RegistryError if two controllers have the same name, alias or flag, or
         declare the same feature gate differently.
         """
+        self.find_root_cause = find_root_cause
         self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
         self._by_name: dict[str, Descriptor] = {}
         for descriptor in self.descriptors:

@@ -21,7 +21,14 @@ SOURCE = ROOT / "controller_manager"
 
 FLAG = re.compile(r"--[a-z][a-z0-9-]*[a-z0-9]")
 METRIC_TYPES = frozenset(
-    ("Counter", "CounterMetricFamily", "Gauge", "Histogram", "PlainCounter")
+    (
+        "Counter",
+        "CounterMetricFamily",
+        "Gauge",
+        "GaugeMetricFamily",
+        "Histogram",
+        "PlainCounter",
+    )
 )
 
 

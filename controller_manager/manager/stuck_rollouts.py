@@ -1,0 +1,176 @@
+"""Counts the stuck rollouts by the root cause that ``explain`` finds."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.client.client import Client
+from controller_manager.client.server_clock import ServerClock
+from controller_manager.informers.informer import SharedInformer
+from controller_manager.manager.runnable import Lifetime, Runnable
+from controller_manager.manager.stalled import Stalled, stalled
+from controller_manager.observability.defects import Defects
+from controller_manager.observability.logs import Logger
+from controller_manager.runtime.restarting import until_done
+from controller_manager.runtime.root_causes import FindRootCause, RootCause
+
+PERIOD: Final = 60.0
+"""Seconds from one turn to the next."""
+
+_NEW: Final = 15
+_LOOKS: Final = 20
+"""The most explanations in a turn, and the most of them for rollouts that are new."""
+
+_TURN_SECONDS: Final = 30.0
+"""The time after which a turn begins no more explanations."""
+
+_LOOK_SECONDS: Final = 20.0
+_KEPT: Final = 1_000
+"""The most rollouts whose cause is remembered."""
+
+UNKNOWN: Final = "Unknown"
+"""The cause of a rollout that is not explained yet, or cannot be."""
+
+Informers = Callable[[], Iterable[SharedInformer[Any]]]
+Show = Callable[[Mapping[tuple[str, str], int]], None]
+
+
+class _Seen(Struct, frozen=True):
+    """A rollout that was explained; `cause` is empty if it is not stuck."""
+
+    kind: str
+    cause: str
+    is_certain: bool
+
+
+class StuckRollouts(Runnable):
+    """Explains, once a minute, some of the rollouts that the caches show as stuck.
+
+    New ones come first, then those whose explanation is the oldest. A deployment
+    whose status says that it is stuck counts at once, with an unknown cause until it
+    is explained. Others count once an explanation says that they are stuck.
+
+    Nothing is watched for it: only the caches of enabled controllers are looked at.
+    """
+
+    def __init__(
+        self,
+        informers: Informers,
+        find: FindRootCause | None,
+        client: Client,
+        clock: ServerClock,
+        *,
+        show: Show,
+        count_defect: Callable[[str], None],
+        logger: Logger,
+    ) -> None:
+        """Take the caches, and how a root cause is found; `None`: count nothing.
+
+        `client` only reads. `show` takes the numbers by cause and kind.
+        """
+        self._informers = informers
+        self._find = find
+        self._client = client
+        self._clock = clock
+        self._show = show
+        self._defects = Defects(logger, count_defect)
+        self._logger = logger
+        self._seen: dict[str, _Seen] = {}
+        self._has_complained = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, life: Lifetime) -> None:
+        """Start to count."""
+        if self._find is None:
+            return
+        failed = partial(self._defects.report, "stuck-rollouts")
+        running = until_done(self._count, failed, life.stop)
+        self._task = life.tasks.create_task(running, name="stuck-rollouts")
+
+    async def stop(self) -> None:
+        """Count no more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _count(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD)
+            await self.turn()
+
+    async def turn(self) -> None:
+        """Explain some rollouts, and show the numbers of all."""
+        certain: Counter[str] = Counter()
+        old: dict[str, Stalled] = {}
+        new: list[Stalled] = []
+        async for each in stalled(self._informers()):
+            certain[each.resource.kind] += each.is_certain
+            if each.uid in self._seen:
+                old[each.uid] = each
+            elif len(new) < _LOOKS:
+                new.append(each)
+        self._seen = {uid: seen for uid, seen in self._seen.items() if uid in old}
+        oldest = [old[uid] for uid in self._seen]
+        first = new[: max(_NEW, _LOOKS - len(oldest))]
+        await self._explain([*first, *oldest[: _LOOKS - len(first)]])
+        self._show(self._numbers(certain))
+
+    def _numbers(self, certain: Counter[str]) -> Mapping[tuple[str, str], int]:
+        """Return the numbers of stuck rollouts by cause and kind."""
+        unseen = certain - Counter(
+            each.kind for each in self._seen.values() if each.is_certain
+        )
+        known = Counter(
+            (each.cause, each.kind) for each in self._seen.values() if each.cause
+        )
+        return known + Counter({(UNKNOWN, kind): unseen[kind] for kind in unseen})
+
+    async def _explain(self, chosen: Iterable[Stalled]) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _TURN_SECONDS
+        unread = ""
+        for each in chosen:
+            if loop.time() > end:
+                break
+            root = await self._root_cause(each)
+            self._seen.pop(each.uid, None)
+            unread = unread or root.unread
+            self._remember(each, root)
+        self._complain(unread)
+
+    def _remember(self, each: Stalled, root: RootCause) -> None:
+        counts = root.is_stuck or (each.is_certain and not root.is_healthy)
+        cause = (root.code or UNKNOWN) if counts else ""
+        self._seen[each.uid] = _Seen(each.resource.kind, cause, each.is_certain)
+        if len(self._seen) > _KEPT:
+            del self._seen[next(iter(self._seen))]
+
+    async def _root_cause(self, each: Stalled) -> RootCause:
+        """Return the root cause of a rollout."""
+        namespace, name = each.namespace, each.name
+        if self._find is None:
+            return RootCause()
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                return await self._find(
+                    self._client, self._clock, each.resource, namespace, name
+                )
+        except TimeoutError:
+            return RootCause(unread=f"{each.resource.group_resource}: no answer")
+        except Exception as error:  # noqa: BLE001 - the defect concerns one rollout
+            kind, key = each.resource.kind, f"{namespace}/{name}"
+            self._defects.report("stuck-rollouts", error, kind=kind, key=key)
+            return RootCause()
+
+    def _complain(self, unread: str) -> None:
+        """Log that something cannot be read, once until all can be read again."""
+        if unread and not self._has_complained:
+            self._logger.warning(
+                "The cause of a stuck rollout may be unknown: an object around it "
+                "cannot be read",
+                err=unread,
+            )
+        self._has_complained = bool(unread)
