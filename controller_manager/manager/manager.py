@@ -190,6 +190,7 @@ class ControllerManager:
         preview = make_preview(
             self._config.preview,
             connections,
+            self._build.not_selected(self._config.generic.controllers),
             clock=self._clock,
             rng=self._rng,
             registry=self._registry,

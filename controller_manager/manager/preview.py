@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import PreviewConfig
+from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.restarting import until_done
 from controller_manager.serving.server import DebugPage
 from controller_manager.serving.streaming import Pieces
@@ -75,13 +76,17 @@ def _pieces(body: bytes) -> Pieces:
 def make_preview(
     config: PreviewConfig,
     connections: Connections,
+    absent: Iterable[Descriptor],
     *,
     clock: Clock,
     rng: random.Random,
     registry: CollectorRegistry,
     logger: Logger,
 ) -> "Preview | None":
-    """Return the preview that a configuration asks for."""
+    """Return the preview that a configuration asks for.
+
+    `absent` are the controllers that it does not run.
+    """
     if not config.enabled:
         return None
     from controller_manager.preview.preview import (  # noqa: PLC0415 - see above
@@ -94,11 +99,23 @@ def make_preview(
     return Preview(
         PreviewSettings(grace=config.grace, dry_run=config.dry_run),
         connections.manager,
+        map(_absentee, absent),
         clock=clock,
         rng=rng,
         registry=registry,
         logger=logger.bind(component="preview"),
     )
+
+
+def _absentee(descriptor: Descriptor) -> "Absentee":
+    from controller_manager.preview.absentees import (  # noqa: PLC0415 - see above
+        Absentee,
+    )
+
+    makes = tuple(
+        (resource.group_resource, kind) for resource, kind in descriptor.makes
+    )
+    return Absentee(descriptor.name, makes, descriptor.evicts_as)
 
 
 def without_writes(connections: Connections, preview: "Preview | None") -> Connections:

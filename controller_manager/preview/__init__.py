@@ -17,6 +17,7 @@ forgotten. A write that is not confirmed after a grace time is a divergence.
   remembers what the server did that no write has matched.
 - ``fields`` are the fields in which two objects differ; ``contents`` says which of them
   count.
+- ``absentees`` finds the traces of controllers that run only in the manager in charge.
 - ``judge`` finds divergences, ``findings`` counts them, ``report`` shows them.
 
 Nothing here knows a controller or the manager.

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from controller_manager.api.json_objects import object_at, objects_at
 from controller_manager.preview.fields import (
     JSON,
     REMOVED,
@@ -15,7 +16,7 @@ from controller_manager.preview.fields import (
     is_empty,
     value_at,
 )
-from controller_manager.preview.target import Collection
+from controller_manager.preview.target import Collection, Target
 
 _OF_SERVER: Final = frozenset(
     (
@@ -120,12 +121,26 @@ def _is_part(sent: Any, real: Any, tolerance: float) -> bool:  # noqa: ANN401 - 
     return are_same(real, sent, tolerance)
 
 
+def controller_of(obj: JSON) -> JSON | None:
+    """Return the owner reference of the controller of an object, None for none."""
+    references = objects_at(object_at(obj, "metadata"), "ownerReferences")
+    return next((each for each in references if each.get("controller")), None)
+
+
 def controller_uid(obj: JSON) -> str:
     """Return the uid of the controller that owns an object, empty for none."""
-    for each in obj.get("metadata", {}).get("ownerReferences") or ():
-        if each.get("controller"):
-            return str(each.get("uid", ""))
-    return ""
+    return str((controller_of(obj) or {}).get("uid", ""))
+
+
+def identity_of(target: Target, obj: JSON) -> str:
+    """Return the name of a created object; for a generated name, with its owner."""
+    generated = object_at(obj, "metadata").get("generateName")
+    if not generated:
+        return str(target.key)
+    owner = controller_of(obj)
+    by = f"{owner.get('kind')} {owner.get('name')}" if owner is not None else ""
+    where = f"{target.namespace}/" if target.namespace else ""
+    return f"{target.collection.group_resource} {where}{generated}* of {by}"
 
 
 def with_other_uid(value: Any, old: str, new: str) -> Any:  # noqa: ANN401 - JSON

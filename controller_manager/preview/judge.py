@@ -9,14 +9,13 @@ from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Transport
 from controller_manager.observability.logs import Logger
 from controller_manager.preview.contents import (
-    controller_uid,
     has_value,
+    identity_of,
     is_opaque,
     unlike,
 )
 from controller_manager.preview.entry import Creation, Entry
 from controller_manager.preview.fields import (
-    JSON,
     REMOVED,
     Path,
     shown_path,
@@ -127,7 +126,7 @@ class Judge:
                 entry.kind,
                 "create",
                 "preview" if near is None else "both",
-                _identity(entry, creation),
+                identity_of(entry.target, creation.sent),
                 _shown(entry.target.collection, fields),
             )
         )
@@ -161,23 +160,6 @@ class Judge:
                     _shown(target.collection, left),
                 )
             )
-
-
-def _identity(entry: Entry, creation: Creation) -> str:
-    """Return the name of a created object; for a generated name, with its owner."""
-    generated = creation.sent.get("metadata", {}).get("generateName")
-    if not generated or creation.sent["metadata"].get("name"):
-        return str(entry.key)
-    owner = next(_controllers(creation.sent), "")
-    where = f"{entry.target.namespace}/" if entry.target.namespace else ""
-    return f"{entry.target.collection.group_resource} {where}{generated}* of {owner}"
-
-
-def _controllers(obj: JSON) -> "Any":  # noqa: ANN401 - an iterator of texts
-    uid = controller_uid(obj)
-    for each in obj.get("metadata", {}).get("ownerReferences") or ():
-        if each.get("uid") == uid:
-            yield f"{each.get('kind')} {each.get('name')}"
 
 
 def _shown(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
+from controller_manager.preview.absentees import Absentee, Absentees
 from controller_manager.preview.changes import ChangeLog
 from controller_manager.preview.contents import (
     changed_fields,
@@ -48,9 +49,13 @@ class Overlay:
     """
 
     def __init__(
-        self, settings: PreviewSettings, clock: Clock, findings: Findings
+        self,
+        settings: PreviewSettings,
+        clock: Clock,
+        findings: Findings,
+        absent: Iterable[Absentee] = (),
     ) -> None:
-        """Start without entries."""
+        """Start without entries; `absent` are controllers that do not run here."""
         self.settings = settings
         self.clock = clock
         self.findings = findings
@@ -62,6 +67,9 @@ class Overlay:
         """The number of created objects that the server's objects have replaced."""
 
         self._ledger = Ledger(clock, grace=settings.grace, most=_KEPT)
+        self.absentees = Absentees(
+            absent, findings, self._ledger, clock, grace=settings.grace
+        )
         self._released: OrderedDict[Key, tuple[int, int]] = OrderedDict()
         self._uids: OrderedDict[str, str] = OrderedDict()
         self._ending: OrderedDict[str, None] = OrderedDict()

@@ -1,12 +1,14 @@
 """The preview: all its parts, and the transports that it gives to clients."""
 
 import random
+from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
+from controller_manager.preview.absentees import Absentee
 from controller_manager.preview.findings import Findings, PreviewMetrics
 from controller_manager.preview.judge import Judge
 from controller_manager.preview.overlay import Overlay
@@ -25,13 +27,17 @@ class Preview:
         self,
         settings: PreviewSettings,
         inner: Transport,
+        absent: Iterable[Absentee] = (),
         *,
         clock: Clock,
         rng: random.Random,
         registry: CollectorRegistry,
         logger: Logger,
     ) -> None:
-        """Take the transport to the server; register the metrics."""
+        """Take the transport to the server; register the metrics.
+
+        `absent` are the controllers that do not run in the preview.
+        """
         self._settings = settings
         self._inner = inner
         self._clock = clock
@@ -44,7 +50,7 @@ class Preview:
             grace=settings.grace,
             most=settings.most_findings,
         )
-        self.overlay = Overlay(settings, clock, self.findings)
+        self.overlay = Overlay(settings, clock, self.findings, absent)
         self._judge = Judge(self.overlay, inner, self.findings, logger)
         self._since = clock.now()
 

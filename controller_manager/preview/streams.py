@@ -267,6 +267,7 @@ class MergedStream:
         return self._line("DELETED", obj, viewed(stored))
 
     def _observe(self, kind: str, target: Target, obj: JSON) -> None:
+        self._overlay.absentees.observe(target, obj, is_new=kind == "ADDED")
         if kind == "DELETED":
             if not self._has_selector:
                 self._overlay.observe_gone(target, obj)

@@ -54,6 +54,9 @@ class Descriptor:
       these.
     - `in_flight`: returns how many requests its client sends at a time, if they are
       more than usual.
+    - `makes`: the resources of the objects that it creates, each with the kind of
+      their managing owner; `evicts_as`: the reason of the condition DisruptionTarget
+      of the pods that it deletes. By these a preview knows its work on the server.
     - `package`: the package that `load` is relative to; the registry sets it.
 
     Upstream: ControllerDescriptor of cmd/kube-controller-manager/app.
@@ -79,6 +82,8 @@ class Descriptor:
     qps_factor: int = 1
     burst_factor: int = 1
     in_flight: Callable[[Config], int] | None = None
+    makes: tuple[tuple[AnyResource, str], ...] = ()
+    evicts_as: str = ""
     package: str = ""
 
     @property

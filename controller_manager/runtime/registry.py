@@ -4,7 +4,7 @@ The module ``controller_manager.registry`` finds the controllers of this build.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from controller_manager import upstream
@@ -113,6 +113,14 @@ class Registry:
             else "the help of --controllers lists them"
         )
         return f'"{name}" is not in the list of known controllers; {hint}'
+
+    def not_selected(self, selection: Iterable[str]) -> Iterator[Descriptor]:
+        """Yield the controllers that ``--controllers`` does not select; see `select`.
+
+        The names are looked at when the first one is asked for.
+        """
+        selected = {each.name for each in self.select(selection)}
+        yield from (each for each in self.descriptors if each.name not in selected)
 
     def select(self, selection: Iterable[str]) -> list[Descriptor]:
         """Return the controllers that ``--controllers`` selects.

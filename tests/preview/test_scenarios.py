@@ -9,12 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
-from controller_manager.api.core.v1 import PODS
+from controller_manager.api.batch.v1 import CRON_JOBS
+from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.client.client import PatchType
 from controller_manager.controllers.apps.deployment import report
 from controller_manager.controllers.apps.deployment.status import calculate_status
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.preview.report import ReportedField
-from tests.clusters import Cluster, make_config
+from tests.clusters import TOKEN, Cluster, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User
 from tests.preview.shadow import Shadow, previewing, settle, shadow, shadowed
@@ -179,3 +181,82 @@ async def test_nothing_grows_while_a_preview_runs_alone(cluster: Cluster) -> Non
             await cluster.client.delete(DEPLOYMENTS, "default", f"web-{number}")
         await settle(120)
         assert running.report.pending == []
+
+
+NO_NODE_TAINT = {"key": "drain", "effect": "NoExecute"}
+
+
+async def test_the_work_of_a_controller_that_is_off_in_the_preview_is_found(
+    cluster: Cluster,
+) -> None:
+    """The preview would undo neither: a run of a cron job, and an eviction."""
+    user = User(cluster)
+    charge = InMemoryTransport(cluster.server, TOKEN, "kube-controller-manager/v1.36")
+    everything = ("*",)
+    without = ("*", "-cronjob-controller", "-taint-eviction-controller")
+    async with (
+        cluster.nodes(),
+        cluster.manager(make_config(controllers=everything), charge),
+        shadow(cluster, previewing(make_config(controllers=without))) as running,
+    ):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=1))
+        await user.create(CRON_JOBS, _every_minute())
+        await settle(90)
+        (pod,) = [
+            each
+            for each in (await cluster.client.list_page(PODS)).items
+            if each.metadata.name.startswith("web")
+        ]
+        node = pod.spec.node_name
+        await cluster.client.patch(
+            NODES, "", node, {"spec": {"taints": [NO_NODE_TAINT]}}, PatchType.MERGE
+        )
+        await settle(90)
+        found = _found(running)
+        assert {each[:3] for each in found} == {
+            ("cronjob-controller", "create", "real"),
+            ("taint-eviction-controller", "delete", "real"),
+        }
+        evicted = f"pods default/{pod.metadata.name}"
+        assert ("taint-eviction-controller", "delete", "real", evicted) in found
+        jobs = [each[3] for each in found if each[1] == "create"]
+        assert {each.rpartition("-")[0] for each in jobs} == {"jobs.batch default/tick"}
+
+
+def _every_minute() -> Any:
+    template = {
+        "spec": {
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "app", "image": "nginx:1.27"}],
+                }
+            }
+        }
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "tick", "namespace": "default"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": template},
+    }
+
+
+async def test_an_object_of_another_program_is_no_work_of_a_controller(
+    cluster: Cluster,
+) -> None:
+    """A restored backup has managing owners, too."""
+    controllers = ("*", "-replicaset-controller", "-garbage-collector-controller")
+    async with shadow(
+        cluster, previewing(make_config(controllers=controllers))
+    ) as running:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": True}
+        owner |= {"name": "web", "uid": "00000000-0000-0000-0000-000000000001"}
+        cluster.add(
+            "Pod",
+            "web-restored",
+            metadata={"name": "web-restored", "ownerReferences": [owner]},
+            spec={"containers": [{"name": "app", "image": "nginx:1.27"}]},
+        )
+        await settle(60)
+        assert {each for each in _found(running) if each[2] == "real"} == set()

@@ -32,6 +32,7 @@ CONTROLLER = Descriptor(
     aliases=("daemonset",),
     load=".reconciler:init_daemon_set_controller",
     requires=(DAEMON_SETS, CONTROLLER_REVISIONS, PODS, NODES),
+    makes=((PODS, "DaemonSet"), (CONTROLLER_REVISIONS, "DaemonSet")),
     reads=(
         Reads(
             PODS,

@@ -24,6 +24,7 @@ CONTROLLER = Descriptor(
     aliases=("deployment",),
     load=".reconciler:DeploymentReconciler",
     requires=(DEPLOYMENTS, REPLICASETS, PODS),
+    makes=((REPLICASETS, "Deployment"),),
     reads=(Reads(PODS, "status.phase"),),
     options=DeploymentOptions,
     gates=(TERMINATING_REPLICAS,),

@@ -24,6 +24,7 @@ CONTROLLER = Descriptor(
     aliases=("replicaset",),
     load=".reconciler:ReplicaSetReconciler",
     requires=(REPLICASETS, PODS),
+    makes=((PODS, "ReplicaSet"),),
     reads=READS,
     options=ReplicaSetOptions,
     gates=(

@@ -18,6 +18,7 @@ CONTROLLER = Descriptor(
     aliases=("replicationcontroller",),
     load=".reconciler:ReplicationControllerReconciler",
     requires=(REPLICATION_CONTROLLERS, PODS),
+    makes=((PODS, "ReplicationController"),),
     reads=READS,
     options=ReplicationControllerOptions,
     gates=(LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST),

@@ -32,6 +32,7 @@ CONTROLLER = Descriptor(
     aliases=("statefulset",),
     load=".reconciler:StatefulSetReconciler",
     requires=(STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, CLAIMS),
+    makes=((PODS, "StatefulSet"), (CONTROLLER_REVISIONS, "StatefulSet")),
     reads=(
         Reads(
             PODS,

@@ -20,6 +20,7 @@ CONTROLLER = Descriptor(
     aliases=("cronjob",),
     load=".reconciler:CronJobReconciler",
     requires=(CRON_JOBS, JOBS),
+    makes=((JOBS, "CronJob"),),
     options=CronJobOptions,
     permissions=(
         allow(CRON_JOBS, "get", "list", "update", "watch"),

@@ -39,6 +39,7 @@ CONTROLLER = Descriptor(
     aliases=("job",),
     load=".reconciler:init_job_controller",
     requires=(JOBS, PODS),
+    makes=((PODS, "Job"),),
     gated_requires=((WORKLOAD_WITH_JOB, (WORKLOADS, POD_GROUPS)),),
     reads=(
         Reads(

@@ -27,6 +27,7 @@ CONTROLLER = Descriptor(
     aliases=("endpointslice",),
     load=".reconciler:init_endpoint_slice_controller",
     requires=(SERVICES, PODS, NODES, ENDPOINT_SLICES),
+    makes=((ENDPOINT_SLICES, "Service"),),
     reads=(
         Reads(
             PODS,

@@ -28,6 +28,7 @@ CONTROLLER = Descriptor(
     name="device-taint-eviction-controller",
     load=".controller:init_device_taint_eviction_controller",
     requires=(PODS, RESOURCE_CLAIMS, RESOURCE_SLICES),
+    evicts_as="DeletionByDeviceTaintManager",
     gated_requires=((TAINT_RULES, (DEVICE_TAINT_RULES,)),),
     reads=(
         Reads(

@@ -16,6 +16,7 @@ CONTROLLER = Descriptor(
     aliases=("podgc",),
     load=".reconciler:init_pod_garbage_collector_controller",
     requires=(PODS, NODES),
+    evicts_as="DeletionByPodGC",
     reads=(
         Reads(
             PODS,

@@ -15,6 +15,7 @@ CONTROLLER = Descriptor(
     name="taint-eviction-controller",
     load=".controller:init_taint_eviction_controller",
     requires=(PODS, NODES),
+    evicts_as="DeletionByTaintManager",
     reads=(
         Reads(
             PODS,

@@ -30,6 +30,7 @@ CONTROLLER = Descriptor(
     aliases=("resource-claim-controller",),
     load=".controller:init_resource_claim_controller",
     requires=(PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES),
+    makes=((RESOURCE_CLAIMS, "Pod"),),
     gated_requires=((options.WORKLOAD_CLAIMS, (POD_GROUPS,)),),
     reads=(
         Reads(

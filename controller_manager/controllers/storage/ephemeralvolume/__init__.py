@@ -18,6 +18,7 @@ CONTROLLER = Descriptor(
     aliases=("ephemeral-volume",),
     load=".reconciler:EphemeralVolumeReconciler",
     requires=(PODS, CLAIMS),
+    makes=((CLAIMS, "Pod"),),
     reads=(
         Reads(
             PODS,
