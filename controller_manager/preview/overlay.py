@@ -23,7 +23,12 @@ from controller_manager.preview.findings import Findings
 from controller_manager.preview.ledger import Ledger, Owner
 from controller_manager.preview.settings import PreviewSettings
 from controller_manager.preview.target import Key, Target
-from controller_manager.preview.versions import as_number, change_number, server_version
+from controller_manager.preview.versions import (
+    as_number,
+    change_number,
+    server_version,
+    version_of,
+)
 
 _KEPT: Final = 4_000
 """The most objects that are remembered after their entry is gone."""
@@ -94,7 +99,7 @@ class Overlay:
         change = change_number(version)
         if (entry := self.entries.get(key)) is not None:
             return change == entry.change
-        stored = as_number((real or {}).get("metadata", {}).get("resourceVersion"))
+        stored = version_of(real)
         if change:
             return self._released.get(key) == (change, stored)
         return as_number(server_version(version)) == stored
@@ -158,17 +163,18 @@ class Overlay:
         return number
 
     def _set_fields(self, entry: Entry, controller: str, new: JSON) -> None:
-        now = self.clock.monotonic()
+        now, version = self.clock.monotonic(), version_of(entry.real)
         former, entry.fields = entry.fields, {}
         for path, value in changed_fields(entry.real or {}, new):
             if entry.deletion and path == ("status", "phase"):
                 continue
             known = former.get(path)
             if known is not None and known.value == value:
+                known.version = version
                 entry.fields[path] = known
             else:
                 since = known.since if known is not None else now
-                entry.fields[path] = Written(value, controller, since)
+                entry.fields[path] = Written(value, controller, since, version)
 
     def _shown(self, entry: Entry, last: JSON) -> int:
         """Have watches show an entry; return the number of the change."""
@@ -179,7 +185,7 @@ class Overlay:
     def _show(self, key: Key, obj: JSON | None, last: JSON) -> int:
         """Have watches show an object of the server again."""
         number = self.changes.publish(key, obj, last)
-        stored = as_number((obj or {}).get("metadata", {}).get("resourceVersion"))
+        stored = version_of(obj)
         self._released[key] = number, stored
         self._released.move_to_end(key)
         if len(self._released) > _KEPT:
@@ -228,9 +234,7 @@ class Overlay:
             return
         if entry.creation is not None:
             self._realise(entry, target, obj)
-        elif as_number(metadata.get("resourceVersion")) > as_number(
-            (entry.real or {}).get("metadata", {}).get("resourceVersion")
-        ):
+        elif version_of(obj) > version_of(entry.real):
             self._compare(entry, obj)
 
     def observe_ending(self, target: Target, obj: JSON) -> None:
@@ -422,7 +426,7 @@ class Overlay:
         for path, value in changed_fields(creation.made, creation.current):
             renamed = with_other_uid(value, old_uid, uid)
             if not has_value(target.collection, obj, path, renamed, grace):
-                written = Written(renamed, creation.controller, now)
+                written = Written(renamed, creation.controller, now, version_of(obj))
                 later.fields[_renamed_path(path, old_uid, uid)] = written
         if later.fields and target.key not in self.entries:
             self._put(later)

@@ -7,7 +7,7 @@ and a reader that waits for the version of its own write sees it come. A version
 number of a change is 0 is one of the server's objects, unchanged.
 """
 
-from typing import Final
+from typing import Any, Final
 
 _BITS: Final = 40
 _MASK: Final = (1 << _BITS) - 1
@@ -35,3 +35,8 @@ def change_number(version: str) -> int:
 def as_number(version: object) -> int:
     """Return a version of the server as a number; 0 if it is none."""
     return int(version) if isinstance(version, str) and version.isdecimal() else 0
+
+
+def version_of(obj: dict[str, Any] | None) -> int:
+    """Return the server's version of an object as a number; 0 for no object."""
+    return as_number((obj or {}).get("metadata", {}).get("resourceVersion"))
