@@ -26,6 +26,7 @@ from controller_manager.clock import Clock, SystemClock
 from controller_manager.explain.cause import Explanation, State, worst
 from controller_manager.explain.explainer import explain_all, explain_target
 from controller_manager.explain.following import Look, follow
+from controller_manager.explain.printing import printable
 from controller_manager.explain.report import as_json, as_text
 from controller_manager.explain.target import Target, TargetError, parse_target
 from controller_manager.explain.view import Missing, Unread, View
@@ -197,12 +198,22 @@ async def _answer(
             transport, clock, server_clock=server_clock, in_flight=_IN_FLIGHT
         )
         look = partial(_look, client, server_clock, question)
-        if not question.watch:
-            try:
-                return _show(question, await look(), server_clock)
-            except Missing as error:
-                raise Failure([f"explain: {error}"]) from None
-        return await _watch(question, look, server_clock)
+        try:
+            if question.watch:
+                return await _watch(question, look, server_clock)
+            return _show(question, await look(), server_clock)
+        except (TargetError, Unread) as error:
+            raise _failure(error) from None
+
+
+def _failure(error: Exception) -> Failure:
+    """Return the failure that one line tells; it may have the words of a server."""
+    return Failure([printable(f"explain: {error}")])
+
+
+def _say_failed(error: Unread) -> None:
+    """Say that a look has failed, and that the next ones follow."""
+    click.echo(printable(f"explain: {error}; looking again"), err=True)
 
 
 async def _watch(question: _Question, look: Look, clock: ServerClock) -> State:
@@ -212,12 +223,13 @@ async def _watch(question: _Question, look: Look, clock: ServerClock) -> State:
     """
     state: State | None = None
     try:
-        async with aclosing(follow(look, question.watch_seconds)) as changes:
+        following = follow(look, question.watch_seconds, _say_failed)
+        async with aclosing(following) as changes:
             async for found in changes:
                 state = _show(question, found, clock)
-    except Missing as error:
+    except Missing:
         if state is None:
-            raise Failure([f"explain: {error}"]) from None
+            raise
         click.echo("The object is gone.", err=question.output == "json")
         return State.HEALTHY
     return state or State.HEALTHY
@@ -226,16 +238,11 @@ async def _watch(question: _Question, look: Look, clock: ServerClock) -> State:
 async def _look(
     client: Client, clock: ServerClock, question: _Question
 ) -> Sequence[Explanation]:
-    """Return the explanations of the present objects; raises Failure and Missing."""
+    """Return the explanations of the present objects; raises TargetError, Unread."""
     view = View(client, clock, question.request_seconds)
-    try:
-        if question.target is None:
-            return await explain_all(view, question.namespace)
-        return [await explain_target(view, question.target, question.namespace)]
-    except Missing:
-        raise
-    except (TargetError, Unread) as error:
-        raise Failure([f"explain: {error}"]) from None
+    if question.target is None:
+        return await explain_all(view, question.namespace)
+    return [await explain_target(view, question.target, question.namespace)]
 
 
 def _show(

@@ -24,6 +24,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``managed_fields``: the managers of fields
 - ``nodes``: nodes that do not report, or cannot be drained
 - ``pods``: pods that are not available
+- ``printing``: characters that may be printed
 - ``replicas``: owners that want a number of pods
 - ``report``: prints explanations
 - ``rivals``: two managers of one field, and selectors that overlap

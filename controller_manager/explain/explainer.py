@@ -1,9 +1,11 @@
 """Explains one object, or all objects of a namespace."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from controller_manager.api.resource import AnyResource
 from controller_manager.explain.autoscalers import explain_autoscaler
@@ -11,6 +13,7 @@ from controller_manager.explain.budgets import explain_budget
 from controller_manager.explain.cause import (
     Cause,
     Explanation,
+    Reference,
     State,
     worst_first,
     worst_of,
@@ -54,6 +57,11 @@ _TOPICS: Final[dict[str, Explain]] = {
     "statefulsets.apps": explain_stateful_set,
 }
 
+_AT_A_TIME: Final = 8
+"""The most objects that are explained at a time."""
+
+_AS_FAR: Final = "nothing is wrong, as far as it can be read"
+
 _WITH_RIVALS: Final = frozenset(
     ("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps")
 )
@@ -70,14 +78,33 @@ async def explain_all(view: View, namespace: str) -> Sequence[Explanation]:
     """Return the explanations of a namespace's objects that are not healthy.
 
     An object that another one controls is left out: the explanation of its owner has
-    it already.
+    it already. If a kind cannot be read, the namespace's explanation says so. A few
+    objects are explained at a time, and what is read for one serves the others.
     """
-    found = [
-        await explain_item(view, each)
-        for resource in KINDS
-        for each in await _to_explain(view, resource, namespace)
-    ]
-    return [each for each in found if each.state is not State.HEALTHY]
+    listed = [await _to_explain(view, resource, namespace) for resource in KINDS]
+    items = [each for found in listed for each in found]
+    at_a_time = asyncio.Semaphore(_AT_A_TIME)
+
+    async def explained(item: Item) -> Explanation:
+        async with at_a_time:
+            return await explain_item(view.beside(), item)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(explained(each)) for each in items]
+    found = [each.result() for each in tasks]
+    shown = [each for each in found if each.state is not State.HEALTHY]
+    return [*shown, *_incomplete(found, view.unread, namespace)]
+
+
+def _incomplete(
+    found: Sequence[Explanation], unread: tuple[str, ...], namespace: str
+) -> Sequence[Explanation]:
+    """Return the namespace's explanation if some kinds could not be read."""
+    reference = Reference("v1", "Namespace", "", namespace)
+    named = next((each for each in found if each.object == reference), None)
+    if not unread or named is None or named.state is not State.HEALTHY:
+        return ()
+    return (replace(named, summary=_AS_FAR, unread=unread),)
 
 
 async def _to_explain(
@@ -97,7 +124,7 @@ async def explain_item(view: View, item: Item) -> Explanation:
         causes = (_unusable(item, error),)
     state = worst_of(causes)
     if view.unread and state is State.HEALTHY and not causes:
-        summary = "nothing is wrong, as far as it can be read"
+        summary = _AS_FAR
     else:
         summary = summary_of(item, state)
     return Explanation(

@@ -9,6 +9,7 @@ import msgspec
 
 from controller_manager.api.times import parse_time
 from controller_manager.explain.cause import Cause, Explanation, State, worst
+from controller_manager.explain.printing import printable, printable_json
 
 VERSION: Final = "explain/v1"
 """The version of the JSON form: fields may be added to it, none changes or goes."""
@@ -29,26 +30,15 @@ def as_json(explanations: Sequence[Explanation]) -> str:
         VERSION, worst(each.state for each in explanations), tuple(explanations)
     )
     encoded = msgspec.json.encode(document)
-    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+    return printable_json(msgspec.json.format(encoded, indent=2).decode()) + "\n"
 
 
 def as_text(explanations: Sequence[Explanation], now: datetime, width: int) -> str:
     """Return explanations for a terminal of a width: symptom, chain, remedies."""
     blocks = (
-        "\n".join(map(_harmless, _block(each, now, width))) for each in explanations
+        "\n".join(map(printable, _block(each, now, width))) for each in explanations
     )
     return "\n\n".join(blocks) + "\n"
-
-
-def _harmless(line: str) -> str:
-    """Return a line in which characters that are not printable are escaped.
-
-    Messages of objects could else hide or forge lines of the terminal.
-    """
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in line
-    )
 
 
 def _block(explanation: Explanation, now: datetime, width: int) -> Iterator[str]:

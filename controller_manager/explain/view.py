@@ -40,6 +40,20 @@ class Missing(Unread):
     """The server says that an object does not exist."""
 
 
+class _Loaded:
+    """The answers that were read: what was found, and a line about a failure."""
+
+    def __init__(self) -> None:
+        self.lists: dict[tuple[str, ...], tuple[tuple[Item, ...], str]] = {}
+        self.objects: dict[tuple[str, ...], tuple[Item | str | None, str]] = {}
+        self.discovery: tuple[Discovery, str] | None = None
+        self._locks: dict[tuple[str, ...], asyncio.Lock] = {}
+
+    def reading(self, *key: str) -> asyncio.Lock:
+        """Return the lock of a read: tasks that need the same answer share it."""
+        return self._locks.setdefault(key, asyncio.Lock())
+
+
 class View:
     """The objects that an explanation reads, and the present time.
 
@@ -64,10 +78,17 @@ class View:
         self._by_list = by_list
         self._clock = clock
         self._timeout = timeout
-        self._lists: dict[tuple[str, ...], tuple[Item, ...]] = {}
-        self._objects: dict[tuple[str, ...], Item | str | None] = {}
-        self._discovery: Discovery | None = None
+        self._loaded = _Loaded()
         self._unread: dict[str, None] = {}
+
+    def beside(self) -> "View":
+        """Return a view for another target, which shares all that was read.
+
+        Only `unread` is its own.
+        """
+        view = View(self._client, self._clock, self._timeout, by_list=self._by_list)
+        view._loaded = self._loaded
+        return view
 
     @property
     def now(self) -> datetime:
@@ -84,15 +105,19 @@ class View:
         return max(self.now - parse_time(since), timedelta()) if since else timedelta()
 
     def note(self, line: str) -> None:
-        """Note that something cannot be read."""
-        self._unread[line] = None
+        """Note that something cannot be read; an empty line notes nothing."""
+        if line:
+            self._unread[line] = None
 
     async def read(self, resource: AnyResource, namespace: str, name: str) -> Item:
         """Return an object; raises Unread if it does not exist or cannot be read."""
         key = (resource.api_version, resource.plural, namespace, name)
-        if key not in self._objects:
-            self._objects[key] = await self._read(resource, namespace, name)
-        found = self._objects[key]
+        loaded = self._loaded
+        async with loaded.reading("object", *key):
+            if key not in loaded.objects:
+                loaded.objects[key] = await self._read(resource, namespace, name)
+        found, problem = loaded.objects[key]
+        self.note(problem)
         if isinstance(found, Item):
             return found
         if found is not None:
@@ -116,7 +141,7 @@ class View:
         """Tell whether the server says that an object does not exist."""
         await self.find(resource, namespace, name)
         key = (resource.api_version, resource.plural, namespace, name)
-        return self._objects[key] is None
+        return self._loaded.objects[key][0] is None
 
     async def list(
         self,
@@ -128,38 +153,47 @@ class View:
     ) -> tuple[Item, ...]:
         """Return the objects that selectors match; none if they cannot be read."""
         key = (resource.api_version, resource.plural, namespace, labels, fields)
-        if key not in self._lists:
-            query = (
-                ("labelSelector", labels),
-                ("fieldSelector", fields),
-                ("limit", str(MOST)),
-            )
-            self._lists[key] = await self._list(resource, namespace, query)
-        return self._lists[key]
+        loaded = self._loaded
+        async with loaded.reading("list", *key):
+            if key not in loaded.lists:
+                query = (
+                    ("labelSelector", labels),
+                    ("fieldSelector", fields),
+                    ("limit", str(MOST)),
+                )
+                loaded.lists[key] = await self._list(resource, namespace, query)
+        found, problem = loaded.lists[key]
+        self.note(problem)
+        return found
 
     async def discovery(self) -> Discovery:
         """Return the resources that the server serves; none if they are unread."""
-        if self._discovery is None:
-            try:
-                async with asyncio.timeout(self._timeout):
-                    self._discovery = await discover(self._client)
-            except _FAILURES as error:
-                self.note(f"the resources of the API server: {_why(error)}")
-                self._discovery = Discovery(())
-        return self._discovery
+        loaded = self._loaded
+        async with loaded.reading("discovery"):
+            if loaded.discovery is None:
+                loaded.discovery = await self._discover()
+        found, problem = loaded.discovery
+        self.note(problem)
+        return found
+
+    async def _discover(self) -> tuple[Discovery, str]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await discover(self._client), ""
+        except _FAILURES as error:
+            return Discovery(()), f"the resources of the API server: {_why(error)}"
 
     async def _read(
         self, resource: AnyResource, namespace: str, name: str
-    ) -> Item | str | None:
+    ) -> tuple[Item | str | None, str]:
         try:
             found = await self._one(resource, namespace, name)
         except NotFound:
-            return None
+            return None, ""
         except _FAILURES as error:
             line = f"{resource.group_resource} {name!a}: {_why(error)}"
-            self.note(line)
-            return line
-        return None if found is None else Item(resource, found)
+            return line, line
+        return None if found is None else Item(resource, found), ""
 
     async def _one(
         self, resource: AnyResource, namespace: str, name: str
@@ -177,19 +211,18 @@ class View:
         resource: AnyResource,
         namespace: str,
         query: Iterable[tuple[str, str]],
-    ) -> tuple[Item, ...]:
+    ) -> tuple[tuple[Item, ...], str]:
         place = f" in {namespace}" if namespace else ""
         try:
             given = tuple((name, value) for name, value in query if value)
             found = await self._get(resource.path(namespace), given)
         except _FAILURES as error:
-            self.note(f"{resource.group_resource}{place}: {_why(error)}")
-            return ()
+            return (), f"{resource.group_resource}{place}: {_why(error)}"
+        items = tuple(Item(resource, each) for each in objects_at(found, "items"))
         if object_at(found, "metadata").get("continue"):
-            self.note(
-                f"{resource.group_resource}{place}: only the first {MOST} were read"
-            )
-        return tuple(Item(resource, each) for each in objects_at(found, "items"))
+            name = resource.group_resource
+            return items, f"{name}{place}: only the first {MOST} were read"
+        return items, ""
 
     async def _get(self, path: str, query: tuple[tuple[str, str], ...]) -> JSON:
         async with asyncio.timeout(self._timeout):
