@@ -92,7 +92,8 @@ class Absentees:
                 self._report(controller, "delete", "Pod", str(target.key))
 
     def _report(self, controller: str, verb: str, kind: str, identity: str) -> None:
-        self._findings.report(Difference(controller, kind, verb, "real", identity))
+        difference = Difference(controller, kind, verb, "real", identity)
+        self._findings.report(difference, is_certain=True)
 
     def _is_recent(self, timestamp: object) -> bool:
         try:

@@ -14,15 +14,11 @@ _DEFAULT_GRACE_PERIOD: Final = 30
 
 @dataclass(slots=True)
 class Written:
-    """The value that a controller wrote to one field, and when (seconds).
-
-    `version` is that of the server's object on which it decided last to write it.
-    """
+    """The value that a controller wrote to one field, and when (seconds)."""
 
     value: Any
     controller: str
     since: float
-    version: int
 
 
 @dataclass(slots=True)

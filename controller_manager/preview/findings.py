@@ -12,6 +12,10 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 
 _LONGEST_DELAY: Final = 3600.0
+_ROUNDS: Final = 4
+"""The grace times within which a controller repeats a write that was dropped."""
+
+_MOST_SUSPECTED: Final = 10_000
 _SHOWN: Final = 200
 """The longest text of a value that is shown."""
 
@@ -91,6 +95,10 @@ class PreviewMetrics:
 class Findings:
     """The divergences that were found, each once, with growing delays between reports.
 
+    A write that is not confirmed may only be old: the object has changed since, and
+    the controller had no reason to look at it again. It is shown the real object then.
+    So a difference counts only once it is found a second time.
+
     A difference that is found again is counted and logged again only after the grace
     time, twice that, and so on, an hour at most. The oldest divergence is dropped when
     there are too many.
@@ -112,6 +120,7 @@ class Findings:
         self._grace = grace
         self._most = most
         self._found: OrderedDict[Any, Divergence] = OrderedDict()
+        self._suspected: OrderedDict[Any, float] = OrderedDict()
         self.confirmed = 0
         self.dropped = 0
 
@@ -133,12 +142,17 @@ class Findings:
         self.dropped += 1
         self.metrics.dropped.inc()
 
-    def report(self, difference: Difference) -> None:
-        """Record a difference; log and count it unless it was reported lately."""
+    def report(self, difference: Difference, *, is_certain: bool = False) -> None:
+        """Record a difference; log and count it unless it was reported lately.
+
+        One that is not certain must have been found shortly before.
+        """
         now = self._clock.monotonic()
         at = format_time(self._clock.now())
         same = _identity(difference)
         known = self._found.get(same)
+        if known is None and not (is_certain or self._was_suspected(difference, now)):
+            return
         if known is None:
             known = Divergence(difference, 0, at, at, now)
             self._found[same] = known
@@ -152,6 +166,17 @@ class Findings:
         known.next_report = now + min(delay, _LONGEST_DELAY)
         self.metrics.divergences.labels(difference.controller, difference.kind).inc()
         self._log(known)
+
+    def _was_suspected(self, difference: Difference, now: float) -> bool:
+        """Tell whether a write was found shortly before; remember it if not."""
+        write = (difference.controller, difference.verb, difference.identity)
+        before = self._suspected.pop(write, None)
+        if before is not None and now - before <= _ROUNDS * self._grace:
+            return True
+        self._suspected[write] = now
+        if len(self._suspected) > _MOST_SUSPECTED:
+            self._suspected.popitem(last=False)
+        return False
 
     def _log(self, divergence: Divergence) -> None:
         found = divergence.difference

@@ -1,7 +1,6 @@
 """The judge: it reports each write that is not confirmed within the grace time."""
 
 import asyncio
-from collections import OrderedDict
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,7 @@ from controller_manager.preview.contents import (
     is_opaque,
     unlike,
 )
-from controller_manager.preview.entry import Creation, Entry, Written
+from controller_manager.preview.entry import Creation, Entry
 from controller_manager.preview.fields import (
     REMOVED,
     Path,
@@ -30,14 +29,10 @@ from controller_manager.preview.findings import (
 )
 from controller_manager.preview.overlay import Mismatch, Overlay
 from controller_manager.preview.reading import Reader, ReadFailed
-from controller_manager.preview.target import Collection, Key
-from controller_manager.preview.versions import version_of
+from controller_manager.preview.target import Collection
 
 _PERIOD: Final = 1.0
 _SHOWN_FIELDS: Final = 20
-_MOST_DOUBTED: Final = 4_000
-_ROUNDS: Final = 4
-"""The grace times in which a controller writes a field again that was dropped."""
 
 
 class Judge:
@@ -51,8 +46,6 @@ class Judge:
         self._reader = Reader(overlay, inner)
         self._findings = findings
         self._logger = logger
-        self._doubted: OrderedDict[tuple[Key, Path], float] = OrderedDict()
-        """The fields whose writes were dropped as stale, and when."""
 
     async def run(self) -> None:
         """Judge every second, until cancelled."""
@@ -94,25 +87,6 @@ class Judge:
         self._report(entry)
         self._overlay.drop(entry)
 
-    def _is_stale(self, entry: Entry, path: Path, written: Written) -> bool:
-        """Tell whether a controller may not want a write any more.
-
-        The object has changed since it decided, and it may have had no reason to decide
-        again, because a job is finished, for example. It is shown the real object
-        now. If it writes the same field again, that is a divergence.
-        """
-        if written.version == version_of(entry.real):
-            return False
-        now = self._overlay.clock.monotonic()
-        doubted_at = self._doubted.pop((entry.key, path), None)
-        patience = _ROUNDS * self._overlay.settings.grace
-        if doubted_at is not None and now - doubted_at <= patience:
-            return False
-        self._doubted[entry.key, path] = now
-        if len(self._doubted) > _MOST_DOUBTED:
-            self._doubted.popitem(last=False)
-        return True
-
     def _report(self, entry: Entry) -> None:
         if (creation := entry.creation) is not None:
             self._report_creation(entry, creation)
@@ -124,8 +98,6 @@ class Judge:
             )
         by_controller: dict[str, dict[Path, tuple[Any, Any]]] = {}
         for path, written in entry.fields.items():
-            if self._is_stale(entry, path, written):
-                continue
             pair = written.value, value_at(entry.real or {}, path)
             by_controller.setdefault(written.controller, {})[path] = pair
         for controller, fields in by_controller.items():
@@ -186,7 +158,8 @@ class Judge:
                     "both",
                     str(target.key),
                     _shown(target.collection, left),
-                )
+                ),
+                is_certain=True,
             )
 
 

@@ -163,18 +163,17 @@ class Overlay:
         return number
 
     def _set_fields(self, entry: Entry, controller: str, new: JSON) -> None:
-        now, version = self.clock.monotonic(), version_of(entry.real)
+        now = self.clock.monotonic()
         former, entry.fields = entry.fields, {}
         for path, value in changed_fields(entry.real or {}, new):
             if entry.deletion and path == ("status", "phase"):
                 continue
             known = former.get(path)
             if known is not None and known.value == value:
-                known.version = version
                 entry.fields[path] = known
             else:
                 since = known.since if known is not None else now
-                entry.fields[path] = Written(value, controller, since, version)
+                entry.fields[path] = Written(value, controller, since)
 
     def _shown(self, entry: Entry, last: JSON) -> int:
         """Have watches show an entry; return the number of the change."""
@@ -426,7 +425,7 @@ class Overlay:
         for path, value in changed_fields(creation.made, creation.current):
             renamed = with_other_uid(value, old_uid, uid)
             if not has_value(target.collection, obj, path, renamed, grace):
-                written = Written(renamed, creation.controller, now, version_of(obj))
+                written = Written(renamed, creation.controller, now)
                 later.fields[_renamed_path(path, old_uid, uid)] = written
         if later.fields and target.key not in self.entries:
             self._put(later)

@@ -23,7 +23,7 @@ async def test_the_page_shows_each_divergence_as_text_and_as_json(
 ) -> None:
     async with shadow(cluster, previewing(make_config())) as running:
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=1))
-        await settle(40)
+        await settle(80)
         page = running.manager._preview.page
         assert page is not None
         media_type, pieces = page({})

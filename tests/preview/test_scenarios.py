@@ -74,6 +74,8 @@ async def test_a_preview_alone_reports_each_write_once_and_shows_real_objects_ag
         assert running.report.divergences == []
         assert running.report.pending != []
         await settle(10)
+        assert "deployment-controller" not in {each[0] for each in _found(running)}
+        await settle(40)
         first = _found(running)
         assert {each[:3] for each in first} >= {
             ("deployment-controller", "create", "preview")
@@ -93,7 +95,7 @@ async def test_a_write_that_only_the_preview_makes_is_found(cluster: Cluster) ->
     config = make_config(controllers=("deployment-controller",))
     async with shadowed(cluster, config, make_config()) as running:
         await user.create(DEPLOYMENTS, deployment_json(replicas=1))
-        await settle(40)
+        await settle(80)
         (replica_set,) = (await cluster.client.list_page(REPLICASETS)).items
         name = replica_set.metadata.name
         pods = f"pods default/{name}-* of ReplicaSet {name}"
