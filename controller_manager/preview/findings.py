@@ -57,6 +57,25 @@ class Divergence:
     next_report: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Suspicion:
+    """A write that was not confirmed once: when, and its fields but timestamps."""
+
+    at: float
+    fields: frozenset[str]
+
+
+def _decisive(difference: Difference) -> frozenset[str]:
+    """Return the fields of an update that are no timestamps.
+
+    Another timestamp alone follows from an earlier difference, which is over.
+    """
+    if difference.verb != "update":
+        return frozenset()
+    names = (each.field for each in difference.fields)
+    return frozenset(each for each in names if not each.endswith("Time"))
+
+
 class PreviewMetrics:
     """The metrics of the preview."""
 
@@ -120,7 +139,7 @@ class Findings:
         self._grace = grace
         self._most = most
         self._found: OrderedDict[Any, Divergence] = OrderedDict()
-        self._suspected: OrderedDict[Any, float] = OrderedDict()
+        self._suspected: OrderedDict[Any, _Suspicion] = OrderedDict()
         self.confirmed = 0
         self.dropped = 0
 
@@ -168,12 +187,21 @@ class Findings:
         self._log(known)
 
     def _was_suspected(self, difference: Difference, now: float) -> bool:
-        """Tell whether a write was found shortly before; remember it if not."""
+        """Tell whether the write was found before, and made again since.
+
+        Remember it if not. Several writes at once may have the same identity, such as
+        the pods of a replica set: a later one was made and waited for the grace time.
+        """
         write = (difference.controller, difference.verb, difference.identity)
-        before = self._suspected.pop(write, None)
-        if before is not None and now - before <= _ROUNDS * self._grace:
-            return True
-        self._suspected[write] = now
+        fields = _decisive(difference)
+        before = self._suspected.get(write)
+        if before is not None and now - before.at < self._grace:
+            return False
+        if before is not None and now - before.at <= _ROUNDS * self._grace:
+            del self._suspected[write]
+            if fields == before.fields or fields & before.fields:
+                return True
+        self._suspected[write] = _Suspicion(now, fields)
         if len(self._suspected) > _MOST_SUSPECTED:
             self._suspected.popitem(last=False)
         return False

@@ -18,7 +18,7 @@ from controller_manager.preview.contents import (
     with_other_uids,
 )
 from controller_manager.preview.entry import Creation, Deletion, Entry, Written
-from controller_manager.preview.fields import JSON, Item, Path, value_at
+from controller_manager.preview.fields import JSON, REMOVED, Item, Path, value_at
 from controller_manager.preview.findings import Findings
 from controller_manager.preview.ledger import Ledger, Owner
 from controller_manager.preview.settings import PreviewSettings
@@ -30,6 +30,7 @@ from controller_manager.preview.versions import (
     version_of,
 )
 
+_OWNERS: Final = ("metadata", "ownerReferences")
 _KEPT: Final = 4_000
 """The most objects that are remembered after their entry is gone."""
 
@@ -404,6 +405,7 @@ class Overlay:
         fields = {
             path: (value, value_at(obj, path))
             for path, value in unlike(target.collection, obj, sent, grace)
+            if not _is_of_former_owner(path, obj)
         }
         if not fields:
             self._confirm(creation.controller, entry.kind)
@@ -467,6 +469,14 @@ def _renamed(entry: Entry, old: str, new: str) -> bool:
         fields[_renamed_path(path, old, new)] = written
     entry.fields = fields
     return is_changed
+
+
+def _is_of_former_owner(path: Path, obj: JSON) -> bool:
+    """Tell whether a field is that of an owner that an object has no more.
+
+    It was orphaned since its creation. A controller that wants to own it adopts it.
+    """
+    return path[:2] == _OWNERS and value_at(obj, path[:3]) is REMOVED
 
 
 def _renamed_path(path: Path, old: str, new: str) -> Path:
