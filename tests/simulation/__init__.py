@@ -12,6 +12,7 @@ virtual time and over the in-memory transport.
 - `checks`: invariants, checked at every write.
 - `ending`: the expected final state; `fights`: what goes back and forth before it.
 - `runner`: plays one seed; `__main__` plays many.
+- `previews`: a preview beside the managers of a seed.
 - `sieve`: breaks every write of the recorded scenarios.
 - `scenarios`: upstream's known faults; `cluster_faults`: faults of clusters.
 - `bugs`: deliberate bugs that the simulator must find.

@@ -166,7 +166,7 @@ def _attempt(cluster: _Cluster, only: frozenset[str] | None) -> tuple[End, Outco
 async def _played(cluster: _Cluster, faults: Faults) -> tuple[End, Outcome]:
     world = cluster.world(faults)
     async with simulated(world) as checks:
-        end = await _use_and_disturb(world, checks)
+        end = await use_and_disturb(world, checks)
     digest = hashlib.sha256("\n".join(checks.trace).encode()).hexdigest()
     return end, Outcome(
         cluster.seed,
@@ -195,7 +195,7 @@ def _record_failure(world: World, what: Mapping[str, Any]) -> None:
     world.defects.append(what.get("exception") or RuntimeError(what["message"]))
 
 
-async def _use_and_disturb(world: World, checks: Checks) -> End:
+async def use_and_disturb(world: World, checks: Checks) -> End:
     """Run users and disturbances; then wait for the final state and check it.
 
     After a wrong write nothing waits for the final state, so it is not checked: the

@@ -16,7 +16,7 @@ async def _end_with(violation: str) -> list[str]:
     async with runner.simulated(world) as checks:
         if violation:
             checks.violate(violation)
-        await runner._use_and_disturb(world, checks)
+        await runner.use_and_disturb(world, checks)
     return checks.violations
 
 
