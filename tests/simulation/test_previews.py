@@ -16,9 +16,12 @@ def _agrees(found: Shadowed) -> None:
     assert found.report.confirmed_writes > 100
 
 
-def test_a_preview_agrees_under_faults_of_its_own_and_of_the_managers() -> None:
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_preview_agrees_under_faults_of_its_own_and_of_the_managers(
+    seed: int,
+) -> None:
     """Dropped watches, lost answers, slow and refused requests, crashes, old lists."""
-    _agrees(play_shadowed(1))
+    _agrees(play_shadowed(seed))
 
 
 def test_a_preview_agrees_without_faults() -> None:
