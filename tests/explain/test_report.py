@@ -1,9 +1,10 @@
 """The text of an answer for a terminal."""
 
+import json
 from datetime import UTC, datetime
 
 from controller_manager.explain.cause import Cause, Explanation, Reference, State
-from controller_manager.explain.report import as_text
+from controller_manager.explain.report import as_json, as_text
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WEB = Reference("v1", "Pod", "default", "web")
@@ -48,3 +49,13 @@ def test_letters_of_all_languages_stay_as_they_are() -> None:
     )
     expected = "Pod default/web is healthy: \u00fcber \u65e5\u672c\n"
     assert as_text([found], NOW, 80) == expected
+
+
+def test_json_has_escapes_for_characters_that_are_not_printable() -> None:
+    """Programs that print a text of it find the same text; a terminal is safe."""
+    summary = "\x9b1A \u202eoh \U000e0041 \u00fcber"
+    found = Explanation(object=WEB, state=State.HEALTHY, summary=summary)
+    document = as_json([found])
+    assert all(each.isprintable() or each == "\n" for each in document)
+    assert json.loads(document)["explanations"][0]["summary"] == summary
+    assert "\\u009b1A \\u202eoh \\udb40\\udc41 \u00fcber" in document
