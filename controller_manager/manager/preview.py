@@ -21,6 +21,7 @@ from controller_manager.serving.server import DebugPage
 from controller_manager.serving.streaming import Pieces
 
 if TYPE_CHECKING:  # most managers have no preview, and its modules are many
+    from controller_manager.preview.absentees import Absentee
     from controller_manager.preview.preview import Preview
 
 

@@ -148,6 +148,7 @@ def test_a_contender_must_say_where_the_kubeconfig_goes() -> None:
     )
 
 
+@pytest.mark.slow
 def test_cost_against_size_is_drawn(tmp_path: Path) -> None:
     """As a picture that a browser shows."""
     path = tmp_path / "cost.svg"

@@ -137,6 +137,7 @@ def test_a_signal_ends_a_daemon_whose_log_is_not_read(
     assert daemon.process.wait(10) == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_does_not_read_stops_neither_the_daemon_nor_its_end(
     daemon: Daemon,
 ) -> None:

@@ -65,6 +65,7 @@ async def test_the_broken_image_is_seen_before_it_is_rolled_back(
 
 
 @pytest.mark.looptime
+@pytest.mark.slow
 async def test_the_demo_explains_the_broken_rollout(cluster: Cluster) -> None:
     """After the reasons of its pods, with the answer of the command."""
     _, output = await play(cluster)

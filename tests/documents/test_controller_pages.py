@@ -58,6 +58,7 @@ def test_every_metric_is_on_a_page_and_those_of_a_controller_on_its_own() -> Non
 
 
 @pytest.mark.parametrize("name", registry().names)
+@pytest.mark.slow
 def test_reasons_queues_and_annotations_on_a_page_are_those_of_the_code(
     name: str,
 ) -> None:

@@ -93,6 +93,7 @@ class Broken(PassedStream):
             await chunks.aclose()
 
 
+@pytest.mark.slow
 async def test_a_change_is_seen_soon_after_an_outage_with_many_custom_resources(
     cluster: Cluster,
 ) -> None:

@@ -63,6 +63,7 @@ async def test_a_watch_that_begins_again_does_not_show_old_changes(
         assert running.report.divergences == []
 
 
+@pytest.mark.slow
 async def test_a_preview_alone_reports_each_write_once_and_shows_real_objects_again(
     cluster: Cluster,
 ) -> None:
@@ -169,6 +170,7 @@ async def test_an_object_that_was_edited_behind_the_managers_is_found(
             ]
 
 
+@pytest.mark.slow
 async def test_nothing_grows_while_a_preview_runs_alone(cluster: Cluster) -> None:
     user = User(cluster)
     async with shadow(cluster, previewing(make_config())) as running:

@@ -13,6 +13,7 @@ from tests.benchmarks.devcluster.held import measure_held
 from tests.benchmarks.devcluster.kept import measure_kept
 
 
+@pytest.mark.slow
 def test_many_objects_are_measured() -> None:
     figures = asyncio.run(measure_held(600))
     assert figures.keys() == {

@@ -184,6 +184,7 @@ async def test_dependents_of_a_deleted_kinds_objects_are_collected(user: User) -
         assert await user.names() == []
 
 
+@pytest.mark.slow
 async def test_an_owner_of_an_unknown_kind_is_retried_with_a_growing_delay(
     user: User,
 ) -> None:

@@ -219,6 +219,7 @@ def test_a_rule_that_takes_too_long_ends_all() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_rules_that_take_too_long_together_end() -> None:
     """With the words of a real API server."""
     loops = "self.all(a, self.all(b, a + b >= 0))"
