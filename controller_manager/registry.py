@@ -12,16 +12,18 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from controller_manager import controllers
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.client import Client
-from controller_manager.client.server_clock import ServerClock
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry, RegistryError
 from controller_manager.runtime.root_causes import RootCause
+
+if TYPE_CHECKING:  # the registry is read for --help, too
+    from controller_manager.client.client import Client
+    from controller_manager.client.server_clock import ServerClock
 
 ENTRY_POINTS: Final = "controller_manager.controllers"
 
@@ -41,8 +43,8 @@ def registry() -> Registry:
 
 
 async def _find_root_cause(
-    client: Client,
-    clock: ServerClock,
+    client: "Client",
+    clock: "ServerClock",
     resource: AnyResource,
     namespace: str,
     name: str,

@@ -4,13 +4,15 @@ The package ``explain`` has the function. A build passes it on, as it passes on 
 controllers: what runs the controllers knows none of them.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.client import Client
-from controller_manager.client.server_clock import ServerClock
+
+if TYPE_CHECKING:  # the registry, which --help reads, has the function
+    from controller_manager.client.client import Client
+    from controller_manager.client.server_clock import ServerClock
 
 
 class RootCause(Struct, frozen=True):
@@ -32,8 +34,8 @@ class FindRootCause(Protocol):
 
     async def __call__(
         self,
-        client: Client,
-        clock: ServerClock,
+        client: "Client",
+        clock: "ServerClock",
         resource: AnyResource,
         namespace: str,
         name: str,
