@@ -32,6 +32,12 @@ from tests.conformance.recordings import RECORDINGS, Recording, most
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import normalised, unknown_kinds
 
+QUICK = [
+    name if number % 3 == 0 else pytest.param(name, marks=pytest.mark.slow)
+    for number, name in enumerate(RECORDINGS)
+]
+"""All recordings, by area. The quick run plays every third one."""
+
 
 @pytest.fixture(params=RECORDINGS)
 def scenario(request: pytest.FixtureRequest) -> Recording:
@@ -54,6 +60,7 @@ def metrics_server(request: pytest.FixtureRequest) -> Iterator[MetricsServer]:
 
 
 @pytest.mark.looptime
+@pytest.mark.parametrize("scenario", QUICK, indirect=True)
 async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> None:
     """Each checkpoint equals the recording, with no more writes than upstream.
 
