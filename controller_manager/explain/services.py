@@ -10,7 +10,7 @@ from controller_manager.api.pods import is_ready
 from controller_manager.control.endpoints.addresses import belongs_in_endpoints
 from controller_manager.control.endpoints.ports import find_port
 from controller_manager.control.endpoints.selectors import is_selected, selects_pods
-from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.cause import Cause, State, counted, symptom
 from controller_manager.explain.items import Item
 from controller_manager.explain.replicas import explain_pods
 from controller_manager.explain.view import View
@@ -165,7 +165,7 @@ async def _unpublished(
         Cause(
             code="NotPublished",
             state=State.PROGRESSING,
-            what=f"{len(ready)} pods are ready, and no endpoint slice has them yet",
+            what=f"no endpoint slice has its {counted(len(ready), 'ready pod')} yet",
             object=item.reference,
             field="spec.selector",
             remedy="if it stays so, see that the endpoint slice controller runs",

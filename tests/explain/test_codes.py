@@ -8,6 +8,7 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.resource import AnyResource
@@ -208,3 +209,51 @@ async def test_a_budget_whose_pods_cannot_be_counted_says_why(cluster: Cluster) 
             ),
         )
     ]
+
+
+async def test_ready_pods_that_no_slice_has_are_not_published(cluster: Cluster) -> None:
+    """Somebody may have switched the endpoint slice controller off."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": NOW}
+    add_node(cluster)
+    metadata = {"name": "db-0", "labels": {"app": "db"}}
+    cluster.add(
+        "Pod",
+        "db-0",
+        metadata=metadata,
+        **pod(conditions=[ready], podIP="10.0.0.1", podIPs=[{"ip": "10.0.0.1"}]),
+    )
+    assert await found(
+        cluster, SERVICES, body={"spec": {"selector": {"app": "db"}}}
+    ) == [
+        (
+            "NotPublished",
+            State.PROGRESSING,
+            "no endpoint slice has its 1 ready pod yet",
+        )
+    ]
+
+
+async def test_a_set_waits_for_the_claim_of_an_earlier_set_to_go(
+    cluster: Cluster,
+) -> None:
+    """A new pod must not start with data that go with their owner."""
+    name = "data-db-0"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": RESOURCES}
+    earlier = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
+    metadata = {"name": name, "ownerReferences": [{**earlier, "uid": "earlier"}]}
+    cluster.add("PersistentVolumeClaim", name, metadata=metadata, spec=spec)
+    body = {
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": TEMPLATE,
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}],
+        },
+        "status": {"replicas": 0, "currentRevision": "db-1", "updateRevision": "db-1"},
+    }
+    said = (
+        "1 of 1 pods do not exist yet, because the set waits for PersistentVolumeClaim "
+        "data-db-0: it waits for this claim to be deleted with its owner"
+    )
+    causes = await found(cluster, STATEFUL_SETS, body=body)
+    assert causes == [("WaitsForClaim", State.STUCK, said)]
