@@ -25,7 +25,7 @@ settings.load_profile("shared machine")
 
 
 NOOP_CYCLES: Final = 1
-"""How often virtual time waits for input from outside before it moves on.
+"""The turns in which virtual time waits for input from outside before it moves on.
 
 The default of looptime, 42 turns of the loop for each timer, took a third of all tests.
 """

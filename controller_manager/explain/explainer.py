@@ -79,7 +79,7 @@ async def explain_all(view: View, namespace: str) -> Sequence[Explanation]:
 
     An object that another one controls is left out: the explanation of its owner has
     it already. If a kind cannot be read, the namespace's explanation says so. A few
-    objects are explained at a time, and what is read for one serves the others.
+    objects are explained at a time; they share the answers of the API server.
     """
     listed = [await _to_explain(view, resource, namespace) for resource in KINDS]
     items = [each for found in listed for each in found]

@@ -41,7 +41,7 @@ class Missing(Unread):
 
 
 class _Loaded:
-    """The answers that were read: what was found, and a line about a failure."""
+    """The answers of the API server: objects, and a line about each failure."""
 
     def __init__(self) -> None:
         self.lists: dict[tuple[str, ...], tuple[tuple[Item, ...], str]] = {}

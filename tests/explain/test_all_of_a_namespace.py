@@ -46,7 +46,7 @@ class Slow:
         await self.inner.close()
 
 
-async def test_objects_are_explained_eight_at_a_time_and_share_what_they_read(
+async def test_objects_are_explained_eight_at_a_time_and_share_answers(
     cluster: Cluster,
 ) -> None:
     """Forty pods of one node: the node is read once."""
