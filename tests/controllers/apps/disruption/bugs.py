@@ -20,7 +20,7 @@ from controller_manager.controllers.apps.disruption.handlers import BudgetHandle
 from tests.simulation.planted import Bug
 
 _assess = decide.assess
-_update = Client.update
+_update = Client.update_for_metadata
 
 
 def _count_what_is_to_go(
@@ -68,7 +68,11 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, reconciler, "assess", _never_look_again, "evictions-that-never-come"
     ),
     "overwrite evictions": Bug(
-        0, Client, "update", _overwrite, "evictions-that-a-status-does-not-know"
+        0,
+        Client,
+        "update_for_metadata",
+        _overwrite,
+        "evictions-that-a-status-does-not-know",
     ),
     "miss that a deployment was scaled": Bug(
         0,
