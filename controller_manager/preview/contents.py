@@ -92,10 +92,11 @@ def unlike(
 ) -> Iterator[tuple[Path, Any]]:
     """Yield the fields of a created object that the object on the server lacks.
 
-    The server may add fields, and items to lists: defaults, and what admission adds.
+    The server may add fields, and items to lists: defaults, and those of admission. It
+    drops the status of a new object, and other controllers write it soon.
     """
     for path, value in differences(real, sent):
-        if value is REMOVED or not of_writers(path):
+        if value is REMOVED or path[0] == "status" or not of_writers(path):
             continue
         if has_value(collection, real, path, value, tolerance):
             continue
