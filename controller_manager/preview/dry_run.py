@@ -16,7 +16,8 @@ from controller_manager.preview.target import Target
 from controller_manager.preview.versions import change_number, server_version
 
 _QUERY: Final = ("dryRun", "All")
-_HEADERS: Final = {"accept": "application/json"}
+_WHOLE: Final = "application/json"
+"""The form of the answer to a dry run: the whole object, which the overlay keeps."""
 _NO_OPINION: Final = frozenset(
     (
         HTTPStatus.NOT_FOUND,
@@ -99,8 +100,7 @@ class DryRun:
         asked = replace(
             request,
             query=(*query, _QUERY),
-            # The whole object, even if the controller reads only its metadata.
-            headers={**request.headers, "accept": _HEADERS["accept"]},
+            headers={**request.headers, "accept": _WHOLE},
             body=msgspec.json.encode(body),
         )
         answer = await self._inner.request(asked)

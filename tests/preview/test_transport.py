@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, PODS
+from controller_manager.api.resource import metadata_of
 from controller_manager.client.client import (
     Client,
     DeleteOptions,
@@ -289,6 +290,18 @@ async def test_a_dry_run_lets_admission_refuse(cluster: Cluster) -> None:
     with pytest.raises(Forbidden, match="exceeded quota"):
         await found.create(POD)
     assert (found.witness.writes, found.witness.dry_runs) == ([], 1)
+
+
+async def test_a_dry_run_asks_for_the_whole_object(cluster: Cluster) -> None:
+    """The controller reads only its metadata; the overlay needs what admission adds."""
+    found = _previewed(cluster, dry_run=True)
+    body = msgspec.json.encode({**POD, "metadata": {"name": "web"}})
+    await found.client.create_json(metadata_of(PODS), "default", body)
+    pod = await found.client.get_json(PODS, "default", "web")
+    assert [each["key"] for each in pod["spec"]["tolerations"]] == [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ]
 
 
 async def test_the_oldest_writes_are_dropped_when_the_memory_is_full(
