@@ -22,12 +22,12 @@ def on_day(number: int) -> Any:
 
 
 def parts(monkeypatch: pytest.MonkeyPatch, items: list[Any]) -> Iterator[list[Any]]:
-    for number in range(4):
+    for number in range(7):
         monkeypatch.setattr(conftest, "datetime", on_day(number))
         yield conftest.sample(items)
 
 
-def test_four_days_run_every_sampled_test_once(
+def test_a_week_runs_every_sampled_test_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     items = [f"test {number}" for number in range(11)]

@@ -33,10 +33,10 @@ from tests.conformance.whole import WholeForm
 from tests.conformance.writes import normalised, unknown_kinds
 
 QUICK = [
-    name if number % 3 == 0 else pytest.param(name, marks=pytest.mark.slow)
+    name if number % 6 == 0 else pytest.param(name, marks=pytest.mark.slow)
     for number, name in enumerate(RECORDINGS)
 ]
-"""All recordings, by area. The quick run plays every third one."""
+"""All recordings, by area. The quick run plays every sixth one."""
 
 
 @pytest.fixture(params=RECORDINGS)
@@ -84,6 +84,7 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.looptime
 async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     scenario: Recording,

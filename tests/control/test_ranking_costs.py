@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from unittest import mock
 
+import pytest
+
 from controller_manager.api.core.v1 import Pod
 from controller_manager.control.replicas import ranking
 from controller_manager.control.replicas.ranking import choose_pods_to_delete
@@ -60,6 +62,7 @@ def steps_of(count: int) -> int:
     return steps.number
 
 
+@pytest.mark.slow
 def test_a_pod_costs_the_same_among_many() -> None:
     """Ten times the pods take ten times the steps."""
     assert steps_of(10_000) <= 10.5 * steps_of(1000)

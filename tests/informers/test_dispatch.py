@@ -202,6 +202,7 @@ def _values_of(path: str) -> Callable[[Any], list[str]]:
     return lambda pod: [repr(parts_of(pod)[path])]
 
 
+@pytest.mark.slow
 @given(
     versions=st.lists(st.sampled_from("pq").flatmap(pods), min_size=1, max_size=8),
     paths=st.sets(st.sampled_from(tuple(PARTS))),

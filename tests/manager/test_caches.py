@@ -48,6 +48,7 @@ async def test_a_resource_that_cannot_be_listed_delays_only_its_own_controllers(
         assert 'Starting controller" controller="ttl-after-finished' not in log
 
 
+@pytest.mark.slow
 async def test_a_controller_starts_when_its_resource_can_be_listed_at_last(
     cluster: Cluster,
 ) -> None:

@@ -271,6 +271,7 @@ def counting(
     return counter, defects
 
 
+@pytest.mark.slow
 async def test_of_ten_thousand_stuck_rollouts_a_few_are_explained_in_a_turn(
     cluster: Cluster,
 ) -> None:

@@ -190,6 +190,7 @@ async def test_nothing_grows_while_a_preview_runs_alone(cluster: Cluster) -> Non
 NO_NODE_TAINT = {"key": "drain", "effect": "NoExecute"}
 
 
+@pytest.mark.slow
 async def test_the_work_of_a_controller_that_is_off_in_the_preview_is_found(
     cluster: Cluster,
 ) -> None:

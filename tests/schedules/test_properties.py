@@ -123,6 +123,7 @@ def test_every_run_matches_and_lies_ahead(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     text=st.one_of(times, dates, st.integers(1, 7200).map("@every {}s".format)),

@@ -189,6 +189,7 @@ async def test_a_body_that_no_handler_reads_is_awaited_for_ten_seconds(
     assert peer.closed_after == pytest.approx(10, abs=1)
 
 
+@pytest.mark.slow
 async def test_a_request_may_have_256_kilobytes(handlers: Handlers) -> None:
     """A longer request closes the connection; many small requests do not."""
     peer, frugal = handlers.peer(), handlers.peer()

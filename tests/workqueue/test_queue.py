@@ -257,6 +257,7 @@ async def fail(queue: WorkQueue, until: float) -> dict[str, list[float]]:
     return tried
 
 
+@pytest.mark.slow
 async def test_retries_of_all_keys_together_are_ten_a_second_after_a_burst(
     queue: WorkQueue,
 ) -> None:

@@ -164,6 +164,7 @@ async def compare(live: Callable[[Client], Awaitable[None]]) -> list[int]:
     return [status for _, status, _ in json]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", STORED, ids=shown)
 async def test_every_verb_answers_the_same_in_every_encoding(kind: Kind) -> None:
     """Whole answers: of objects, lists, metadata, tables, watches and refusals."""
@@ -202,6 +203,7 @@ POD: JSON = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", CREATED_ONLY, ids=shown)
 async def test_a_kind_that_is_only_created_answers_the_same(kind: Kind) -> None:
     """A review, or a binding."""

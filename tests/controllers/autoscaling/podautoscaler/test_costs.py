@@ -108,6 +108,7 @@ async def test_each_autoscaler_costs_the_same_for_any_number_of_autoscalers(
     assert len(recording.writes) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrent_syncs", [8, 50])
 async def test_more_concurrent_syncs_read_no_scale_twice(
     concurrent_syncs: int,

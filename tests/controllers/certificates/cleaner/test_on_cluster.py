@@ -70,6 +70,7 @@ async def test_a_request_goes_some_time_after_its_answer(
     assert [each.status for each in deletions] == [200]
 
 
+@pytest.mark.slow
 async def test_an_approved_request_without_a_certificate_stays(tmp_path: Path) -> None:
     """Its signer may come later."""
     cluster = Cluster(rbac=True)

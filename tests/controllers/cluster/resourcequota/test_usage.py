@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ def _made(bodies: list[JSON]) -> list[Pod]:
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(pods(), max_size=12), st.sampled_from([(), ("Terminating",)]))
 def test_pods_are_added_up_in_groups(
     bodies: list[JSON], scopes: tuple[str, ...]

@@ -50,6 +50,7 @@ async def test_an_unused_token_is_marked_and_then_deleted(cluster: Cluster) -> N
     assert {*preconditions} == {"uid", "resourceVersion"}
 
 
+@pytest.mark.slow
 async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> None:
     """An administrator has taken the mark away, and the API server notes the use."""
     track(cluster, "2025-01-01")
@@ -158,6 +159,7 @@ async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
     assert recording.writes == []
 
 
+@pytest.mark.slow
 async def test_its_role_is_enough() -> None:
     """Pods, accounts and secrets are read as the manager itself."""
     cluster = Cluster(rbac=True)

@@ -265,6 +265,7 @@ async def test_heartbeats_of_nodes_and_pods_cost_nothing(nodes: Cluster) -> None
     assert (recording.writes, await events(nodes)) == ([], [])
 
 
+@pytest.mark.slow
 async def test_a_toleration_longer_than_a_day_is_kept(nodes: Cluster) -> None:
     """Also if upstream's arithmetic would overflow."""
     add_pod(nodes, "days", tolerating(90_000))

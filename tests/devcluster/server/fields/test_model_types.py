@@ -9,8 +9,10 @@ from controller_manager.devcluster.server.fields.field_type import (
     FieldType,
 )
 from controller_manager.devcluster.server.fields.model_types import type_of_model
+from tests.devcluster.schema.packages import models_by_package
 
 MODELS = built_in()
+PACKAGES = models_by_package(each for each in MODELS if MODELS.model(each).fields)
 CORE = "io.k8s.api.core.v1"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
@@ -46,26 +48,26 @@ def stated(field: Type) -> str:
     return {"integer": "numeric", "number": "numeric"}.get(field.type, field.type)
 
 
-@pytest.mark.parametrize("name", [each for each in MODELS if MODELS.model(each).fields])
-def test_fields_are_merged_as_the_schema_states(name: str) -> None:
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_fields_are_merged_as_the_schema_states(package: str) -> None:
     """Scalars, lists by their list type and keys, maps by their map type."""
-    fields = MODELS.model(name).fields
-    map_ = type_of_model(name).map
-    assert map_ is not None
-    found = {each: shown(type_) for each, type_ in map_.fields.items()}
-    assert found == {each: stated(field) for each, field in fields.items()}
-    items = {
-        each: shown(type_.list.items)
-        for each, type_ in map_.fields.items()
-        if type_.list and type_ is not DEDUCED
-    }
-    assert items == {
-        each: stated(field.items) for each, field in fields.items() if field.items
-    }
-    assert (map_.others, map_.is_atomic) == (
-        None,
-        MODELS.model(name).map_type == "atomic",
-    )
+    for name in PACKAGES[package]:
+        map_ = type_of_model(name).map
+        assert map_ is not None, name
+        found = {each: shown(type_) for each, type_ in map_.fields.items()}
+        fields = MODELS.model(name).fields
+        assert found == {each: stated(field) for each, field in fields.items()}, name
+        items = {
+            each: shown(type_.list.items)
+            for each, type_ in map_.fields.items()
+            if type_.list and type_ is not DEDUCED
+        }
+        wanted = {
+            each: stated(field.items) for each, field in fields.items() if field.items
+        }
+        assert items == wanted, name
+        is_atomic = MODELS.model(name).map_type == "atomic"
+        assert (map_.others, map_.is_atomic) == (None, is_atomic), name
 
 
 def test_scalars_have_the_types_of_structured_merge() -> None:
