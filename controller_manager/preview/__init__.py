@@ -12,11 +12,14 @@ forgotten. A write that is not confirmed after a grace time is a divergence.
 - ``writing`` does with a write what the API server would do; ``defaults`` completes new
   objects, ``patches`` applies patches, ``dry_run`` asks admission, ``answers`` are the
   answers.
-- ``overlay`` holds the ``entry`` of each object with unconfirmed writes, and compares
-  them with the server; ``changes`` passes the changes to watches, and the ``ledger``
-  remembers what the server did that no write has matched.
+- ``overlay`` holds the ``entry`` of each object with unconfirmed writes, in its
+  ``entries``, and compares them with the server; ``creations`` finds the objects of the
+  server that match those that the preview has created. ``changes`` passes the changes
+  to watches, and the ``ledger`` remembers the creations and deletions on the server
+  that no write has matched.
 - ``fields`` are the fields in which two objects differ; ``contents`` says which of them
   count.
+- ``siblings`` tells whether both managers knew the same objects of an owner.
 - ``absentees`` finds the traces of controllers that run only in the manager in charge.
 - ``judge`` finds divergences, ``findings`` counts them, ``report`` shows them.
 

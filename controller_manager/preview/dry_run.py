@@ -115,7 +115,7 @@ class DryRun:
         uid = controller_uid(sent)
         return any(
             each.creation is not None and each.creation.made["metadata"]["uid"] == uid
-            for each in self._overlay.entries.values()
+            for each in self._overlay.entries
         )
 
     def _is_created_namespace(self, target: Target) -> bool:
@@ -124,5 +124,5 @@ class DryRun:
             each.creation is not None
             and each.kind == "Namespace"
             and each.target.name == target.namespace
-            for each in self._overlay.entries.values()
+            for each in self._overlay.entries
         )

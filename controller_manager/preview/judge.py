@@ -14,6 +14,7 @@ from controller_manager.preview.contents import (
     is_opaque,
     unlike,
 )
+from controller_manager.preview.creations import Mismatch
 from controller_manager.preview.entry import Creation, Entry
 from controller_manager.preview.fields import (
     REMOVED,
@@ -27,7 +28,7 @@ from controller_manager.preview.findings import (
     Findings,
     shortened,
 )
-from controller_manager.preview.overlay import Mismatch, Overlay
+from controller_manager.preview.overlay import Overlay
 from controller_manager.preview.reading import Reader, ReadFailed
 from controller_manager.preview.target import Collection
 
@@ -53,7 +54,7 @@ class Judge:
             await self.judge()
             metrics = self._findings.metrics
             metrics.entries.set(len(self._overlay.entries))
-            metrics.size.set(self._overlay.bytes)
+            metrics.size.set(self._overlay.entries.bytes)
             await asyncio.sleep(_PERIOD)
 
     async def judge(self) -> None:
@@ -62,10 +63,10 @@ class Judge:
         If the server cannot be read, they are judged later.
         """
         oldest = self._overlay.clock.monotonic() - self._overlay.settings.grace
-        for mismatch in list(self._overlay.mismatches.values()):
+        for mismatch in list(self._overlay.creations.mismatches.values()):
             if mismatch.since <= oldest:
                 await self._judge_creation(mismatch)
-        for entry in list(self._overlay.entries.values()):
+        for entry in self._overlay.entries:
             if entry.since() <= oldest:
                 await self._judge(entry, oldest)
 
@@ -85,7 +86,7 @@ class Judge:
         if current is not entry or entry.since() > oldest:
             return
         self._report(entry)
-        self._overlay.drop(entry)
+        self._overlay.entries.drop(entry)
 
     def _report(self, entry: Entry) -> None:
         if (creation := entry.creation) is not None:
@@ -110,7 +111,7 @@ class Judge:
 
     def _report_creation(self, entry: Entry, creation: Creation) -> None:
         """Report a creation; the most similar object of the server shows the fields."""
-        near = self._overlay.near_miss(entry)
+        near = self._overlay.creations.near_miss(entry)
         fields: dict[Path, tuple[Any, Any]] = {}
         if near is not None:
             found = unlike(
@@ -134,7 +135,7 @@ class Judge:
     async def _judge_creation(self, mismatch: Mismatch) -> None:
         """Report fields that still differ since both managers created the object."""
         target = mismatch.entry.target
-        self._overlay.mismatches.pop(target.key, None)
+        self._overlay.creations.mismatches.pop(target.key, None)
         creation = mismatch.entry.creation
         try:
             real = await self._reader.real(target)
@@ -159,7 +160,7 @@ class Judge:
                     str(target.key),
                     _shown(target.collection, left),
                 ),
-                is_certain=True,
+                is_certain=self._overlay.creations.saw_the_same(mismatch, real),
             )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from controller_manager.clock import Clock
+from controller_manager.preview.contents import controller_uid
 from controller_manager.preview.fields import JSON
 from controller_manager.preview.target import Collection, Target
 
@@ -20,6 +21,11 @@ class Owner(Struct, frozen=True):
     collection: Collection
     namespace: str
     uid: str
+
+
+def owner_of(target: Target, obj: JSON) -> Owner:
+    """Return the objects of the same resource and owner as an object."""
+    return Owner(target.collection, target.namespace, controller_uid(obj))
 
 
 class _Made(Struct):

@@ -169,7 +169,7 @@ class Reader:
         if is_last:
             items += [
                 self._invented(each, is_partial=is_partial)
-                for each in self._overlay.invented(target)
+                for each in self._overlay.entries.invented(target)
                 if each.key not in known and _is_selected(request.query, each)
             ]
         listed["items"] = items

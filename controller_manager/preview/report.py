@@ -68,7 +68,7 @@ def report_of(
 ) -> Report:
     """Return the state of a preview that began at `since`."""
     now = overlay.clock.monotonic()
-    entries = list(overlay.entries.values())
+    entries = list(overlay.entries)
     return Report(
         format_time(since),
         format_time(overlay.clock.now()),
@@ -77,7 +77,7 @@ def report_of(
         findings.confirmed,
         findings.dropped,
         len(entries),
-        overlay.bytes,
+        overlay.entries.bytes,
         [_reported(each) for each in findings],
         [_pending(each, now) for each in entries[:_PENDING]],
     )

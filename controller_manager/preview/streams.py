@@ -131,9 +131,9 @@ class MergedStream:
                     await self._wait(reading)
                     if reading.done():
                         finished, reading = reading, None
-                        renames = self._overlay.renames
+                        renames = self._overlay.creations.renames
                         lines = self._merged(finished.result())
-                        if self._overlay.renames != renames:
+                        if self._overlay.creations.renames != renames:
                             await self._others()
                         if lines:
                             yield b"".join(lines)
@@ -232,7 +232,7 @@ class MergedStream:
     def _invented(self) -> list[bytes]:
         """Return the created objects as the end of the initial list."""
         lines = []
-        for entry in self._overlay.invented(self._target):
+        for entry in self._overlay.entries.invented(self._target):
             view = entry.view(None)
             if view is not None and selects(self._query, view):
                 version = viewed(self.version, entry.change)

@@ -49,6 +49,11 @@ class Target(Struct, frozen=True):
         return Key(self.collection, self.namespace, self.name)
 
     @property
+    def whole(self) -> "Target":
+        """The object itself, without a subresource."""
+        return Target(self.collection, self.version, self.namespace, self.name)
+
+    @property
     def api_version(self) -> str:
         """``apps/v1``, or ``v1`` for the core group."""
         group = self.collection.group

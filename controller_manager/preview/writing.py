@@ -68,7 +68,7 @@ class Writer:
 
     async def _answer(self, target: Target, request: Request) -> Response:
         body = msgspec.json.decode(request.body) if request.body else {}
-        body = self._overlay.translated(body)
+        body = self._overlay.creations.translated(body)
         match (request.method, target.subresource):
             case ("POST", "eviction"):
                 options = body.get("deleteOptions") or {}
@@ -188,7 +188,7 @@ class Writer:
             why = f"Precondition failed: UID in precondition: {uid}, is {found}"
             raise conflict(target, why)
         version = wanted.get("resourceVersion")
-        if version and not self._overlay.is_current(target.key, real, version):
+        if version and not self._overlay.entries.is_current(target.key, real, version):
             why = (
                 "the object has been modified; please apply your changes to the "
                 "latest version and try again"
@@ -245,7 +245,7 @@ class Writer:
             head = {"apiVersion": target.api_version, **obj}
             if (view := self._overlay.view(each.key, head)) is not None:
                 self._mark(each, head, view, options)
-        for entry in list(self._overlay.invented(target)):
+        for entry in list(self._overlay.entries.invented(target)):
             if (view := entry.view(None)) is not None:
                 self._mark(entry.target, None, view, options)
         return success()
