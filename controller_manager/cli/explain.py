@@ -48,6 +48,7 @@ class _Question(Struct, frozen=True):
     namespace: str
     output: str
     watch: bool
+    seconds: float
     request_seconds: float
     watch_seconds: float
 
@@ -75,6 +76,13 @@ class _Question(Struct, frozen=True):
     help="The longest time to follow; 0s is for ever.",
 )
 @click.option(
+    "--timeout",
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="The time that an answer may take; 0s is for ever.",
+)
+@click.option(
     "--request-timeout",
     default="10s",
     show_default=True,
@@ -98,6 +106,7 @@ def explain_command(  # noqa: PLR0913 - one for each flag
     namespace: str,
     output: str,
     watch_timeout: str,
+    timeout: str,
     request_timeout: str,
     kubeconfig: str,
     context: str,
@@ -109,7 +118,7 @@ def explain_command(  # noqa: PLR0913 - one for each flag
 
     KIND/NAME is written as for kubectl: deploy/web, ns/old, statefulsets.apps/db.
     The exit code is 0 if the object is healthy, 3 if it is in progress, 4 if it is
-    stuck, and 1 if it cannot be read.
+    stuck, and 1 if it cannot be read, or if the time was over before all was read.
     """
     paths = _kubeconfig(kubeconfig, master)
     question = _Question(
@@ -117,6 +126,7 @@ def explain_command(  # noqa: PLR0913 - one for each flag
         namespace or _namespace(paths, context),
         output,
         watch,
+        _seconds("--timeout", timeout, least=0),
         _seconds("--request-timeout", request_timeout, least=0.001),
         _seconds("--watch-timeout", watch_timeout, least=0),
     )
@@ -201,7 +211,8 @@ async def _answer(
         try:
             if question.watch:
                 return await _watch(question, look, server_clock)
-            return _show(question, await look(), server_clock)
+            found = await look()
+            return _checked(_show(question, found, server_clock), found)
         except (TargetError, Unread) as error:
             raise _failure(error) from None
 
@@ -209,6 +220,20 @@ async def _answer(
 def _failure(error: Exception) -> Failure:
     """Return the failure that one line tells; it may have the words of a server."""
     return Failure([printable(f"explain: {error}")])
+
+
+def _checked(state: State, found: Sequence[Explanation]) -> State:
+    """Return the state of an answer; raises Failure if it may be a worse one.
+
+    Nothing is worse than stuck, so that answer holds although others were left out.
+    """
+    if not any(each.timed_out for each in found):
+        return state
+    message = "explain: the time was over before all was read; give a longer --timeout"
+    if state is not State.STUCK:
+        raise Failure([message])
+    click.echo(message, err=True)
+    return state
 
 
 def _say_failed(error: Unread) -> None:
@@ -222,6 +247,7 @@ async def _watch(question: _Question, look: Look, clock: ServerClock) -> State:
     An object that is gone needs nothing more.
     """
     state: State | None = None
+    found: Sequence[Explanation] = ()
     try:
         following = follow(look, question.watch_seconds, _say_failed)
         async with aclosing(following) as changes:
@@ -232,14 +258,14 @@ async def _watch(question: _Question, look: Look, clock: ServerClock) -> State:
             raise
         click.echo("The object is gone.", err=question.output == "json")
         return State.HEALTHY
-    return state or State.HEALTHY
+    return _checked(state or State.HEALTHY, found)
 
 
 async def _look(
     client: Client, clock: ServerClock, question: _Question
 ) -> Sequence[Explanation]:
     """Return the explanations of the present objects; raises TargetError, Unread."""
-    view = View(client, clock, question.request_seconds)
+    view = View(client, clock, question.request_seconds, seconds=question.seconds)
     if question.target is None:
         return await explain_all(view, question.namespace)
     return [await explain_target(view, question.target, question.namespace)]

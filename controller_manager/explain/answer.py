@@ -10,6 +10,7 @@ from controller_manager.explain.target import TargetError, parse_target
 from controller_manager.explain.view import Unread, View
 
 _REQUEST_SECONDS = 10.0
+_SECONDS = 60.0
 
 
 async def answer(
@@ -21,7 +22,7 @@ async def answer(
     """
     server_clock = ServerClock(clock)
     client = Client(transport, clock, server_clock=server_clock)
-    view = View(client, server_clock, _REQUEST_SECONDS)
+    view = View(client, server_clock, _REQUEST_SECONDS, seconds=_SECONDS)
     try:
         explanation = await explain_target(view, parse_target((target,)), namespace)
     except (TargetError, Unread) as error:

@@ -63,7 +63,9 @@ class Explanation(Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer about one object.
 
     `unread` has a line for each request that was refused or failed: the answer may
-    lack causes that only these objects show.
+    lack causes that only these objects show. `timed_out` says that the time was over
+    before everything was read. `not_looked_at` has the objects of a namespace that were
+    left out then.
     """
 
     object: Reference
@@ -71,6 +73,8 @@ class Explanation(Struct, frozen=True, kw_only=True, rename="camel"):
     summary: str
     causes: tuple[Cause, ...] = ()
     unread: tuple[str, ...] = ()
+    timed_out: bool = False
+    not_looked_at: tuple[Reference, ...] = ()
 
 
 def counted(number: int, noun: str = "pod") -> str:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from controller_manager.api.core.v1 import NAMESPACES
 from controller_manager.api.resource import AnyResource
 from controller_manager.explain.autoscalers import explain_autoscaler
 from controller_manager.explain.budgets import explain_budget
@@ -15,6 +16,7 @@ from controller_manager.explain.cause import (
     Explanation,
     Reference,
     State,
+    counted,
     worst_first,
     worst_of,
 )
@@ -79,32 +81,57 @@ async def explain_all(view: View, namespace: str) -> Sequence[Explanation]:
 
     An object that another one controls is left out: the explanation of its owner has
     it already. If a kind cannot be read, the namespace's explanation says so. A few
-    objects are explained at a time; they share the answers of the API server.
+    objects are explained at a time; they share the answers of the API server. If the
+    time of the view ends, the namespace's explanation names the others.
     """
+    await view.read(NAMESPACES, "", namespace)  # no answer without it
     listed = [await _to_explain(view, resource, namespace) for resource in KINDS]
     items = [each for found in listed for each in found]
     at_a_time = asyncio.Semaphore(_AT_A_TIME)
 
-    async def explained(item: Item) -> Explanation:
+    async def explained(item: Item) -> Explanation | None:
         async with at_a_time:
+            if view.is_over and item.resource is not NAMESPACES:
+                return None
             return await explain_item(view.beside(), item)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(explained(each)) for each in items]
     found = [each.result() for each in tasks]
-    shown = [each for each in found if each.state is not State.HEALTHY]
-    return [*shown, *_incomplete(found, view.unread, namespace)]
+    left = tuple(
+        item.reference
+        for item, each in zip(items, found, strict=True)
+        if each is None or (each.timed_out and each.state is State.HEALTHY)
+    )
+    shown = [each for each in found if each and each.state is not State.HEALTHY]
+    return _with_remark(shown, view, namespace, left)
 
 
-def _incomplete(
-    found: Sequence[Explanation], unread: tuple[str, ...], namespace: str
+def _with_remark(
+    shown: Sequence[Explanation],
+    view: View,
+    namespace: str,
+    left: tuple[Reference, ...],
 ) -> Sequence[Explanation]:
-    """Return the namespace's explanation if some kinds could not be read."""
+    """Return explanations with a remark if some objects were not looked at.
+
+    The remark is in the explanation of the namespace.
+    """
+    if not view.unread and not left:
+        return shown
     reference = Reference("v1", "Namespace", "", namespace)
-    named = next((each for each in found if each.object == reference), None)
-    if not unread or named is None or named.state is not State.HEALTHY:
-        return ()
-    return (replace(named, summary=_AS_FAR, unread=unread),)
+    named = next((each for each in shown if each.object == reference), None)
+    more = f"; {counted(len(left), 'object')} not looked at in time" if left else ""
+    remark = named or Explanation(
+        object=reference, state=State.HEALTHY, summary=_AS_FAR + more
+    )
+    remark = replace(
+        remark,
+        unread=tuple(dict.fromkeys((*remark.unread, *view.unread))),
+        timed_out=remark.timed_out or view.is_cut or bool(left),
+        not_looked_at=left,
+    )
+    return [*(each for each in shown if each is not named), remark]
 
 
 async def _to_explain(
@@ -133,6 +160,7 @@ async def explain_item(view: View, item: Item) -> Explanation:
         summary=summary,
         causes=causes,
         unread=view.unread,
+        timed_out=view.is_cut,
     )
 
 

@@ -17,6 +17,8 @@ Look = Callable[[], Awaitable[Sequence[Explanation]]]
 """Reads the objects anew, and returns their explanations."""
 
 
+_NO_ANSWER: Final = "no answer in the time to follow"
+
 _SETTLED: Final = 5
 """The equal answers in a row after which an incomplete one is final."""
 
@@ -26,9 +28,10 @@ async def follow(
 ) -> AsyncGenerator[Sequence[Explanation]]:
     """Yield the explanations whenever they change, until all objects are healthy.
 
-    It ends after `seconds` at the latest; 0 means never. `failed` is called for the
-    first of several looks in a row that fail. Raises Unread if the first look of all
-    fails, or if none succeeds for `PATIENCE` seconds; raises Missing at once.
+    It ends after `seconds` at the latest, in the middle of a look, too; 0 means never.
+    `failed` is called for the first of several looks in a row that fail. Raises Unread
+    if the first look of all fails, or if none succeeds for `PATIENCE` seconds; raises
+    Missing at once.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
@@ -36,7 +39,12 @@ async def follow(
     answered_at, equal, is_failing = loop.time(), 0, False
     while True:
         try:
-            found = await look()
+            async with asyncio.timeout_at(end if seconds else None):
+                found = await look()
+        except TimeoutError:
+            if last is None:
+                raise Unread(_NO_ANSWER) from None
+            return
         except Missing:
             raise
         except Unread as error:
@@ -62,8 +70,11 @@ def _is_done(found: Sequence[Explanation], equal: int) -> bool:
     """Tell whether all objects are healthy.
 
     If something could not be read, the answer must have been the same for a while:
-    requests that fail for a moment make nothing healthy.
+    requests that fail for a moment make nothing healthy. An answer for which the time
+    was over is not final at all.
     """
+    if any(each.timed_out for each in found):
+        return False
     is_complete = not any(each.unread for each in found)
     is_healthy = worst(each.state for each in found) is State.HEALTHY
     return is_healthy and (is_complete or equal >= _SETTLED)

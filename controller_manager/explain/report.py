@@ -8,13 +8,22 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.times import parse_time
-from controller_manager.explain.cause import Cause, Explanation, State, worst
+from controller_manager.explain.cause import (
+    Cause,
+    Explanation,
+    Reference,
+    State,
+    worst,
+)
 from controller_manager.explain.printing import printable, printable_json
 
 VERSION: Final = "explain/v1"
 """The version of the JSON form: fields may be added to it, none changes or goes."""
 
 _NARROW: Final = 40
+_NAMES: Final = 5
+"""The most names of objects in a line."""
+
 _SECONDS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -54,6 +63,21 @@ def _block(explanation: Explanation, now: datetime, width: int) -> Iterator[str]
         yield "Not read, so causes may be missing:"
         for line in explanation.unread:
             yield from _wrapped(line, width, "  - ", "    ")
+    if explanation.not_looked_at:
+        yield ""
+        yield "Not looked at, because the time was over:"
+        for line in _left(explanation.not_looked_at):
+            yield from _wrapped(line, width, "  - ", "    ")
+
+
+def _left(objects: Sequence[Reference]) -> Iterator[str]:
+    """Yield a line for each kind of some objects, with the names of the first."""
+    kinds: dict[str, list[str]] = {}
+    for each in objects:
+        kinds.setdefault(each.kind, []).append(each.name)
+    for kind, names in kinds.items():
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        yield f"{kind}: {', '.join(names[:_NAMES])}{more}"
 
 
 def _chain(

@@ -11,6 +11,8 @@ from controller_manager.explain.view import Missing, Unread, View
 from controller_manager.runtime.root_causes import RootCause
 
 _REQUEST_SECONDS: Final = 5.0
+_SECONDS: Final = 60.0
+"""The time of an explanation: the others of the same minute must have theirs."""
 
 _SYMPTOMS: Final = frozenset(
     ("DeadlinePassed", "NodesWithoutPod", "PodsMissing", "RolloutWaits")
@@ -29,7 +31,7 @@ async def root_cause(
 
     Objects are read by lists, with the rights of a controller manager.
     """
-    view = View(client, clock, _REQUEST_SECONDS, by_list=True)
+    view = View(client, clock, _REQUEST_SECONDS, seconds=_SECONDS, by_list=True)
     try:
         item = await view.read(resource, namespace, name)
     except Missing:

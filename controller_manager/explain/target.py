@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from controller_manager.api.resource import AnyResource
 from controller_manager.explain.kinds import SHORT_NAMES, known_kind
-from controller_manager.explain.view import View
+from controller_manager.explain.view import Unread, View
 
 
 class TargetError(ValueError):
@@ -28,7 +28,9 @@ def parse_target(words: tuple[str, ...]) -> Target:
 
 
 async def resource_of(view: View, target: Target) -> AnyResource:
-    """Return the resource of a target's kind; raises TargetError for an unknown one.
+    """Return the resource of a target's kind.
+
+    Raises TargetError for an unknown kind, and Unread if the kinds cannot be read.
 
     Kinds that have no explanation of their own are looked up in the discovery of the
     API server: their deletion can be explained.
@@ -40,6 +42,8 @@ async def resource_of(view: View, target: Target) -> AnyResource:
         groups = ("", each.group, f"{each.version}.{each.group}")
         if name in (each.plural, each.kind.lower()) and group in groups:
             return each.metadata_resource()
+    if view.unread:
+        raise Unread(view.unread[0])
     known_words = ", ".join(sorted(SHORT_NAMES))
     msg = (
         f"the API server has no kind {target.kind!a}; write it as in kubectl "

@@ -1,8 +1,10 @@
 """The objects around a target, read on demand."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
@@ -23,6 +25,8 @@ from controller_manager.explain.items import Item
 MOST: Final = 500
 """The most objects that one list returns: an explanation needs examples, not all."""
 
+_OVER: Final = "not read, because the time was over"
+
 _FAILURES: Final = (
     APIError,
     InvalidPathSegment,
@@ -38,6 +42,10 @@ class Unread(Exception):  # noqa: N818 - named after the state of the object
 
 class Missing(Unread):
     """The server says that an object does not exist."""
+
+
+class _TimeOverError(TimeoutError):
+    """The time of the whole answer is over."""
 
 
 class _Loaded:
@@ -60,6 +68,7 @@ class View:
     Each object and each list is read once, so that an explanation does not contradict
     itself. A request takes `timeout` seconds at most. A list has `MOST` objects at
     most. A request that fails is noted in `unread`, and its objects count as unknown.
+    Once `seconds` have passed, nothing more is read; 0 is never.
 
     With `by_list` a single object is read as a list of one: a controller manager may
     list every resource, but get only few.
@@ -71,24 +80,37 @@ class View:
         clock: ServerClock,
         timeout: float,
         *,
+        seconds: float = 0,
         by_list: bool = False,
     ) -> None:
         """Take the client, the clock of its server, and the seconds of a request."""
         self._client = client
+        self._end = asyncio.get_running_loop().time() + seconds if seconds else inf
         self._by_list = by_list
         self._clock = clock
         self._timeout = timeout
         self._loaded = _Loaded()
         self._unread: dict[str, None] = {}
+        self._is_cut = False
 
     def beside(self) -> "View":
         """Return a view for another target, which shares all that was read.
 
-        Only `unread` is its own.
+        Only `unread` and `is_cut` are its own.
         """
         view = View(self._client, self._clock, self._timeout, by_list=self._by_list)
-        view._loaded = self._loaded
+        view._loaded, view._end = self._loaded, self._end
         return view
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the time of the whole answer is over."""
+        return asyncio.get_running_loop().time() >= self._end
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether an answer lacks objects because the time was over."""
+        return self._is_cut
 
     @property
     def now(self) -> datetime:
@@ -108,6 +130,7 @@ class View:
         """Note that something cannot be read; an empty line notes nothing."""
         if line:
             self._unread[line] = None
+            self._is_cut = self._is_cut or line.endswith(_OVER)
 
     async def read(self, resource: AnyResource, namespace: str, name: str) -> Item:
         """Return an object; raises Unread if it does not exist or cannot be read."""
@@ -178,7 +201,7 @@ class View:
 
     async def _discover(self) -> tuple[Discovery, str]:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with self._in_time():
                 return await discover(self._client), ""
         except _FAILURES as error:
             return Discovery(()), f"the resources of the API server: {_why(error)}"
@@ -225,12 +248,28 @@ class View:
         return items, ""
 
     async def _get(self, path: str, query: tuple[tuple[str, str], ...]) -> JSON:
-        async with asyncio.timeout(self._timeout):
+        async with self._in_time():
             return await self._client.read(path, dict[str, Any], query)
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncGenerator[None]:
+        """Bound a request; raises TimeoutError, and sends none after the last time."""
+        if self.is_over:
+            raise _TimeOverError
+        end = min(asyncio.get_running_loop().time() + self._timeout, self._end)
+        try:
+            async with asyncio.timeout_at(end):
+                yield
+        except TimeoutError:
+            if self.is_over:
+                raise _TimeOverError from None
+            raise
 
 
 def _why(error: Exception) -> str:
     """Return the reason of a failed request in one line."""
+    if isinstance(error, _TimeOverError):
+        return _OVER
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, Forbidden):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.cli import explain as command
@@ -14,11 +15,11 @@ from controller_manager.cli.command import make_command
 from controller_manager.devcluster.testing.development_cluster import DevelopmentCluster
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from controller_manager.explain import following
-from controller_manager.explain.cause import Explanation
+from controller_manager.explain.cause import Explanation, Reference, State
 from controller_manager.explain.explainer import explain_item
 from controller_manager.explain.items import Item
 from controller_manager.explain.target import Target
-from controller_manager.explain.view import Missing, View
+from controller_manager.explain.view import Missing, Unread, View
 
 
 def explain(*arguments: str) -> Result:
@@ -74,6 +75,8 @@ def test_the_json_has_a_version_and_all_fields(kubeconfig: str) -> None:
                 "summary": "nothing is wrong",
                 "causes": [],
                 "unread": [],
+                "timedOut": False,
+                "notLookedAt": [],
             }
         ],
     }
@@ -116,6 +119,7 @@ def test_an_object_that_may_not_be_read_is_one_line(kubeconfig: str) -> None:
         ([], "explain: name an object, for example deploy/web, or give --all"),
         (["--all", "pod/a"], "explain: give KIND/NAME or --all, not both"),
         (["pod/a", "--request-timeout=0s"], "--request-timeout: 0s is too short"),
+        (["pod/a", "--timeout=-1s"], "--timeout: -1s is too short"),
         (
             ["pod/a", "--watch-timeout=soon"],
             (
@@ -166,6 +170,101 @@ def test_watching_ends_after_its_time_with_the_last_state(kubeconfig: str) -> No
         f"--kubeconfig={kubeconfig}/admin",
     )
     assert result.exit_code == 0
+
+
+def _answers(
+    monkeypatch: pytest.MonkeyPatch, *answers: Explanation | Exception
+) -> None:
+    """Let the looks of the command have some answers, the last one for ever."""
+    left = list(answers)
+    monkeypatch.setattr(following, "PERIOD", 0.01)
+
+    async def answer(*_: object) -> Explanation:
+        found = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(command, "explain_target", answer)
+
+
+_WEB = Reference("v1", "Pod", "mine", "web")
+_HEALTHY = Explanation(object=_WEB, state=State.HEALTHY, summary="it runs")
+_STUCK = Explanation(object=_WEB, state=State.STUCK, summary="it waits")
+
+
+_OVER = "explain: the time was over before all was read; give a longer --timeout\n"
+
+
+def test_a_look_that_fails_is_one_line_on_standard_error(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line has no characters that control a terminal, and the looks go on."""
+    failed = Unread("pods 'web': no\x1b[2J answer")
+    _answers(monkeypatch, _STUCK, failed, failed, _HEALTHY)
+    result = explain("pod/web", "-w", f"--kubeconfig={kubeconfig}/admin")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        0,
+        "Pod mine/web is stuck: it waits\n\nPod mine/web is healthy: it runs\n\n",
+        "explain: pods 'web': no\\x1b[2J answer; looking again\n",
+    )
+
+
+def test_a_look_that_fails_leaves_the_json_whole(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Standard output has a document for each change, and nothing else."""
+    _answers(monkeypatch, _STUCK, Unread("no answer"), Missing("there is none"))
+    result = explain("pod/web", "-wojson", f"--kubeconfig={kubeconfig}/admin")
+    assert (result.exit_code, json.loads(result.stdout)["state"], result.stderr) == (
+        0,
+        "stuck",
+        "explain: no answer; looking again\nThe object is gone.\n",
+    )
+
+
+def test_a_first_look_that_fails_ends_the_watching(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _answers(monkeypatch, Unread("no answer"))
+    result = explain("pod/web", "-w", f"--kubeconfig={kubeconfig}/admin")
+    assert (result.exit_code, result.output) == (1, "Error: explain: no answer\n")
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "error"),
+    [
+        (_HEALTHY, 1, "Error: "),
+        (replace(_HEALTHY, state=State.PROGRESSING), 1, "Error: "),
+        (_STUCK, 4, ""),
+    ],
+)
+@pytest.mark.parametrize("flags", [(), ("-w", "--watch-timeout=1s")])
+def test_an_answer_that_is_cut_is_printed_and_is_not_healthy(
+    kubeconfig: str,
+    monkeypatch: pytest.MonkeyPatch,
+    found: Explanation,
+    code: int,
+    error: str,
+    flags: tuple[str, ...],
+) -> None:
+    """A stuck object stays stuck, although others were left out."""
+    cut = replace(found, timed_out=True)
+    _answers(monkeypatch, cut)
+    result = explain("pod/web", *flags, f"--kubeconfig={kubeconfig}/admin")
+    assert (result.exit_code, result.stderr) == (
+        code,
+        f"{error}{_OVER}",
+    )
+    assert result.stdout.startswith("Pod mine/web is ")
+
+
+def test_the_time_of_the_answer_bounds_the_first_read(kubeconfig: str) -> None:
+    result = explain("--all", "--timeout=1ms", f"--kubeconfig={kubeconfig}/admin")
+    assert (result.exit_code, result.output) == (
+        1,
+        "Error: explain: namespaces 'default': not read, because the time was over\n",
+    )
 
 
 def test_a_missing_kubeconfig_is_one_line(tmp_path: Path) -> None:

@@ -105,3 +105,42 @@ async def test_a_healthy_answer_that_is_incomplete_must_stay_to_be_the_end() -> 
     states = [State.HEALTHY, State.STUCK, State.HEALTHY]
     assert await looks.follow() == states
     assert asyncio.get_running_loop().time() == pytest.approx(2 * 7)
+
+
+@pytest.mark.looptime
+async def test_a_look_that_goes_on_ends_with_the_time_to_follow() -> None:
+    """The last answer stays the last one."""
+    looks = 0
+
+    async def look() -> Sequence[Explanation]:
+        nonlocal looks
+        looks += 1
+        if looks > 1:
+            await asyncio.sleep(1000)
+        return explanation(State.STUCK)
+
+    async with aclosing(follow(look, 30, _unexpected)) as changes:
+        assert [each[0].state async for each in changes] == [State.STUCK]
+    assert asyncio.get_running_loop().time() == pytest.approx(30)
+
+
+@pytest.mark.looptime
+async def test_no_answer_in_the_time_to_follow_is_an_error() -> None:
+    """Else the exit code would be that of a healthy object."""
+
+    async def look() -> Sequence[Explanation]:
+        await asyncio.sleep(1000)
+        return explanation(State.STUCK)
+
+    with pytest.raises(Unread, match="no answer in the time to follow"):
+        async with aclosing(follow(look, 30, _unexpected)) as changes:
+            [each async for each in changes]
+
+
+@pytest.mark.looptime
+async def test_an_answer_for_which_the_time_was_over_is_not_the_end() -> None:
+    """The next look may be whole, however often the same one was cut."""
+    (whole,) = explanation(State.HEALTHY)
+    cut = [replace(whole, timed_out=True)]
+    looks = _Looks(*[cut] * 9, [whole])
+    assert await looks.follow() == [State.HEALTHY, State.HEALTHY]

@@ -21,10 +21,15 @@ from tests.clusters import Cluster
 NOW = "2026-01-01T00:00:00Z"
 
 
-def view_of(cluster: Cluster, transport: Any = None) -> View:
+def view_of(
+    cluster: Cluster,
+    transport: Any = None,
+    request_seconds: float = 5.0,
+    seconds: float = 0,
+) -> View:
     clock = ServerClock(cluster.clock)
     client = Client(transport or cluster.transport, cluster.clock, server_clock=clock)
-    return View(client, clock, 5.0)
+    return View(client, clock, request_seconds, seconds=seconds)
 
 
 async def causes(cluster: Cluster, target: str) -> tuple[Cause, ...]:
