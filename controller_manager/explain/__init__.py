@@ -8,6 +8,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``budgets``: disruption budgets that block a drain
 - ``cause``: a cause, an explanation, and their states
 - ``claims``: persistent volume claims without a volume
+- ``condition_causes``: a cause that a condition shows
 - ``containers``: containers that do not run, or are not ready
 - ``creation``: pods that the API server refuses
 - ``cron_jobs``: the next run, and why the last did not start
@@ -34,8 +35,10 @@ target, and returns one chain from the symptom to the root cause.
 - ``scheduling``: pods without a node
 - ``selecting``: the objects that selectors match
 - ``services``: services without endpoints
+- ``spec_causes``: a cause that a field of the spec shows
 - ``stateful_sets``: stateful sets that wait for an ordinal
 - ``summary``: the status of an object in a few words
+- ``suspension``: jobs and cron jobs that are suspended
 - ``target``: the object to explain
 - ``view``: reads objects on demand
 """

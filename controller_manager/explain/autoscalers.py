@@ -16,6 +16,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
     SCALING_LIMITED,
 )
 from controller_manager.explain.cause import Cause, Reference, State, symptom
+from controller_manager.explain.condition_causes import condition_cause, message_of
 from controller_manager.explain.deletion import API_SERVICES
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.view import View
@@ -65,39 +66,23 @@ def _not_looked_at(view: View, item: Item) -> tuple[Cause, ...]:
     )
 
 
-def _cause(item: Item, condition: JSON, code: str, what: str, remedy: str) -> Cause:
-    return Cause(
-        code=code,
-        state=State.STUCK,
-        what=what,
-        object=item.reference,
-        field=f"status.conditions[{text_at(condition, 'type')}]",
-        since=text_at(condition, "lastTransitionTime"),
-        remedy=remedy,
-    )
-
-
-def _message(condition: JSON) -> str:
-    return " ".join(text_at(condition, "message").split()).rstrip(".")
-
-
 def _unable(item: Item, condition: JSON) -> Cause:
     """Return the cause for an autoscaler whose target cannot be scaled."""
     target = item.typed(HorizontalPodAutoscaler).spec.scale_target_ref
-    return _cause(
+    return condition_cause(
         item,
         condition,
         "NoScaleTarget",
-        f"{target.kind} {target.name} cannot be scaled: {_message(condition)}",
+        f"{target.kind} {target.name} cannot be scaled: {message_of(condition)}",
         "create the target, or correct spec.scaleTargetRef",
     )
 
 
 async def _inactive(view: View, item: Item, condition: JSON) -> Cause:
     """Return the cause for an autoscaler that cannot compute a number of pods."""
-    reason, message = text_at(condition, "reason"), _message(condition)
+    reason, message = text_at(condition, "reason"), message_of(condition)
     if reason == "ScalingDisabled":
-        return _cause(
+        return condition_cause(
             item,
             condition,
             "ScalingDisabled",
@@ -110,14 +95,16 @@ async def _inactive(view: View, item: Item, condition: JSON) -> Cause:
             for each in await view.list(HORIZONTAL_POD_AUTOSCALERS, item.namespace)
             if each.name != item.name
         ]
-        return _cause(
+        return condition_cause(
             item,
             condition,
             "SelectorOverlap",
             f"its pods are also those of another autoscaler ({', '.join(others)})",
             "correct the selectors of the targets, so that no pod has two autoscalers",
         )
-    cause = _cause(item, condition, "MetricMissing", message, _metric_remedy(message))
+    cause = condition_cause(
+        item, condition, "MetricMissing", message, _metric_remedy(message)
+    )
     api = await _unserved(view, reason) if _NO_VALUE.search(message) else ()
     return symptom(cause, api)
 
@@ -152,7 +139,7 @@ async def _unserved(view: View, reason: str) -> Sequence[Cause]:
         available = found.condition("Available") or {}
         if available.get("status") != "False":
             return ()
-        what = f"the metrics API does not answer: {_message(available)}"
+        what = f"the metrics API does not answer: {message_of(available)}"
         since = text_at(available, "lastTransitionTime")
     return (
         Cause(
@@ -176,7 +163,7 @@ def _limited(item: Item, condition: JSON) -> tuple[Cause, ...]:
         return ()
     most = object_at(item.json, "spec").get("maxReplicas")
     return (
-        _cause(
+        condition_cause(
             item,
             condition,
             "MaxReplicas",

@@ -21,9 +21,11 @@ from controller_manager.controllers.apps.disruption.status import (
     SYNC_FAILED,
 )
 from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.condition_causes import condition_cause, message_of
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.replicas import explain_pods
+from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.view import View
 
 _SHOWN: Final = 5
@@ -85,50 +87,37 @@ def _blocked(
 
 
 def _uncounted(item: Item, condition: JSON) -> Cause:
-    return Cause(
-        code="BudgetNotCounted",
-        state=State.STUCK,
-        what="no pod may be evicted, because the expected pods cannot be counted: "
-        + " ".join(text_at(condition, "message").split()).rstrip("."),
-        object=item.reference,
-        field=f"status.conditions[{DISRUPTION_ALLOWED}]",
-        since=text_at(condition, "lastTransitionTime"),
-        remedy="give a number as minAvailable, or pods that a workload controls",
+    return condition_cause(
+        item,
+        condition,
+        "BudgetNotCounted",
+        "no pod may be evicted, because the expected pods cannot be counted: "
+        + message_of(condition),
+        "give a number as minAvailable, or pods that a workload controls",
     )
 
 
 def _unusable(item: Item, message: str) -> Cause:
-    return Cause(
-        code="SpecRefused",
-        state=State.STUCK,
-        what=f"no pod may be evicted: {message}",
-        object=item.reference,
-        field="spec",
-        since=item.created_at,
-        remedy="correct the budget",
-    )
+    what = f"no pod may be evicted: {message}"
+    return spec_cause(item, "SpecRefused", what, "spec", "correct the budget")
 
 
 def _matches_nothing(item: Item) -> Cause:
-    return Cause(
-        code="NothingMatches",
-        state=State.HEALTHY,
-        what="the budget covers no pod, so it blocks no drain",
-        object=item.reference,
-        field="spec.selector",
-        since=item.created_at,
-        remedy="correct the selector if it should cover pods",
+    return spec_cause(
+        item,
+        "NothingMatches",
+        "the budget covers no pod, so it blocks no drain",
+        "spec.selector",
+        "correct the selector if it should cover pods",
+        State.HEALTHY,
     )
 
 
 def _no_limit(item: Item) -> Cause:
-    return Cause(
-        code="BudgetNeverAllows",
-        state=State.STUCK,
-        what="no pod may be evicted: the budget has neither minAvailable nor "
-        "maxUnavailable",
-        object=item.reference,
-        field="spec",
-        since=item.created_at,
-        remedy="set maxUnavailable, for example to 1",
+    return spec_cause(
+        item,
+        "BudgetNeverAllows",
+        "no pod may be evicted: the budget has neither minAvailable nor maxUnavailable",
+        "spec",
+        "set maxUnavailable, for example to 1",
     )

@@ -112,6 +112,23 @@ async def explain_refusal(view: View, owner: Item, missing: int) -> Cause | None
     )
 
 
+async def explain_missing(
+    view: View, owner: Item, missing: int, what: str, field: str
+) -> Cause:
+    """Return the cause for which pods of an owner do not exist.
+
+    `what` and `field` describe pods that are not refused.
+    """
+    refusal = await explain_refusal(view, owner, missing)
+    return refusal or Cause(
+        code="PodsMissing",
+        state=State.PROGRESSING,
+        what=what,
+        object=owner.reference,
+        field=field,
+    )
+
+
 async def _last_refusal(view: View, owner: Item) -> Event | None:
     condition = owner.condition(_FAILURE)
     if condition is not None and condition.get("status") == "True":

@@ -16,7 +16,8 @@ from controller_manager.explain.cause import Cause, State, symptom
 from controller_manager.explain.creation import explain_refusal
 from controller_manager.explain.items import Item
 from controller_manager.explain.jobs import explain_job
-from controller_manager.explain.managed_fields import writers_of
+from controller_manager.explain.spec_causes import spec_cause
+from controller_manager.explain.suspension import suspended
 from controller_manager.explain.view import View
 
 _PATIENCE: Final = timedelta(seconds=10)
@@ -34,7 +35,7 @@ async def explain_cron_job(view: View, item: Item) -> tuple[Cause, ...]:
     if (problem := zone_problem(cron_job)) is not None:
         return (_unusable(item, "UnknownTimeZone", "spec.timeZone", problem.message),)
     if cron_job.spec.suspend:
-        return (_suspended(item),)
+        return (suspended(item, "so no run starts"),)
     plan = plan_runs(cron_job, UTC, view.now)
     for event in plan.events:
         if plan.requeue_after is None:
@@ -43,30 +44,8 @@ async def explain_cron_job(view: View, item: Item) -> tuple[Cause, ...]:
 
 
 def _unusable(item: Item, code: str, field: str, message: str) -> Cause:
-    return Cause(
-        code=code,
-        state=State.STUCK,
-        what=f"no run ever starts: {' '.join(message.split())}",
-        object=item.reference,
-        field=field,
-        since=item.created_at,
-        remedy=f"correct {field}",
-    )
-
-
-def _suspended(item: Item) -> Cause:
-    writers = writers_of(item, "spec", "suspend")
-    by = f" by {writers[0].manager}" if writers else ""
-    return Cause(
-        code="Suspended",
-        state=State.STUCK,
-        what=f"the cron job was suspended{by}, so no run starts",
-        object=item.reference,
-        field="spec.suspend",
-        since=writers[0].at if writers else item.created_at,
-        remedy=f"resume it: kubectl patch -n {item.namespace} cronjob/{item.name} "
-        """-p '{"spec": {"suspend": false}}'""",
-    )
+    what = f"no run ever starts: {' '.join(message.split())}"
+    return spec_cause(item, code, what, field, f"correct {field}")
 
 
 def _next(view: View, item: Item, plan: Plan) -> tuple[Cause, ...]:

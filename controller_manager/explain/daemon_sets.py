@@ -15,7 +15,7 @@ from controller_manager.controllers.apps.daemonset.nodes import (
     target_of,
 )
 from controller_manager.explain.cause import Cause, State, merged, symptom
-from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.creation import explain_missing
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.replicas import explain_pods
@@ -67,7 +67,11 @@ async def _waiting(
     if not lacking:
         return ()
     empty = [name for name in lacking if name not in by_node]
-    found = list(await _no_pod(view, item, empty))
+    found: list[Cause] = []
+    if empty:
+        what = f"no pod exists yet for {_named(empty)}"
+        field = "status.currentNumberScheduled"
+        found.append(await explain_missing(view, item, len(empty), what, field))
     found += await explain_pods(
         view, [by_node[name] for name in lacking if name in by_node], seconds
     )
@@ -81,23 +85,6 @@ async def _waiting(
         since=item.created_at,
     )
     return (symptom(cause, found),)
-
-
-async def _no_pod(view: View, item: Item, nodes: Sequence[str]) -> Sequence[Cause]:
-    if not nodes:
-        return ()
-    refusal = await explain_refusal(view, item, len(nodes))
-    if refusal is not None:
-        return (refusal,)
-    return (
-        Cause(
-            code="PodsMissing",
-            state=State.PROGRESSING,
-            what=f"no pod exists yet for {_named(nodes)}",
-            object=item.reference,
-            field="status.currentNumberScheduled",
-        ),
-    )
 
 
 def _named(names: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     PARSING_FAILURE,
 )
 from controller_manager.explain.cause import Cause, State, merged, symptom
+from controller_manager.explain.condition_causes import condition_cause, message_of
 from controller_manager.explain.finalizers import explain_finalizers
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.pods import explain_ending
@@ -113,25 +114,13 @@ async def _namespace(view: View, namespace: Item) -> tuple[Cause, ...]:
         elif condition.get("type") == CONTENT_REMAINING:
             found += await _remaining(view, namespace, condition)
         elif condition.get("type") == CONTENT_FAILURE:
-            failure = _condition(namespace, condition, "ContentDeletionFailed")
+            failure = condition_cause(namespace, condition, "ContentDeletionFailed")
             found.append(failure)
     explained = {each.code for each in found}
     if explained > {"ContentDeletionFailed"} and "HeldByFinalizer" in explained:
         # The message of this condition names no other cause than the objects do.
         found = [each for each in found if each.code != "ContentDeletionFailed"]
     return tuple(found) or (_not_emptied(view, namespace),)
-
-
-def _condition(namespace: Item, condition: JSON, code: str, remedy: str = "") -> Cause:
-    return Cause(
-        code=code,
-        state=State.STUCK,
-        what=" ".join(text_at(condition, "message").split()).rstrip("."),
-        object=namespace.reference,
-        field=f"status.conditions[{text_at(condition, 'type')}]",
-        since=text_at(condition, "lastTransitionTime"),
-        remedy=remedy,
-    )
 
 
 async def _undiscovered(view: View, namespace: Item, condition: JSON) -> Cause:
@@ -142,21 +131,18 @@ async def _undiscovered(view: View, namespace: Item, condition: JSON) -> Cause:
         if (each.condition("Available") or {}).get("status") == "False"
     ]
     remedy = "" if broken else "repair the aggregated API, or delete its APIService"
-    cause = _condition(namespace, condition, "DiscoveryFailed", remedy)
+    cause = condition_cause(namespace, condition, "DiscoveryFailed", remedy=remedy)
     return symptom(cause, broken)
 
 
 def _api_service(item: Item) -> Cause:
     condition = item.condition("Available") or {}
-    return Cause(
-        code="APIServiceUnavailable",
-        state=State.STUCK,
-        what=f"the aggregated API does not answer: "
-        f"{text_at(condition, 'message').rstrip('.')}",
-        object=item.reference,
-        field="status.conditions[Available]",
-        since=text_at(condition, "lastTransitionTime"),
-        remedy="repair the server behind it, or delete the APIService",
+    return condition_cause(
+        item,
+        condition,
+        "APIServiceUnavailable",
+        f"the aggregated API does not answer: {message_of(condition)}",
+        "repair the server behind it, or delete the APIService",
     )
 
 
@@ -177,7 +163,7 @@ async def _remaining(view: View, namespace: Item, condition: JSON) -> tuple[Caus
             continue
         for each in await view.list(served.metadata_resource(), namespace.name):
             found += [await _object(view, each)] if each.deleted_at else []
-    return merged(found) or (_condition(namespace, condition, "ContentRemaining"),)
+    return merged(found) or (condition_cause(namespace, condition, "ContentRemaining"),)
 
 
 def _resources_in(message: str) -> Iterator[tuple[str, str]]:

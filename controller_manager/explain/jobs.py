@@ -21,10 +21,11 @@ from controller_manager.controllers.batch.job.spec import (
 from controller_manager.explain.cause import Cause, State, merged, symptom
 from controller_manager.explain.creation import explain_refusal
 from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.managed_fields import writers_of
+from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_failed, explain_pod
 from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.spec_causes import spec_cause
+from controller_manager.explain.suspension import suspended
 from controller_manager.explain.view import View
 
 _EXAMPLES: Final = 20
@@ -44,7 +45,7 @@ async def explain_job(view: View, item: Item) -> tuple[Cause, ...]:
     if inaction := await explain_inaction(view, item):
         return (inaction,)
     if is_suspended(job):
-        return (_suspended(item),)
+        return (suspended(item, "so it has no pods"),)
     pods = await _pods(view, item, job)
     decided = decide(job, [each.typed(Pod) for each in pods], view.now)
     return (await _running(view, item, job, pods, decided),)
@@ -56,30 +57,13 @@ async def _pods(view: View, item: Item, job: Job) -> tuple[Item, ...]:
 
 
 def _external(item: Item, manager: str) -> Cause:
-    return Cause(
-        code="ManagedByOther",
-        state=State.PROGRESSING,
-        what=f"the job is managed by {manager}, not by the job controller",
-        object=item.reference,
-        field="spec.managedBy",
-        since=item.created_at,
-        remedy=f"see that {manager} runs, and look at its log",
-    )
-
-
-def _suspended(item: Item) -> Cause:
-    writers = writers_of(item, "spec", "suspend")
-    by = f" by {writers[0].manager}" if writers else ""
-    return Cause(
-        code="Suspended",
-        state=State.STUCK,
-        what=f"the job was suspended{by}, so it has no pods",
-        object=item.reference,
-        field="spec.suspend",
-        since=text_at(item.condition("Suspended") or {}, "lastTransitionTime")
-        or item.created_at,
-        remedy=f"resume it: kubectl patch -n {item.namespace} job/{item.name} "
-        """-p '{"spec": {"suspend": false}}'""",
+    return spec_cause(
+        item,
+        "ManagedByOther",
+        f"the job is managed by {manager}, not by the job controller",
+        "spec.managedBy",
+        f"see that {manager} runs, and look at its log",
+        State.PROGRESSING,
     )
 
 

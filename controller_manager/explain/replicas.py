@@ -10,13 +10,14 @@ from controller_manager.api.selectors import LabelSelector
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.replicas.decide import Create, Delete, plan_replicas
 from controller_manager.explain.cause import Cause, State, merged
-from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.creation import explain_missing
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_ending, explain_pod
 from controller_manager.explain.selecting import pods_of
 from controller_manager.explain.view import View
 
+_FIELD: Final = "status.replicas"
 _EXAMPLES: Final = 20
 """The most pods of an owner that are explained."""
 
@@ -47,13 +48,17 @@ async def _explain(
     wanted = desired_replicas(typed)
     pods = await pods_of(view, item, selector)
     active = [each for each in pods if is_active(each.typed(Pod))]
+    first: tuple[Cause, ...] = ()
     match plan_replicas([each.typed(Pod) for each in active], wanted):
         case Create(count=count):
-            first = await _missing(view, item, count)
+            exist = "pods do not" if count > 1 else "pod does not"
+            number = str(count) if count > 1 else "a"
+            what = f"{number} {exist} exist yet"
+            first = (await explain_missing(view, item, count, what, _FIELD),)
         case Delete(count=count):
-            first = _surplus(item, count)
+            first = (_surplus(item, count),)
         case None:
-            first = ()
+            pass
     return (*first, *await explain_pods(view, active, min_ready_seconds))
 
 
@@ -77,33 +82,13 @@ def _unavailable(
     ]
 
 
-async def _missing(view: View, owner: Item, count: int) -> tuple[Cause, ...]:
-    """Return the cause for which pods do not exist."""
-    refusal = await explain_refusal(view, owner, count)
-    if refusal is not None:
-        return (refusal,)
-    return (
-        Cause(
-            code="PodsMissing",
-            state=State.PROGRESSING,
-            what=f"{count} pods do not exist yet"
-            if count > 1
-            else "a pod does not exist yet",
-            object=owner.reference,
-            field="status.replicas",
-        ),
-    )
-
-
-def _surplus(owner: Item, count: int) -> tuple[Cause, ...]:
-    return (
-        Cause(
-            code="PodsSurplus",
-            state=State.PROGRESSING,
-            what=f"{count} pods too many exist: the controller deletes them",
-            object=owner.reference,
-            field="status.replicas",
-        ),
+def _surplus(owner: Item, count: int) -> Cause:
+    return Cause(
+        code="PodsSurplus",
+        state=State.PROGRESSING,
+        what=f"{count} pods too many exist: the controller deletes them",
+        object=owner.reference,
+        field=_FIELD,
     )
 
 

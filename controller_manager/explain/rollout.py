@@ -48,6 +48,7 @@ from controller_manager.explain.managed_fields import writers_of
 from controller_manager.explain.replicas import explain_ending_pods, explain_replica_set
 from controller_manager.explain.scaling import scaled_to_zero
 from controller_manager.explain.selecting import owned, pods_of
+from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.view import View
 
 
@@ -84,14 +85,12 @@ def refused_spec(view: View, item: Item, deployment: Deployment) -> Cause | None
     if not isinstance(decided, Decision):
         return None
     events = [each for each in decided.actions if isinstance(each, RecordEvent)]
-    return Cause(
-        code="SpecRefused",
-        state=State.STUCK,
-        what=events[0].event.message.rstrip(".") if events else "the spec is refused",
-        object=item.reference,
-        field="spec.selector",
-        since=item.created_at,
-        remedy="correct the selector or the template of the deployment",
+    return spec_cause(
+        item,
+        "SpecRefused",
+        events[0].event.message.rstrip(".") if events else "the spec is refused",
+        "spec.selector",
+        "correct the selector or the template of the deployment",
     )
 
 

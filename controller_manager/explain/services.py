@@ -13,6 +13,7 @@ from controller_manager.control.endpoints.selectors import is_selected, selects_
 from controller_manager.explain.cause import Cause, State, counted, symptom
 from controller_manager.explain.items import Item
 from controller_manager.explain.replicas import explain_pods
+from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.view import View
 
 SERVICE_NAME: Final = "kubernetes.io/service-name"
@@ -62,14 +63,12 @@ async def _by_hand(view: View, item: Item) -> tuple[Cause, ...]:
     if any(each.endpoints for each in await _slices(view, item)):
         return ()
     return (
-        Cause(
-            code="NoSelector",
-            state=State.STUCK,
-            what="the service has no selector, and there are no endpoint slices for it",
-            object=item.reference,
-            field="spec.selector",
-            since=item.created_at,
-            remedy="give it a selector, or create an endpoint slice with the label "
+        spec_cause(
+            item,
+            "NoSelector",
+            "the service has no selector, and there are no endpoint slices for it",
+            "spec.selector",
+            "give it a selector, or create an endpoint slice with the label "
             f"{SERVICE_NAME}: {item.name}",
         ),
     )
@@ -85,15 +84,8 @@ async def _nothing_matches(view: View, item: Item, service: Service) -> Cause:
         what += f"; the nearest pod, {near.name}, {_differences(near, wanted)}"
     elif not pods:
         what += "; the namespace has no pods"
-    return Cause(
-        code="NothingMatches",
-        state=State.STUCK,
-        what=what,
-        object=item.reference,
-        field="spec.selector",
-        since=item.created_at,
-        remedy="correct the selector of the service, or the labels of the pods",
-    )
+    remedy = "correct the selector of the service, or the labels of the pods"
+    return spec_cause(item, "NothingMatches", what, "spec.selector", remedy)
 
 
 def _differences(pod: Item, wanted: Mapping[str, str]) -> str:
@@ -117,15 +109,13 @@ def _missing_ports(
     """Return causes for the ports that no selected pod has."""
     pods = [each.typed(Pod) for each in selected]
     return tuple(
-        Cause(
-            code="PortMissing",
-            state=State.STUCK,
-            what=f"no container port of the pods has the name {port.target_port!a}"
+        spec_cause(
+            item,
+            "PortMissing",
+            f"no container port of the pods has the name {port.target_port!a}"
             f" and the protocol {port.protocol or 'TCP'}",
-            object=item.reference,
-            field=f"spec.ports[{port.name or port.port}].targetPort",
-            since=item.created_at,
-            remedy="name the port of the container so, or give its number",
+            f"spec.ports[{port.name or port.port}].targetPort",
+            "name the port of the container so, or give its number",
         )
         for port in service.spec.ports or ()
         if all(find_port(pod, port) is None for pod in pods)
