@@ -27,6 +27,9 @@ from controller_manager.explain.view import View
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason in the condition PodScheduled of a pod that fits no node."""
+
 _PATIENCE: Final = timedelta(seconds=30)
 """The time in which a provisioner makes a volume."""
 
@@ -87,7 +90,8 @@ async def explain_claim(
         if await view.is_missing(STORAGE_CLASSES, "", name):
             return (await _class_missing(view, item, claim, name),)
         return (_unbound(item, "the claim waits for a volume", State.STUCK),)
-    return (await _of_class(view, item, claim, storage_class, has_pod=has_pod),)
+    cause = await _of_class(view, item, claim, storage_class, has_pod=has_pod)
+    return (cause,) if cause else ()
 
 
 def _unbound(item: Item, what: str, state: State, **more: str) -> Cause:
@@ -181,13 +185,19 @@ async def _of_class(
     storage_class: Item,
     *,
     has_pod: bool,
-) -> Cause:
-    """Return the cause for a claim whose storage class exists."""
+) -> Cause | None:
+    """Return the cause for a claim whose storage class exists.
+
+    `None` for a claim that only waits for its pod: it is no cause of the pod's trouble.
+    """
     json = storage_class.json
     waits = json.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     provisioner = text_at(json, "provisioner")
-    if waits and not has_pod and not item.annotations.get(_SELECTED_NODE):
-        return await _first_consumer(view, item, storage_class.reference)
+    if waits and not item.annotations.get(_SELECTED_NODE):
+        if not has_pod:
+            return await _first_consumer(view, item, storage_class.reference)
+        if provisioner != NO_PROVISIONER or await _has_volume(view, claim):
+            return None
     if provisioner == NO_PROVISIONER:
         return await _no_volume(view, item, claim, storage_class)
     return await _provisioning(view, item, provisioner)
@@ -204,6 +214,13 @@ async def _first_consumer(view: View, item: Item, reference: Reference) -> Cause
     if users:
         who, remedy = f"the pod {users[0].name}, which uses it, to be scheduled", ""
         state = State.PROGRESSING
+        scheduled = users[0].condition("PodScheduled") or {}
+        if scheduled.get("reason") == UNSCHEDULABLE:
+            state = State.STUCK
+            remedy = (
+                "see why the pod has no node: controller-manager explain "
+                f"pod/{users[0].name} -n {item.namespace}"
+            )
     else:
         who, state = "a pod that uses it, and there is none", State.STUCK
         remedy = "create a pod that uses the claim, or leave the claim as it is"

@@ -21,7 +21,8 @@ _FAILED_QUOTA: Final = re.compile(r"failed quota: ([^:]+): (must specify .+)")
 _PAIR: Final = re.compile(r"([^=,\s]+)=([^,\s]+)")
 _PREFIX: Final = re.compile(r"^Error creating: |^.*? is forbidden: ")
 _FAILURE: Final = "ReplicaFailure"
-_REASONS: Final = ("FailedCreate",)
+_FAILED: Final = "FailedCreate"
+_REASONS: Final = (_FAILED, "SuccessfulCreate")
 
 
 class _Rule(Struct, frozen=True):
@@ -33,6 +34,12 @@ class _Rule(Struct, frozen=True):
 
 
 _RULES: Final = (
+    _Rule(
+        "cannot create resource",
+        "CreationRefused",
+        "give this user the right to create them: see that the role of its controller "
+        "exists, and is bound",
+    ),
     _Rule(
         "violates PodSecurity",
         "PodSecurity",
@@ -55,7 +62,7 @@ _RULES: Final = (
         "change the pod template as the policy demands",
     ),
     _Rule(
-        "serviceaccount",
+        'serviceaccount "',
         "ServiceAccountMissing",
         "create the service account, or correct serviceAccountName",
     ),
@@ -94,7 +101,10 @@ async def explain_refusal(view: View, owner: Item, missing: int) -> Cause | None
     if refusal is None:
         return None
     message = refusal.message
-    start = "a pod is missing" if missing == 1 else f"{missing} pods are missing"
+    noun = "job" if owner.resource.kind == "CronJob" else "pod"
+    verb = "is" if missing == 1 else "are"
+    number = "a" if missing == 1 else missing
+    start = f"{number} {noun if missing == 1 else f'{noun}s'} {verb} missing"
     start += ": the API server refuses new ones"
     if found := _EXCEEDED.search(message):
         return await _exceeded(view, owner, refusal, found, start)
@@ -135,11 +145,14 @@ async def _last_refusal(view: View, owner: Item) -> Event | None:
         message = " ".join(text_at(condition, "message").split())
         since = text_at(condition, "lastTransitionTime")
         where = f"status.conditions[{_FAILURE}]"
-        return Event("FailedCreate", message.rstrip("."), since, where)
+        return Event(_FAILED, message.rstrip("."), since, where)
     found = await events_of(view, owner, _REASONS)
     if not found:
         return None
-    last = found[0]
+    # Of two events of one second, the refusal is the last: it ends the creations.
+    last = max(found, key=lambda each: (each.at, each.reason == _FAILED))
+    if last.reason != _FAILED:
+        return None
     return Event(last.reason, last.message.rstrip("."), last.at, "event FailedCreate")
 
 
@@ -148,7 +161,8 @@ async def _exceeded(
 ) -> Cause:
     """Return the cause for pods that a quota has no room for.
 
-    A quota that has room by now shows that the controller has not tried again yet.
+    A quota that has room by now, or is gone, shows that the controller has not tried
+    again yet.
     """
     name, requested = found[1], _amounts(found[2])
     quota = await view.find(RESOURCE_QUOTAS, owner.namespace, name)
@@ -157,7 +171,12 @@ async def _exceeded(
     if quota is not None:
         used = {**used, **object_at(quota.status, "used")}
         limited = {**limited, **object_at(quota.status, "hard")}
-    lacking = [each for each in requested if _exceeds(requested, used, limited, each)]
+    is_gone = await view.is_missing(RESOURCE_QUOTAS, owner.namespace, name)
+    lacking = (
+        []
+        if is_gone
+        else [each for each in requested if _exceeds(requested, used, limited, each)]
+    )
     first = (lacking or list(requested))[0]
     refused = Cause(
         code="QuotaExceeded",
@@ -170,7 +189,9 @@ async def _exceeded(
     full = Cause(
         code="QuotaFull" if lacking else "QuotaHasRoom",
         state=refused.state,
-        what=f"the quota has {first}: {limited.get(first, 'none')}, "
+        what="the quota does not exist any more"
+        if is_gone
+        else f"the quota has {first}: {limited.get(first, 'none')}, "
         f"{used.get(first, '0')} of it in use, and a pod needs {requested[first]}",
         object=reference,
         field=f"status.used[{first}]",

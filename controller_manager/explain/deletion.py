@@ -7,9 +7,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import REPLICASETS
-from controller_manager.api.batch.v1 import JOBS
-from controller_manager.api.core.v1 import PODS
+from controller_manager.api.apps.v1 import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFUL_SETS,
+)
+from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
+from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON, objects_at
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import AnyResource, Resource
@@ -21,7 +28,7 @@ from controller_manager.controllers.cluster.namespace.conditions import (
 )
 from controller_manager.explain.cause import Cause, State, merged, symptom
 from controller_manager.explain.condition_causes import condition_cause, message_of
-from controller_manager.explain.finalizers import explain_finalizers
+from controller_manager.explain.finalizers import explain_finalizers, finalizers_of
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.pods import explain_ending
 from controller_manager.explain.view import View
@@ -34,7 +41,19 @@ API_SERVICES: Final = Resource(
     PartialObject,
     namespaced=False,
 )
-_DEPENDENTS: Final[tuple[AnyResource, ...]] = (REPLICASETS, JOBS, PODS)
+_DEPENDENTS: Final[tuple[AnyResource, ...]] = (
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+    DAEMON_SETS,
+    CRON_JOBS,
+    REPLICASETS,
+    REPLICATION_CONTROLLERS,
+    JOBS,
+    PODS,
+    SERVICES,
+    CLAIMS,
+)
+_KUBERNETES: Final = "kubernetes"
 _FOREGROUND: Final = "foregroundDeletion"
 _PATIENCE: Final = timedelta(seconds=60)
 """The time in which an object without finalizers is removed."""
@@ -46,29 +65,42 @@ async def explain_deletion(view: View, item: Item) -> tuple[Cause, ...]:
     """Return the causes for which a deleted object is still there."""
     if item.resource.kind == "Namespace":
         return await _namespace(view, item)
-    return (await _object(view, item),)
+    return await _object(view, item, set())
 
 
-async def _object(view: View, item: Item) -> Cause:
+async def _object(view: View, item: Item, seen: set[str]) -> tuple[Cause, ...]:
+    """Return the causes for which an object is still there.
+
+    `seen` has the uids of the owners whose dependents were looked for: owners of each
+    other, which anybody can make, are no endless chain.
+    """
     if item.resource.kind == "Pod":
-        return await explain_ending(view, item)
+        return (await explain_ending(view, item),)
     held = explain_finalizers(view, item)
     if held is None:
-        return _unexplained(view, item)
-    if _FOREGROUND not in (item.metadata.get("finalizers") or ()):
-        return held
-    found = await _dependents(view, item)
-    return symptom(replace(held, remedy=""), found) if found else held
+        return (_unexplained(view, item),)
+    names = finalizers_of(item)
+    if _FOREGROUND not in names or item.uid in seen:
+        return (held,)
+    seen.add(item.uid)
+    found = await _dependents(view, item, seen)
+    waits = explain_finalizers(view, item, (_FOREGROUND,))
+    if not found or waits is None:
+        return (held,)
+    others = tuple(each for each in names if each != _FOREGROUND)
+    own = explain_finalizers(view, item, others)
+    waits = symptom(replace(waits, remedy=""), found)
+    return (waits, own) if own else (waits,)
 
 
-async def _dependents(view: View, owner: Item) -> Sequence[Cause]:
+async def _dependents(view: View, owner: Item, seen: set[str]) -> Sequence[Cause]:
     """Return causes for the dependents that block the deletion of their owner."""
     found: list[Cause] = []
     for resource in _DEPENDENTS:
         for each in await view.list(resource, owner.namespace):
             if not _blocks(each, owner):
                 continue
-            why = [await _object(view, each)] if each.deleted_at else []
+            why = await _object(view, each, seen) if each.deleted_at else ()
             cause = Cause(
                 code="BlockedByDependent",
                 state=State.PROGRESSING,
@@ -120,7 +152,22 @@ async def _namespace(view: View, namespace: Item) -> tuple[Cause, ...]:
     if explained > {"ContentDeletionFailed"} and "HeldByFinalizer" in explained:
         # The message of this condition names no other cause than the objects do.
         found = [each for each in found if each.code != "ContentDeletionFailed"]
-    return tuple(found) or (_not_emptied(view, namespace),)
+    return tuple(found) or _without_conditions(view, namespace)
+
+
+def _without_conditions(view: View, namespace: Item) -> tuple[Cause, ...]:
+    """Return the causes for a namespace about which no condition says anything.
+
+    Once it is empty, the finalizer of the namespace controller is gone; others hold it.
+    """
+    of_spec: Sequence[str] = namespace.spec.get("finalizers") or ()
+    if _KUBERNETES in of_spec:
+        return (_not_emptied(view, namespace),)
+    held = (
+        explain_finalizers(view, namespace, of_spec, "spec.finalizers"),
+        explain_finalizers(view, namespace),
+    )
+    return tuple(each for each in held if each) or (_unexplained(view, namespace),)
 
 
 async def _undiscovered(view: View, namespace: Item, condition: JSON) -> Cause:
@@ -149,6 +196,7 @@ def _api_service(item: Item) -> Cause:
 async def _remaining(view: View, namespace: Item, condition: JSON) -> tuple[Cause, ...]:
     """Return causes for the objects that remain in a namespace."""
     found: list[Cause] = []
+    seen: set[str] = set()
     for plural, group in _resources_in(text_at(condition, "message")):
         discovery = await view.discovery()
         served = next(
@@ -162,7 +210,7 @@ async def _remaining(view: View, namespace: Item, condition: JSON) -> tuple[Caus
         if served is None:
             continue
         for each in await view.list(served.metadata_resource(), namespace.name):
-            found += [await _object(view, each)] if each.deleted_at else []
+            found += await _object(view, each, seen) if each.deleted_at else ()
     return merged(found) or (condition_cause(namespace, condition, "ContentRemaining"),)
 
 

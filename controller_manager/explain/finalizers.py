@@ -34,13 +34,19 @@ _OWNERS: Final = {
 _INTERNAL: Final = frozenset(("foregroundDeletion", "orphan", "kubernetes"))
 
 
-def explain_finalizers(view: View, item: Item) -> Cause | None:
+def explain_finalizers(
+    view: View,
+    item: Item,
+    names: Sequence[str] | None = None,
+    field: str = "metadata.finalizers",
+) -> Cause | None:
     """Return the cause for an object that finalizers hold, `None` without finalizers.
 
     Upstream's finalizers are known by name. Another is that of a controller that must
-    be installed; its name begins with the domain of that controller.
+    be installed; its name begins with the domain of that controller. `names` are the
+    finalizers to explain, those of the metadata unless given.
     """
-    held: Sequence[str] = item.metadata.get("finalizers") or ()
+    held = finalizers_of(item) if names is None else names
     if not held:
         return None
     name = held[0]
@@ -50,10 +56,16 @@ def explain_finalizers(view: View, item: Item) -> Cause | None:
         state=State.PROGRESSING if is_new else State.STUCK,
         what=_described(name, len(held) - 1, added_by(item, name)),
         object=item.reference,
-        field="metadata.finalizers",
+        field=field,
         since=item.deleted_at,
         remedy="" if is_new else _remedy(item, name),
     )
+
+
+def finalizers_of(item: Item) -> Sequence[str]:
+    """Return the finalizers in the metadata of an object."""
+    found: Sequence[str] = item.metadata.get("finalizers") or ()
+    return found
 
 
 def owner_of(finalizer: str) -> str:

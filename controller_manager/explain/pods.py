@@ -59,12 +59,16 @@ async def explain_pod(
 
 
 async def explain_ending(view: View, pod: Item) -> Cause:
-    """Return the cause for which a pod that is being deleted is still there."""
-    if held := explain_finalizers(view, pod):
+    """Return the cause for which a pod that is being deleted is still there.
+
+    Finalizers hold it only once its containers have ended: the kubelet deletes it with
+    a grace period of 0 then.
+    """
+    grace = number_at(pod.metadata, "deletionGracePeriodSeconds")
+    if not (grace and _may_run(pod)) and (held := explain_finalizers(view, pod)):
         return held
     if lost := await _lost_node(view, pod):
         return lost
-    grace = number_at(pod.metadata, "deletionGracePeriodSeconds")
     is_overdue = view.age(pod.deleted_at) > _OVERDUE
     node = text_at(pod.spec, "nodeName")
     return Cause(
@@ -78,6 +82,12 @@ async def explain_ending(view: View, pod: Item) -> Cause:
         since=pod.deleted_at,
         remedy=f"look at the kubelet and the runtime of {node}" if is_overdue else "",
     )
+
+
+def _may_run(pod: Item) -> bool:
+    """Tell whether a kubelet may still run containers of a pod."""
+    is_over = text_at(pod.status, "phase") in ("Failed", "Succeeded")
+    return bool(text_at(pod.spec, "nodeName")) and not is_over
 
 
 def explain_failed(pod: Item) -> Cause:

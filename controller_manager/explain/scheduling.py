@@ -9,7 +9,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import objects_at
 from controller_manager.controllers.apps.daemonset.nodes import target_of
 from controller_manager.explain.cause import Cause, State, symptom
-from controller_manager.explain.claims import explain_claims_of_pod
+from controller_manager.explain.claims import UNSCHEDULABLE, explain_claims_of_pod
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.view import View
 
@@ -56,21 +56,25 @@ async def explain_unscheduled(view: View, pod: Item) -> Cause:
             remedy="find the controller that removes the gate, and see that it runs",
         )
     condition = pod.condition("PodScheduled") or {}
-    if condition.get("reason") != "Unschedulable":
+    if condition.get("reason") != UNSCHEDULABLE:
         return _not_looked_at(view, pod)
     message = text_at(condition, "message")
     claims = await explain_claims_of_pod(view, pod)
     node = target_of(pod.typed(Pod))
     if node:
         message = _about_one_node(message)
+    what = f"the node {node} does not fit: {message}" if node else condensed(message)
+    nominated = text_at(pod.status, "nominatedNodeName")
+    if nominated:
+        what += f"; pods with a lower priority leave the node {nominated} for it"
     cause = Cause(
         code="Unschedulable",
-        state=State.STUCK,
-        what=f"the node {node} does not fit: {message}" if node else condensed(message),
+        state=State.PROGRESSING if nominated else State.STUCK,
+        what=what,
         object=pod.reference,
         field="status.conditions[PodScheduled]",
         since=text_at(condition, "lastTransitionTime"),
-        remedy="" if claims else remedy_for(message),
+        remedy="" if claims or nominated else remedy_for(message),
     )
     return symptom(cause, claims)
 
