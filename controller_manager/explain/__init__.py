@@ -9,6 +9,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``cause``: a cause, an explanation, and their states
 - ``claims``: persistent volume claims without a volume
 - ``condition_causes``: a cause that a condition shows
+- ``container``: a container, its spec and its status
 - ``containers``: containers that do not run, or are not ready
 - ``creation``: pods that the API server refuses
 - ``cron_jobs``: the next run, and why the last did not start
@@ -36,6 +37,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``selecting``: the objects that selectors match
 - ``services``: services without endpoints
 - ``spec_causes``: a cause that a field of the spec shows
+- ``starting``: containers that their kubelet has not started
 - ``stateful_sets``: stateful sets that wait for an ordinal
 - ``summary``: the status of an object in a few words
 - ``suspension``: jobs and cron jobs that are suspended

@@ -7,9 +7,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
+from controller_manager.api.times import parse_time
 from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.container import Container, short_message
 from controller_manager.explain.events import Event, events_of
 from controller_manager.explain.items import Item, number_at, text_at
+from controller_manager.explain.starting import explain_start
 from controller_manager.explain.view import View
 
 _PULLING: Final = frozenset(
@@ -34,51 +37,14 @@ _CONFIG: Final = frozenset(
         "StartError",
     )
 )
-_VOLUMES: Final = ("FailedAttachVolume", "FailedMount", "FailedMapVolume")
-_SANDBOX: Final = "FailedCreatePodSandBox"
 _KINDS: Final = {
     "Liveness": "livenessProbe",
     "Readiness": "readinessProbe",
     "Startup": "startupProbe",
 }
 _MANY_RESTARTS: Final = 3
-_LONGEST: Final = 300
-"""Characters of a message that are shown."""
-
-
-class _Container:
-    """A container: its pod, its spec, and its status."""
-
-    def __init__(self, pod: Item, kind: str, spec: JSON, status: JSON) -> None:
-        self.pod = pod
-        self.spec = spec
-        self.status = status
-        self.name = text_at(spec, "name")
-        self.field = f"status.{kind}[{self.name}]"
-        state = object_at(status, "state")
-        self.waiting = object_at(state, "waiting")
-        self.running = object_at(state, "running")
-        self.terminated = object_at(state, "terminated")
-        self.last = object_at(object_at(status, "lastState"), "terminated")
-        self.restarts = number_at(status, "restartCount")
-
-    @property
-    def is_sidecar(self) -> bool:
-        return self.spec.get("restartPolicy") == "Always"
-
-    @property
-    def has_started(self) -> bool:
-        return bool(self.status.get("started"))
-
-    def cause(self, code: str, state: State, what: str, **more: str) -> Cause:
-        given = {"field": f"{self.field}.state", **more}
-        return Cause(
-            code=code,
-            state=state,
-            what=what,
-            object=self.pod.reference,
-            **given,  # type: ignore[arg-type]
-        )
+_GOOD_RUN: Final = timedelta(minutes=10)
+"""The time of a run after which a kubelet forgets the crashes before it."""
 
 
 async def explain_containers(view: View, pod: Item) -> tuple[Cause, ...]:
@@ -110,20 +76,20 @@ def has_done_container(pod: Item) -> bool:
     return any(map(_is_done, _containers(pod, "containers", "containerStatuses")))
 
 
-def _is_done(each: _Container) -> bool:
+def _is_done(each: Container) -> bool:
     ended_well = bool(each.terminated) and number_at(each.terminated, "exitCode") == 0
     return ended_well and each.pod.spec.get("restartPolicy") in ("Never", "OnFailure")
 
 
-def _containers(pod: Item, specs: str, statuses: str) -> Sequence[_Container]:
+def _containers(pod: Item, specs: str, statuses: str) -> Sequence[Container]:
     by_name = {text_at(each, "name"): each for each in objects_at(pod.status, statuses)}
     return [
-        _Container(pod, statuses, each, by_name.get(text_at(each, "name"), {}))
+        Container(pod, statuses, each, by_name.get(text_at(each, "name"), {}))
         for each in objects_at(pod.spec, specs)
     ]
 
 
-async def _explain(view: View, each: _Container, *, is_init: bool = False) -> Cause:
+async def _explain(view: View, each: Container, *, is_init: bool = False) -> Cause:
     reason = text_at(each.waiting, "reason")
     if reason in _PULLING:
         return await _pulling(view, each, reason)
@@ -134,7 +100,7 @@ async def _explain(view: View, each: _Container, *, is_init: bool = False) -> Ca
         return each.cause(
             "ContainerConfig",
             State.STUCK,
-            f"the container {each.name} cannot be created: {_short(message)}",
+            f"the container {each.name} cannot be created: {short_message(message)}",
             since=each.pod.created_at,
             remedy="correct the container, or create the object that it refers to",
         )
@@ -142,10 +108,10 @@ async def _explain(view: View, each: _Container, *, is_init: bool = False) -> Ca
         return await _crashing(view, each, each.terminated)
     if each.running:
         return await _running(view, each, is_init=is_init)
-    return await _starting(view, each)
+    return await explain_start(view, each)
 
 
-async def _pulling(view: View, each: _Container, reason: str) -> Cause:
+async def _pulling(view: View, each: Container, reason: str) -> Cause:
     image = text_at(each.spec, "image")
     failed = await events_of(view, each.pod, ("Failed",))
     about = [one for one in failed if f'"{image}"' in one.message]
@@ -169,10 +135,10 @@ async def _pulling(view: View, each: _Container, reason: str) -> Cause:
 def _pull_error(message: str) -> str:
     """Return the error in ``Failed to pull image "x": error``, empty if it has none."""
     head, _, error = message.partition('": ')
-    return _short(error) if head.startswith("Failed to pull image") else ""
+    return short_message(error) if head.startswith("Failed to pull image") else ""
 
 
-async def _crashing(view: View, each: _Container, end: JSON) -> Cause:
+async def _crashing(view: View, each: Container, end: JSON) -> Cause:
     """Return the cause for a container that has ended, and is restarted."""
     code, reason = number_at(end, "exitCode"), text_at(end, "reason")
     message = text_at(end, "message")
@@ -180,7 +146,7 @@ async def _crashing(view: View, each: _Container, end: JSON) -> Cause:
     times = f", {each.restarts} restarts so far" if each.restarts else ""
     what = f"the container {each.name} ended with exit code {code}{known}{times}"
     if message:
-        what += f": {_short(message)}"
+        what += f": {short_message(message)}"
     log = f"kubectl logs -p -n {each.pod.namespace} {each.pod.name} -c {each.name}"
     remedy = f"read its last log: {log}"
     if reason == "OOMKilled":
@@ -195,14 +161,14 @@ async def _crashing(view: View, each: _Container, end: JSON) -> Cause:
         since=text_at(end, "finishedAt"),
         remedy=remedy,
     )
-    failed = await _failed_probes(view, each)
+    failed = await _failed_probes(view, each, text_at(end, "startedAt"))
     killing = [one for one in failed if not one.message.startswith("Readiness")]
     if killing and reason != "OOMKilled":
         return symptom(replace(cause, remedy=""), [_probe(each, killing[0])])
     return cause
 
 
-async def _running(view: View, each: _Container, *, is_init: bool) -> Cause:
+async def _running(view: View, each: Container, *, is_init: bool) -> Cause:
     """Return the cause for a container that runs and is not ready."""
     since = text_at(each.running, "startedAt")
     if is_init and not each.is_sidecar:
@@ -212,10 +178,10 @@ async def _running(view: View, each: _Container, *, is_init: bool) -> Cause:
             f"the init container {each.name} runs; the others wait for its end",
             since=since,
         )
-    failed = await _failed_probes(view, each)
+    failed = await _failed_probes(view, each, since)
     if failed:
         return _probe(each, failed[0])
-    if each.last and each.restarts >= _MANY_RESTARTS:
+    if each.restarts >= _MANY_RESTARTS and _wasshort_message(each.last):
         return await _crashing(view, each, each.last)
     name = "readinessProbe" if each.has_started else "startupProbe"
     probe = object_at(each.spec, name)
@@ -233,50 +199,35 @@ async def _running(view: View, each: _Container, *, is_init: bool) -> Cause:
     )
 
 
-async def _failed_probes(view: View, each: _Container) -> Sequence[Event]:
+def _wasshort_message(run: JSON) -> bool:
+    """Tell whether a run of a container ended before the kubelet called it a good one.
+
+    A container that ran for longer does not crash again and again.
+    """
+    began, ended = text_at(run, "startedAt"), text_at(run, "finishedAt")
+    if not began or not ended:
+        return bool(run)
+    return parse_time(ended) - parse_time(began) < _GOOD_RUN
+
+
+async def _failed_probes(view: View, each: Container, began: str) -> Sequence[Event]:
+    """Return the failures of a container's probes since a run of it began.
+
+    Events stay for an hour; those of the runs before say nothing about this one.
+    """
     found = await events_of(view, each.pod, ("Unhealthy",))
     names = (f"{{{each.name}}}", "")
-    return [one for one in found if one.field.endswith(names)]
+    return [one for one in found if one.field.endswith(names) and one.at >= began]
 
 
-def _probe(each: _Container, failed: Event) -> Cause:
+def _probe(each: Container, failed: Event) -> Cause:
     kind = failed.message.partition(" ")[0]
     name = _KINDS.get(kind, "readinessProbe")
     return each.cause(
         "ProbeFailing",
         State.STUCK,
-        f"container {each.name}: {_short(failed.message)}",
+        f"container {each.name}: {short_message(failed.message)}",
         field=f"spec.containers[{each.name}].{name}",
         since=failed.at,
         remedy=f"correct the program, or its {name}: path, port, timeout, threshold",
     )
-
-
-async def _starting(view: View, each: _Container) -> Cause:
-    """Return the cause for a container that its kubelet has not started yet."""
-    found = await events_of(view, each.pod, (*_VOLUMES, _SANDBOX))
-    if not found:
-        return each.cause(
-            "Starting",
-            State.PROGRESSING,
-            f"the kubelet starts the container {each.name}",
-            since=each.pod.created_at,
-        )
-    failed = found[0]
-    is_sandbox = failed.reason == _SANDBOX
-    part = "sandbox" if is_sandbox else "volumes"
-    return each.cause(
-        "Sandbox" if is_sandbox else "VolumeMount",
-        State.STUCK,
-        f"the {part} of the pod cannot be made: {_short(failed.message)}",
-        since=failed.at,
-        remedy="look at the network plugin and the runtime of the node"
-        if is_sandbox
-        else "correct the volume of the pod, or create the object that it needs",
-    )
-
-
-def _short(text: str) -> str:
-    """Return a message in one line, without its end if it is very long."""
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
