@@ -47,11 +47,13 @@ async def explain_budget(view: View, item: Item) -> tuple[Cause, ...]:
         expected = budget.status.expected_pods
         typed = [each.typed(Pod) for each in pods]
         health = assess(budget, typed, expected, view.now)
+        is_whole = view.is_whole(PODS, item.namespace, labels=labels)
+        health = health if is_whole else _counted(budget)
     except (IntOrStringError, SelectorError) as error:
         return (_unusable(item, str(error)),)
     if health.allowed:
         return ()
-    if not pods:
+    if not pods and is_whole:
         return (_matches_nothing(item),)
     if not is_limited(budget):
         return (_no_limit(item),)
@@ -60,6 +62,17 @@ async def explain_budget(view: View, item: Item) -> tuple[Cause, ...]:
     ]
     cause = _blocked(item, budget, health, [each.name for each in pods])
     return (symptom(cause, await explain_pods(view, unhealthy, 0)),)
+
+
+def _counted(budget: PodDisruptionBudget) -> Health:
+    """Return the counts of a budget's status, if not all its pods were read."""
+    status = budget.status
+    return Health(
+        status.expected_pods,
+        status.desired_healthy,
+        status.current_healthy,
+        {name: since or "" for name, since in (status.disrupted_pods or {}).items()},
+    )
 
 
 def _blocked(
@@ -71,7 +84,7 @@ def _blocked(
     if spec.max_unavailable is not None:
         limit, value = "maxUnavailable", spec.max_unavailable
     never = health.current >= health.expected and not health.disrupted
-    shown = ", ".join(sorted(names)[:_SHOWN])
+    shown = ", ".join(sorted(names)[:_SHOWN]) or "pods that were not read"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return Cause(
         code="BudgetNeverAllows" if never else "BudgetBlocksDrain",

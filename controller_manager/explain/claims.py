@@ -89,7 +89,7 @@ async def explain_claim(
     if storage_class is None:
         if await view.is_missing(STORAGE_CLASSES, "", name):
             return (await _class_missing(view, item, claim, name),)
-        return (_unbound(item, "the claim waits for a volume", State.STUCK),)
+        return (_waits(item),)
     cause = await _of_class(view, item, claim, storage_class, has_pod=has_pod)
     return (cause,) if cause else ()
 
@@ -119,6 +119,8 @@ async def _named_volume(view: View, item: Item, claim: PersistentVolumeClaim) ->
     """Return the cause for a claim that names its volume."""
     name = claim.spec.volume_name
     volume = await view.find(PERSISTENT_VOLUMES, "", name)
+    if volume is None and not await view.is_missing(PERSISTENT_VOLUMES, "", name):
+        return _waits(item)
     if volume is None:
         return _unbound(
             item,
@@ -148,9 +150,7 @@ async def _named_volume(view: View, item: Item, claim: PersistentVolumeClaim) ->
 
 async def _without_class(view: View, item: Item, claim: PersistentVolumeClaim) -> Cause:
     """Return the cause for a claim that only an existing volume can satisfy."""
-    if await _has_volume(view, claim):
-        return _unbound(item, "a volume is being bound to the claim", State.PROGRESSING)
-    return _unbound(
+    lacking = _unbound(
         item,
         "the claim has no storage class, and no volume without a class fits it",
         State.STUCK,
@@ -159,16 +159,15 @@ async def _without_class(view: View, item: Item, claim: PersistentVolumeClaim) -
         remedy="name a storage class in a new claim, mark one as the default, or "
         "create a volume",
     )
+    return await _unless_bound(view, item, claim, lacking)
 
 
 async def _class_missing(
     view: View, item: Item, claim: PersistentVolumeClaim, name: str
 ) -> Cause:
-    if await _has_volume(view, claim):
-        return _unbound(item, "a volume is being bound to the claim", State.PROGRESSING)
     classes = sorted(each.name for each in await view.list(STORAGE_CLASSES))
     known = f"there is: {', '.join(classes)}" if classes else "there is none"
-    return _unbound(
+    lacking = _unbound(
         item,
         f"the storage class {name} does not exist; {known}",
         State.STUCK,
@@ -176,6 +175,7 @@ async def _class_missing(
         field="spec.storageClassName",
         remedy="create the storage class, or a claim with another one",
     )
+    return await _unless_bound(view, item, claim, lacking)
 
 
 async def _of_class(
@@ -221,6 +221,8 @@ async def _first_consumer(view: View, item: Item, reference: Reference) -> Cause
                 "see why the pod has no node: controller-manager explain "
                 f"pod/{users[0].name} -n {item.namespace}"
             )
+    elif not view.is_whole(PODS, item.namespace):
+        who, state, remedy = "a pod that uses it", State.STUCK, ""
     else:
         who, state = "a pod that uses it, and there is none", State.STUCK
         remedy = "create a pod that uses the claim, or leave the claim as it is"
@@ -240,11 +242,9 @@ async def _no_volume(
     view: View, item: Item, claim: PersistentVolumeClaim, storage_class: Item
 ) -> Cause:
     """Return the cause for a claim of a class without a provisioner."""
-    if await _has_volume(view, claim):
-        return _unbound(item, "a volume is being bound to the claim", State.PROGRESSING)
     size = requested_storage(claim) or "some storage"
     modes = ", ".join(claim.spec.access_modes or ())
-    return _unbound(
+    lacking = _unbound(
         item,
         f"the storage class {storage_class.name} has no provisioner, and no "
         f"available volume has {size} with {modes}",
@@ -253,6 +253,21 @@ async def _no_volume(
         field="spec",
         remedy="create a volume that fits the claim",
     )
+    return await _unless_bound(view, item, claim, lacking)
+
+
+async def _unless_bound(
+    view: View, item: Item, claim: PersistentVolumeClaim, lacking: Cause
+) -> Cause:
+    """Return a cause that holds only if no volume fits the claim."""
+    if await _has_volume(view, claim):
+        return _unbound(item, "a volume is being bound to the claim", State.PROGRESSING)
+    return lacking if view.is_whole(PERSISTENT_VOLUMES) else _waits(item)
+
+
+def _waits(item: Item) -> Cause:
+    """Return the cause for a claim if the objects that it needs cannot be read."""
+    return _unbound(item, "the claim waits for a volume", State.STUCK)
 
 
 async def _provisioning(view: View, item: Item, provisioner: str) -> Cause:

@@ -19,7 +19,7 @@ from controller_manager.explain.creation import explain_missing
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.replicas import explain_pods
-from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.view import View
 
 _SHOWN: Final = 5
@@ -34,10 +34,13 @@ async def explain_daemon_set(view: View, item: Item) -> tuple[Cause, ...]:
     if inaction := await explain_inaction(view, item):
         return (inaction,)
     typed = item.typed(DaemonSet)
-    placement = placement_of(typed.spec.template, compares_numbers=False)
-    nodes = {each.name: each for each in await view.list(NODES)}
-    fits = {name: placement.fit(each.typed(Node)) for name, each in nodes.items()}
     pods = await pods_of(view, item, typed.spec.selector)
+    found = await view.list(NODES)
+    if not (view.is_whole(NODES) and has_all_pods(view, item, typed.spec.selector)):
+        return await _by_status(view, item, typed, pods)
+    placement = placement_of(typed.spec.template, compares_numbers=False)
+    nodes = {each.name: each for each in found}
+    fits = {name: placement.fit(each.typed(Node)) for name, each in nodes.items()}
     waiting = await _waiting(view, item, typed, fits, pods)
     left_out = merged(
         _left_out(each, placement)
@@ -75,16 +78,37 @@ async def _waiting(
     found += await explain_pods(
         view, [by_node[name] for name in lacking if name in by_node], seconds
     )
-    cause = Cause(
+    what = (
+        f"{len(lacking)} of {len(needed)} nodes have no available pod: "
+        f"{_named(lacking)}"
+    )
+    return (symptom(_lacking(item, what), found),)
+
+
+async def _by_status(
+    view: View, item: Item, typed: DaemonSet, pods: Sequence[Item]
+) -> tuple[Cause, ...]:
+    """Return the cause that the status shows, if not all nodes and pods were read."""
+    status = typed.status
+    if not status.number_unavailable:
+        return ()
+    causes = await explain_pods(view, pods, typed.spec.min_ready_seconds)
+    what = (
+        f"{status.number_unavailable} of {status.desired_number_scheduled} nodes have "
+        "no available pod"
+    )
+    return (symptom(_lacking(item, what), causes),)
+
+
+def _lacking(item: Item, what: str) -> Cause:
+    return Cause(
         code="NodesWithoutPod",
         state=State.PROGRESSING,
-        what=f"{len(lacking)} of {len(needed)} nodes have no available pod: "
-        f"{_named(lacking)}",
+        what=what,
         object=item.reference,
         field="status.numberUnavailable",
         since=item.created_at,
     )
-    return (symptom(cause, found),)
 
 
 def _named(names: Sequence[str]) -> str:

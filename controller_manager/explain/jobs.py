@@ -23,7 +23,7 @@ from controller_manager.explain.creation import explain_refusal
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_failed, explain_pod
-from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.suspension import suspended
 from controller_manager.explain.view import View
@@ -47,13 +47,18 @@ async def explain_job(view: View, item: Item) -> tuple[Cause, ...]:
     if is_suspended(job):
         return (suspended(item, "so it has no pods"),)
     pods = await _pods(view, item, job)
-    decided = decide(job, [each.typed(Pod) for each in pods], view.now)
+    decided = None
+    if has_all_pods(view, item, _selector(job)):
+        decided = decide(job, [each.typed(Pod) for each in pods], view.now)
     return (await _running(view, item, job, pods, decided),)
 
 
 async def _pods(view: View, item: Item, job: Job) -> tuple[Item, ...]:
-    selector = job.spec.selector or LabelSelector()
-    return await pods_of(view, item, selector)
+    return await pods_of(view, item, _selector(job))
+
+
+def _selector(job: Job) -> LabelSelector:
+    return job.spec.selector or LabelSelector()
 
 
 def _external(item: Item, manager: str) -> Cause:
@@ -111,12 +116,20 @@ async def _failed_pods(view: View, item: Item, job: Job) -> Sequence[Cause]:
 
 
 async def _running(
-    view: View, item: Item, job: Job, pods: Sequence[Item], decided: JobDecision
+    view: View,
+    item: Item,
+    job: Job,
+    pods: Sequence[Item],
+    decided: JobDecision | None,
 ) -> Cause:
-    """Return the cause for a job that goes on."""
+    """Return the cause for a job that goes on.
+
+    There is no decision if not all pods were read.
+    """
     found: list[Cause] = []
     active = [each for each in pods if is_active(each.typed(Pod))]
-    match decided.plan:
+    count_active = len(active) if decided else job.status.active
+    match decided and decided.plan:
         case Wait(seconds=seconds):
             found.append(await _backing_off(view, item, job, seconds))
         case Create(count=count):
@@ -134,7 +147,7 @@ async def _running(
         code="JobRuns",
         state=State.PROGRESSING,
         what=f"{done} pods have succeeded, {job.status.failed} have failed, "
-        f"{len(active)} are active",
+        f"{count_active} are active",
         object=item.reference,
         field="status.succeeded",
         since=job.status.start_time or item.created_at,

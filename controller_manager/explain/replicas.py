@@ -8,13 +8,12 @@ from controller_manager.api.core.v1 import Pod, ReplicationController
 from controller_manager.api.pods import is_active, is_available
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.control.replicas.decide import Create, Delete, plan_replicas
 from controller_manager.explain.cause import Cause, State, merged
 from controller_manager.explain.creation import explain_missing
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_ending, explain_pod
-from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.view import View
 
 _FIELD: Final = "status.replicas"
@@ -45,21 +44,22 @@ async def _explain(
 ) -> tuple[Cause, ...]:
     if inaction := await explain_inaction(view, item):
         return (inaction,)
-    wanted = desired_replicas(typed)
     pods = await pods_of(view, item, selector)
     active = [each for each in pods if is_active(each.typed(Pod))]
+    wanted, exist = desired_replicas(typed), typed.status.replicas
+    if has_all_pods(view, item, selector):
+        exist = len(active)
     first: tuple[Cause, ...] = ()
-    match plan_replicas([each.typed(Pod) for each in active], wanted):
-        case Create(count=count):
-            exist = "pods do not" if count > 1 else "pod does not"
-            number = str(count) if count > 1 else "a"
-            what = f"{number} {exist} exist yet"
-            first = (await explain_missing(view, item, count, what, _FIELD),)
-        case Delete(count=count):
-            first = (_surplus(item, count),)
-        case None:
-            pass
+    if exist < wanted:
+        first = (await _missing(view, item, wanted - exist),)
+    elif exist > wanted:
+        first = (_surplus(item, exist - wanted),)
     return (*first, *await explain_pods(view, active, min_ready_seconds))
+
+
+async def _missing(view: View, owner: Item, count: int) -> Cause:
+    what = f"{count} pods do not exist yet" if count > 1 else "a pod does not exist yet"
+    return await explain_missing(view, owner, count, what, _FIELD)
 
 
 async def explain_pods(

@@ -47,7 +47,7 @@ from controller_manager.explain.items import Item
 from controller_manager.explain.managed_fields import writers_of
 from controller_manager.explain.replicas import explain_ending_pods, explain_replica_set
 from controller_manager.explain.scaling import scaled_to_zero
-from controller_manager.explain.selecting import owned, pods_of
+from controller_manager.explain.selecting import has_all, owned, pods_of
 from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.view import View
 
@@ -71,11 +71,30 @@ async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     sets = await owned(view, item, REPLICASETS, deployment.spec.selector)
     rollout = find_rollout(deployment, [each.typed(ReplicaSet) for each in sets])
     read = _Read(item, deployment, {each.uid: each for each in sets}, rollout)
+    if not has_all(view, item, REPLICASETS, deployment.spec.selector):
+        return _without_sets(view, read)
     if deployment.spec.paused and not _is_done(read):
         return (await _paused(view, read),)
     if is_complete(deployment, deployment.status):
         return (scaled_to_zero(item),) if desired_replicas(deployment) == 0 else ()
     return (_with_deadline(view, read, await _waiting(view, read)),)
+
+
+def _without_sets(view: View, read: _Read) -> tuple[Cause, ...]:
+    """Return the cause that the status shows, if not all replica sets were read."""
+    status, wanted = read.deployment.status, desired_replicas(read.deployment)
+    if is_complete(read.deployment, status):
+        return ()
+    cause = Cause(
+        code="RolloutWaits",
+        state=State.PROGRESSING,
+        what=f"{status.available_replicas} of {wanted} pods are available, and "
+        f"{status.updated_replicas} have the current template",
+        object=read.item.reference,
+        field="status.availableReplicas",
+        since=_since(read),
+    )
+    return (_with_deadline(view, read, cause),)
 
 
 def refused_spec(view: View, item: Item, deployment: Deployment) -> Cause | None:

@@ -21,3 +21,16 @@ async def pods_of(
 ) -> tuple[Item, ...]:
     """Return the pods that a selector matches and that an owner controls."""
     return await owned(view, owner, PODS, selector)
+
+
+def has_all(
+    view: View, owner: Item, resource: AnyResource, selector: LabelSelector | None
+) -> bool:
+    """Tell whether all objects that a selector matches were read."""
+    labels = format_selector(selector)
+    return view.is_whole(resource, owner.namespace, labels=labels)
+
+
+def has_all_pods(view: View, owner: Item, selector: LabelSelector | None) -> bool:
+    """Tell whether all pods that a selector matches were read."""
+    return has_all(view, owner, PODS, selector)

@@ -28,6 +28,8 @@ async def explain_service(view: View, item: Item) -> tuple[Cause, ...]:
         return await _by_hand(view, item)
     pods = await view.list(PODS, item.namespace, labels=_query(service))
     selected = [each for each in pods if is_selected(each.typed(Pod), service)]
+    if not selected and not view.is_whole(PODS, item.namespace, labels=_query(service)):
+        return ()
     if not selected:
         return (await _nothing_matches(view, item, service),)
     if ports := _missing_ports(item, service, selected):
@@ -60,7 +62,8 @@ async def _slices(view: View, item: Item) -> Sequence[EndpointSlice]:
 
 async def _by_hand(view: View, item: Item) -> tuple[Cause, ...]:
     """Return the cause for a service without a selector, and without endpoints."""
-    if any(each.endpoints for each in await _slices(view, item)):
+    slices = await _slices(view, item)
+    if view.unread or any(each.endpoints for each in slices):
         return ()
     return (
         spec_cause(

@@ -37,7 +37,7 @@ from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_pod
 from controller_manager.explain.replicas import explain_pods
 from controller_manager.explain.scaling import scaled_to_zero
-from controller_manager.explain.selecting import pods_of
+from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.view import View
 from controller_manager.runtime.outcome import Reason
 from controller_manager.runtime.spread import finish
@@ -59,6 +59,8 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
     typed = item.typed(StatefulSet)
     items = {each.name: each for each in await pods_of(view, item, typed.spec.selector)}
     sync = await _sync_view(view, typed, items)
+    if sync is None or not has_all_pods(view, item, typed.spec.selector):
+        return await _by_status(view, item, typed, items)
     decided = finish(decide(sync, view.now))
     if isinstance(decided, Step):
         return await _next_step(view, item, sync, items)
@@ -77,8 +79,11 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
 
 async def _sync_view(
     view: View, typed: StatefulSet, items: Mapping[str, Item]
-) -> SyncView:
-    """Return the view on which the controller would decide."""
+) -> SyncView | None:
+    """Return the view on which the controller would decide.
+
+    `None` if a claim cannot be read: it may exist all the same.
+    """
     pods = [each.typed(Pod) for each in items.values()]
     named = [each for each in pods if ordinal_of(typed, each) is not None]
     foreign: dict[str, Pod] = {}
@@ -95,6 +100,8 @@ async def _sync_view(
             found = await view.find(CLAIMS, typed.metadata.namespace, claim)
             if found is not None:
                 claims[claim] = found.typed(PersistentVolumeClaim)
+            elif not await view.is_missing(CLAIMS, typed.metadata.namespace, claim):
+                return None
     return SyncView(
         stateful_set=typed,
         pods=tuple(named),
@@ -103,6 +110,17 @@ async def _sync_view(
         foreign=foreign,
         settings=_UPSTREAM,
     )
+
+
+async def _by_status(
+    view: View, item: Item, typed: StatefulSet, items: Mapping[str, Item]
+) -> tuple[Cause, ...]:
+    """Return the cause that the status shows, if not all objects were read."""
+    if typed.status.available_replicas >= desired_replicas(typed):
+        return _update(item, typed)
+    seconds = typed.spec.min_ready_seconds
+    causes = await explain_pods(view, list(items.values()), seconds)
+    return (symptom(_not_available(item, typed), causes),)
 
 
 async def _wait(

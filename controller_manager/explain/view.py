@@ -189,6 +189,17 @@ class View:
         self.note(problem)
         return found
 
+    def is_whole(
+        self, resource: AnyResource, namespace: str = "", *, labels: str = ""
+    ) -> bool:
+        """Tell whether a list that was read has all objects.
+
+        From another one, nothing follows from an object that it lacks.
+        """
+        key = (resource.api_version, resource.plural, namespace, labels, "")
+        _, problem = self._loaded.lists[key]
+        return not problem
+
     async def discovery(self) -> Discovery:
         """Return the resources that the server serves; none if they are unread."""
         loaded = self._loaded
