@@ -25,6 +25,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``kinds``: the kinds with explanations of their own
 - ``managed_fields``: the managers of fields
 - ``nodes``: nodes that do not report, or cannot be drained
+- ``outdated``: pods with an old template that stay
 - ``pods``: pods that are not available
 - ``printing``: characters that may be printed
 - ``replicas``: owners that want a number of pods

@@ -14,14 +14,16 @@ from controller_manager.controllers.apps.daemonset.nodes import (
     placement_of,
     target_of,
 )
-from controller_manager.explain.cause import Cause, State, merged, symptom
+from controller_manager.explain.cause import Cause, State, counted, merged, symptom
 from controller_manager.explain.creation import explain_missing
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
+from controller_manager.explain.outdated import left_for_deletion
 from controller_manager.explain.replicas import explain_pods
 from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.view import View
 
+_ON_DELETE: Final = "OnDelete"
 _SHOWN: Final = 5
 """The most names of nodes in a sentence."""
 
@@ -47,7 +49,7 @@ async def explain_daemon_set(view: View, item: Item) -> tuple[Cause, ...]:
         for name, each in sorted(nodes.items())
         if fits[name] is not Fit.RUN
     )
-    return (*waiting, *left_out)
+    return (*(waiting or _update(item, typed)), *left_out)
 
 
 async def _waiting(
@@ -59,13 +61,17 @@ async def _waiting(
 ) -> tuple[Cause, ...]:
     """Return the cause for nodes that need a pod and have no available one."""
     needed = [name for name, fit in sorted(fits.items()) if fit is Fit.RUN]
-    by_node = {target_of(each.typed(Pod)): each for each in pods}
+    by_node: dict[str, list[Item]] = {}
+    for each in pods:
+        by_node.setdefault(target_of(each.typed(Pod)), []).append(each)
     seconds = typed.spec.min_ready_seconds
     lacking = [
         name
         for name in needed
-        if name not in by_node
-        or not is_available(by_node[name].typed(Pod), seconds, view.now)
+        if not any(
+            is_available(each.typed(Pod), seconds, view.now)
+            for each in by_node.get(name, ())
+        )
     ]
     if not lacking:
         return ()
@@ -75,14 +81,42 @@ async def _waiting(
         what = f"no pod exists yet for {_named(empty)}"
         field = "status.currentNumberScheduled"
         found.append(await explain_missing(view, item, len(empty), what, field))
-    found += await explain_pods(
-        view, [by_node[name] for name in lacking if name in by_node], seconds
-    )
+    for name in lacking:
+        found += await explain_pods(view, _newest(by_node.get(name, ())), seconds)
     what = (
         f"{len(lacking)} of {len(needed)} nodes have no available pod: "
         f"{_named(lacking)}"
     )
-    return (symptom(_lacking(item, what), found),)
+    return (symptom(_lacking(item, what), merged(found)),)
+
+
+def _newest(pods: Sequence[Item]) -> Sequence[Item]:
+    """Return the pods of a node that stay; those that end if there are no others.
+
+    While a pod is replaced, a node has two.
+    """
+    return [each for each in pods if not each.deleted_at] or pods
+
+
+def _update(item: Item, typed: DaemonSet) -> tuple[Cause, ...]:
+    """Return the cause for pods of an old template."""
+    status = typed.status
+    wanted = status.desired_number_scheduled
+    old = wanted - status.updated_number_scheduled
+    if old <= 0:
+        return ()
+    if typed.spec.update_strategy.type == _ON_DELETE:
+        return (left_for_deletion(item, old),)
+    return (
+        Cause(
+            code="RolloutWaits",
+            state=State.PROGRESSING,
+            what=f"{status.updated_number_scheduled} of {counted(wanted)} have the "
+            "current template",
+            object=item.reference,
+            field="status.updatedNumberScheduled",
+        ),
+    )
 
 
 async def _by_status(
@@ -91,7 +125,7 @@ async def _by_status(
     """Return the cause that the status shows, if not all nodes and pods were read."""
     status = typed.status
     if not status.number_unavailable:
-        return ()
+        return _update(item, typed)
     causes = await explain_pods(view, pods, typed.spec.min_ready_seconds)
     what = (
         f"{status.number_unavailable} of {status.desired_number_scheduled} nodes have "

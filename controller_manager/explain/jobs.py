@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import COMPLETE, Job, JobCondition, end_condition
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.pods import is_active
+from controller_manager.api.pods import is_active, is_terminating
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.job.actions import Create, Wait
@@ -23,6 +23,7 @@ from controller_manager.explain.creation import explain_refusal
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_failed, explain_pod
+from controller_manager.explain.replicas import explain_ending_pods
 from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.suspension import suspended
@@ -45,7 +46,7 @@ async def explain_job(view: View, item: Item) -> tuple[Cause, ...]:
     if inaction := await explain_inaction(view, item):
         return (inaction,)
     if is_suspended(job):
-        return (suspended(item, "so it has no pods"),)
+        return (suspended(item, "so it starts no pods"),)
     pods = await _pods(view, item, job)
     decided = None
     if has_all_pods(view, item, _selector(job)):
@@ -139,6 +140,9 @@ async def _running(
             pass
     for each in active[:_EXAMPLES]:
         found += await explain_pod(view, each)
+    if not active:
+        ending = [each for each in pods if is_terminating(each.typed(Pod))]
+        found += await explain_ending_pods(view, ending)
     wanted = job.spec.completions
     done = (
         f"{job.status.succeeded} of {wanted}" if wanted else str(job.status.succeeded)

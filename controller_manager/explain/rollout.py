@@ -74,7 +74,7 @@ async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     if not has_all(view, item, REPLICASETS, deployment.spec.selector):
         return _without_sets(view, read)
     if deployment.spec.paused and not _is_done(read):
-        return (await _paused(view, read),)
+        return (await _paused(view, read), *await _old_trouble(view, read))
     if is_complete(deployment, deployment.status):
         return (scaled_to_zero(item),) if desired_replicas(deployment) == 0 else ()
     return (_with_deadline(view, read, await _waiting(view, read)),)
@@ -139,6 +139,19 @@ async def _paused(view: View, read: _Read) -> Cause:
     # A paused deployment still replaces its pods: those that fail are a cause of
     # their own, and the pause is none.
     return symptom(_not_available(read), causes) if causes else cause
+
+
+async def _old_trouble(view: View, read: _Read) -> tuple[Cause, ...]:
+    """Return the causes for which old pods fail while a new template is paused.
+
+    They serve until the rollout goes on, and nothing else would tell of them.
+    """
+    if not _is_outdated(read):
+        return ()
+    found: list[Cause] = []
+    for each in active(read.rollout.old):
+        found += await explain_replica_set(view, read.items[each.metadata.uid])
+    return tuple(found)
 
 
 def _is_outdated(read: _Read) -> bool:

@@ -1,22 +1,44 @@
 """Explains services without endpoints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.core.services import EXTERNAL_NAME, Service
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
-from controller_manager.api.pods import is_ready
+from controller_manager.api.json_objects import object_at
+from controller_manager.api.pods import is_ready, is_terminal
+from controller_manager.api.resource import AnyResource
 from controller_manager.control.endpoints.addresses import belongs_in_endpoints
 from controller_manager.control.endpoints.ports import find_port
 from controller_manager.control.endpoints.selectors import is_selected, selects_pods
-from controller_manager.explain.cause import Cause, State, counted, symptom
+from controller_manager.explain.cause import (
+    Cause,
+    State,
+    counted,
+    symptom,
+    worst_first,
+    worst_of,
+)
+from controller_manager.explain.daemon_sets import explain_daemon_set
 from controller_manager.explain.items import Item
 from controller_manager.explain.replicas import explain_pods
+from controller_manager.explain.rollout import explain_deployment
 from controller_manager.explain.spec_causes import spec_cause
+from controller_manager.explain.stateful_sets import explain_stateful_set
 from controller_manager.explain.view import View
 
+_Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
+
 SERVICE_NAME: Final = "kubernetes.io/service-name"
+_MAKERS: Final[Sequence[tuple[AnyResource, _Explain]]] = (
+    (DEPLOYMENTS, explain_deployment),
+    (STATEFUL_SETS, explain_stateful_set),
+    (DAEMON_SETS, explain_daemon_set),
+)
 
 
 async def explain_service(view: View, item: Item) -> tuple[Cause, ...]:
@@ -30,6 +52,8 @@ async def explain_service(view: View, item: Item) -> tuple[Cause, ...]:
     selected = [each for each in pods if is_selected(each.typed(Pod), service)]
     if not selected and not view.is_whole(PODS, item.namespace, labels=_query(service)):
         return ()
+    if selected and all(is_terminal(each.typed(Pod)) for each in selected):
+        return (_ended(item, len(selected)),)
     if not selected:
         return (await _nothing_matches(view, item, service),)
     if ports := _missing_ports(item, service, selected):
@@ -46,7 +70,10 @@ async def explain_service(view: View, item: Item) -> tuple[Cause, ...]:
 
 
 def _query(service: Service) -> str:
-    selector: Mapping[str, str] = service.spec.selector or {}
+    return _text(service.spec.selector or {})
+
+
+def _text(selector: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
 
 
@@ -80,6 +107,8 @@ async def _by_hand(view: View, item: Item) -> tuple[Cause, ...]:
 async def _nothing_matches(view: View, item: Item, service: Service) -> Cause:
     """Return the cause for a selector that matches no pod, with the nearest pod."""
     wanted = service.spec.selector or {}
+    if found := await _without_pods(view, item, wanted):
+        return found
     pods = await view.list(PODS, item.namespace)
     what = f"no pod has the labels {_query(service)}"
     near = max(pods, key=lambda each: _agreement(each, wanted), default=None)
@@ -89,6 +118,47 @@ async def _nothing_matches(view: View, item: Item, service: Service) -> Cause:
         what += "; the namespace has no pods"
     remedy = "correct the selector of the service, or the labels of the pods"
     return spec_cause(item, "NothingMatches", what, "spec.selector", remedy)
+
+
+async def _without_pods(
+    view: View, item: Item, wanted: Mapping[str, str]
+) -> Cause | None:
+    """Return the cause if a workload makes pods for the service, and has none."""
+    for resource, explain in _MAKERS:
+        for each in await view.list(resource, item.namespace):
+            if each.deleted_at or not wanted.items() <= _template_labels(each).items():
+                continue
+            causes = worst_first(await explain(view, each))
+            state = worst_of(causes)
+            cause = spec_cause(
+                item,
+                "NothingMatches",
+                f"no pod has the labels {_text(wanted)}, with which "
+                f"{resource.kind} {each.name} makes pods",
+                "spec.selector",
+                "" if causes else "wait until its controller makes them",
+                State.STUCK if state is State.HEALTHY else state,
+            )
+            return replace(cause, because=causes)
+    return None
+
+
+def _template_labels(workload: Item) -> Mapping[str, str]:
+    template = object_at(workload.spec, "template")
+    return object_at(object_at(template, "metadata"), "labels")
+
+
+def _ended(item: Item, count: int) -> Cause:
+    return Cause(
+        code="PodsNotReady",
+        state=State.STUCK,
+        what=f"all pods that it selects, {count}, have ended"
+        if count > 1
+        else "the pod that it selects has ended",
+        object=item.reference,
+        field="spec.selector",
+        remedy="start pods that run on, or correct the selector of the service",
+    )
 
 
 def _differences(pod: Item, wanted: Mapping[str, str]) -> str:

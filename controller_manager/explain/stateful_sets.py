@@ -34,6 +34,7 @@ from controller_manager.explain.creation import explain_refusal
 from controller_manager.explain.finalizers import explain_finalizers
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
+from controller_manager.explain.outdated import left_for_deletion
 from controller_manager.explain.pods import explain_pod
 from controller_manager.explain.replicas import explain_pods
 from controller_manager.explain.scaling import scaled_to_zero
@@ -239,17 +240,7 @@ def _update(item: Item, typed: StatefulSet) -> tuple[Cause, ...]:
     old = desired_replicas(typed) - status.updated_replicas
     strategy = typed.spec.update_strategy
     if old > 0 and strategy.type == _ON_DELETE:
-        return (
-            Cause(
-                code="OnDelete",
-                state=State.STUCK,
-                what=f"{counted(old)} of the old template: the strategy OnDelete waits "
-                "until somebody deletes them",
-                object=item.reference,
-                field="spec.updateStrategy.type",
-                remedy=f"delete them: kubectl delete pod -n {item.namespace} NAME",
-            ),
-        )
+        return (left_for_deletion(item, old),)
     rolling = strategy.rolling_update
     if old > 0 and rolling is not None and rolling.partition:
         return (

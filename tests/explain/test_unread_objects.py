@@ -87,7 +87,12 @@ HEALTHY: tuple[Any, ...] = ()
                 "2 of 9 nodes have no available pod",
             ),
         ),
-        (DAEMON_SETS, body(SPEC, desiredNumberScheduled=9), "pods", HEALTHY),
+        (
+            DAEMON_SETS,
+            body(SPEC, desiredNumberScheduled=9, updatedNumberScheduled=9),
+            "pods",
+            HEALTHY,
+        ),
         (
             STATEFUL_SETS,
             body({**SPEC, "replicas": 2}, replicas=2, availableReplicas=2),
