@@ -9,15 +9,16 @@ from controller_manager.api.autoscaling.v2 import (
     HORIZONTAL_POD_AUTOSCALERS,
     HorizontalPodAutoscaler,
 )
-from controller_manager.api.json_objects import JSON, object_at
+from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.controllers.autoscaling.podautoscaler.status import (
     ABLE_TO_SCALE,
     SCALING_ACTIVE,
     SCALING_LIMITED,
 )
-from controller_manager.explain.cause import Cause, Reference, State, symptom
+from controller_manager.explain.cause import Cause, Reference, State, counted, symptom
 from controller_manager.explain.condition_causes import condition_cause, message_of
 from controller_manager.explain.deletion import API_SERVICES
+from controller_manager.explain.events import Event, events_of
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.view import View
 
@@ -33,6 +34,8 @@ _APIS: Final = {
 _NO_VALUE: Final = re.compile(
     "unable to (?:fetch|get) (?!missing)(?!.*missing request)"
 )
+_NAME: Final = re.compile(r"[^\s/\[\]{}]+")
+_FAILED_UPDATE: Final = "FailedUpdateScale"
 _SERVERS: Final = {
     "v1beta1.metrics.k8s.io": "install metrics-server, or see that it runs",
 }
@@ -48,7 +51,8 @@ async def explain_autoscaler(view: View, item: Item) -> tuple[Cause, ...]:
     active = item.condition(SCALING_ACTIVE) or {}
     if active.get("status") == "False":
         return (await _inactive(view, item, active),)
-    return _limited(item, item.condition(SCALING_LIMITED) or {})
+    limited = _limited(item, item.condition(SCALING_LIMITED) or {})
+    return (*await _partly_unread(view, item), *limited)
 
 
 def _not_looked_at(view: View, item: Item) -> tuple[Cause, ...]:
@@ -74,7 +78,9 @@ def _unable(item: Item, condition: JSON) -> Cause:
         condition,
         "NoScaleTarget",
         f"{target.kind} {target.name} cannot be scaled: {message_of(condition)}",
-        "create the target, or correct spec.scaleTargetRef",
+        "correct what the message says; the controller tries again"
+        if text_at(condition, "reason") == _FAILED_UPDATE
+        else "create the target, or correct spec.scaleTargetRef",
     )
 
 
@@ -93,7 +99,7 @@ async def _inactive(view: View, item: Item, condition: JSON) -> Cause:
         others = [
             each.name
             for each in await view.list(HORIZONTAL_POD_AUTOSCALERS, item.namespace)
-            if each.name != item.name
+            if each.name != item.name and each.name in _NAME.findall(message)
         ]
         return condition_cause(
             item,
@@ -107,6 +113,53 @@ async def _inactive(view: View, item: Item, condition: JSON) -> Cause:
     )
     api = await _unserved(view, reason) if _NO_VALUE.search(message) else ()
     return symptom(cause, api)
+
+
+async def _partly_unread(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the cause for an autoscaler that can read only some of its metrics.
+
+    It scales up by the others, and never down. The status of a metric that cannot be
+    read has no type.
+    """
+    specs = list(objects_at(item.spec, "metrics"))
+    statuses = objects_at(item.status, "currentMetrics")
+    unread = [
+        spec
+        for spec, status in zip(specs, statuses, strict=False)
+        if not text_at(status, "type")
+    ]
+    if not unread:
+        return ()
+    names = ", ".join(map(_metric_name, unread))
+    what = (
+        f"{len(unread)} of {counted(len(specs), 'metric')} cannot be read ({names}), "
+        "so the autoscaler does not scale down"
+    )
+    failed = (each for each in await events_of(view, item) if _is_failed_read(each))
+    if (last := next(failed, None)) is not None:
+        what += f": {last.message.rstrip('.')}"
+    cause = Cause(
+        code="MetricMissing",
+        state=State.STUCK,
+        what=what,
+        object=item.reference,
+        field="status.currentMetrics",
+        remedy=_metric_remedy(what),
+    )
+    kind = text_at(unread[0], "type")
+    return (symptom(cause, await _unserved(view, f"FailedGet{kind}Metric")),)
+
+
+def _is_failed_read(event: Event) -> bool:
+    return event.reason.startswith("FailedGet") and event.reason.endswith("Metric")
+
+
+def _metric_name(spec: JSON) -> str:
+    """Return the type and the name of a metric, such as ``Resource cpu``."""
+    kind = text_at(spec, "type")
+    source = object_at(spec, f"{kind[:1].lower()}{kind[1:]}")
+    name = text_at(source, "name") or text_at(object_at(source, "metric"), "name")
+    return f"{kind} {name}"
 
 
 def _metric_remedy(message: str) -> str:

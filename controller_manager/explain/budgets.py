@@ -1,11 +1,14 @@
 """Explains disruption budgets that block a drain."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.intstr import IntOrStringError
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.policy.v1 import PodDisruptionBudget
+from controller_manager.api.policy.v1 import BUDGETS, PodDisruptionBudget
 from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
@@ -28,6 +31,7 @@ from controller_manager.explain.replicas import explain_pods
 from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.view import View
 
+_ALWAYS_ALLOW: Final = "AlwaysAllow"
 _SHOWN: Final = 5
 
 
@@ -51,8 +55,9 @@ async def explain_budget(view: View, item: Item) -> tuple[Cause, ...]:
         health = health if is_whole else _counted(budget)
     except (IntOrStringError, SelectorError) as error:
         return (_unusable(item, str(error)),)
+    overlap = await _overlap(view, item, pods)
     if health.allowed:
-        return ()
+        return overlap
     if not pods and is_whole:
         return (_matches_nothing(item),)
     if not is_limited(budget):
@@ -61,7 +66,59 @@ async def explain_budget(view: View, item: Item) -> tuple[Cause, ...]:
         each for each in pods if (each.condition("Ready") or {}).get("status") != "True"
     ]
     cause = _blocked(item, budget, health, [each.name for each in pods])
-    return (symptom(cause, await explain_pods(view, unhealthy, 0)),)
+    if unhealthy and budget.spec.unhealthy_pod_eviction_policy == _ALWAYS_ALLOW:
+        what = cause.what.replace("no pod may", "no pod that is ready may", 1)
+        cause = replace(cause, what=what)
+    return (symptom(cause, await explain_pods(view, unhealthy, 0)), *overlap)
+
+
+def protects(item: Item, pod: Item) -> bool:
+    """Tell whether a budget may block the eviction of a pod.
+
+    One that is not ready may be evicted at any time if the budget says so.
+    """
+    policy = text_at(item.spec, "unhealthyPodEvictionPolicy")
+    is_ready = (pod.condition("Ready") or {}).get("status") == "True"
+    return _matcher(item)(pod.labels) and (is_ready or policy != _ALWAYS_ALLOW)
+
+
+def _matcher(item: Item) -> Callable[[Mapping[str, str]], bool]:
+    """Return the test of labels by the selector of a budget."""
+    selector = item.typed(PodDisruptionBudget).spec.selector
+    try:
+        return compile_selector(selector).matches
+    except SelectorError:
+        return lambda _: False
+
+
+async def _overlap(view: View, item: Item, pods: Sequence[Item]) -> tuple[Cause, ...]:
+    """Return the cause if pods of a budget have another one, too.
+
+    The API server evicts no pod with two budgets, whatever they allow.
+    """
+    running = [
+        each
+        for each in pods
+        if text_at(each.status, "phase") == "Running" and not each.deleted_at
+    ]
+    budgets = await view.list(BUDGETS, item.namespace) if running else ()
+    others = [each for each in budgets if each.name != item.name]
+    shared: list[tuple[str, str]] = []
+    for budget in others:
+        matches = _matcher(budget)
+        shared += [(budget.name, pod.name) for pod in running if matches(pod.labels)]
+    if not shared:
+        return ()
+    names = ", ".join(sorted({name for name, _ in shared}))
+    cause = spec_cause(
+        item,
+        "BudgetsOverlap",
+        f"the pod {shared[0][1]} has other budgets, too ({names}), so the API server "
+        "does not evict it",
+        "spec.selector",
+        "let each pod match only one budget",
+    )
+    return (cause,)
 
 
 def _counted(budget: PodDisruptionBudget) -> Health:

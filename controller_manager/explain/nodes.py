@@ -5,9 +5,8 @@ from typing import Final
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.policy.v1 import BUDGETS, PodDisruptionBudget
-from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.explain.budgets import explain_budget
+from controller_manager.api.policy.v1 import BUDGETS
+from controller_manager.explain.budgets import explain_budget, protects
 from controller_manager.explain.cause import Cause, State, counted, symptom
 from controller_manager.explain.items import Item
 from controller_manager.explain.managed_fields import writers_of
@@ -57,14 +56,6 @@ async def _blocking(view: View, pods: Sequence[Item]) -> Sequence[Cause]:
     for namespace in dict.fromkeys(each.namespace for each in pods):
         own = [each for each in pods if each.namespace == namespace]
         for budget in await view.list(BUDGETS, namespace):
-            if any(_covers(budget, each) for each in own):
+            if any(protects(budget, each) for each in own):
                 found += await explain_budget(view, budget)
     return found
-
-
-def _covers(budget: Item, pod: Item) -> bool:
-    typed = budget.typed(PodDisruptionBudget)
-    try:
-        return compile_selector(typed.spec.selector).matches(pod.labels)
-    except SelectorError:
-        return False

@@ -31,6 +31,7 @@ _WORKLOADS: Final[Sequence[AnyResource]] = (
     DAEMON_SETS,
     REPLICASETS,
 )
+_SOON: Final = timedelta(minutes=1)
 _RECENT: Final = timedelta(minutes=10)
 _MANY_CHANGES: Final = 6
 """Changes of a spec in a minute that no person makes."""
@@ -75,7 +76,9 @@ async def _autoscaled(view: View, item: Item) -> Sequence[Cause]:
     wanted = number_at(scalers[0].status, "desiredReplicas")
     present = number_at(item.spec, "replicas", 1)
     user = others[0]
-    fights = bool(wanted) and wanted != present
+    # An autoscaler that acts overwrites the number within some seconds.
+    is_new = view.age(user.at) < _SOON
+    fights = bool(wanted) and wanted != present and is_new
     return (
         Cause(
             code="ReplicasFought" if fights else "ReplicasSetTwice",
