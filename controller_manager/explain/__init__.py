@@ -7,6 +7,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``autoscalers``: autoscalers that do not scale
 - ``budgets``: disruption budgets that block a drain
 - ``cause``: a cause, an explanation, and their states
+- ``claim_use``: deleted claims that pods still use
 - ``claims``: persistent volume claims without a volume
 - ``condition_causes``: a cause that a condition shows
 - ``container``: a container, its spec and its status

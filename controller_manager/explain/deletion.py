@@ -27,6 +27,7 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     PARSING_FAILURE,
 )
 from controller_manager.explain.cause import Cause, State, merged, symptom
+from controller_manager.explain.claim_use import PROTECTION, explain_use
 from controller_manager.explain.condition_causes import condition_cause, message_of
 from controller_manager.explain.finalizers import explain_finalizers, finalizers_of
 from controller_manager.explain.items import Item, text_at
@@ -80,6 +81,8 @@ async def _object(view: View, item: Item, seen: set[str]) -> tuple[Cause, ...]:
     if held is None:
         return (_unexplained(view, item),)
     names = finalizers_of(item)
+    if item.resource.kind == CLAIMS.kind and names[0] == PROTECTION:
+        return (await explain_use(view, item, held),)
     if _FOREGROUND not in names or item.uid in seen:
         return (held,)
     seen.add(item.uid)

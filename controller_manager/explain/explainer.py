@@ -104,6 +104,10 @@ async def explain_all(view: View, namespace: str) -> Sequence[Explanation]:
         if each is None or (each.timed_out and each.state is State.HEALTHY)
     )
     shown = [each for each in found if each and each.state is not State.HEALTHY]
+    for each in found:
+        if each and each.state is State.HEALTHY:
+            for line in each.unread:
+                view.note(line)
     return _with_remark(shown, view, namespace, left)
 
 

@@ -21,6 +21,9 @@ VERSION: Final = "explain/v1"
 """The version of the JSON form: fields may be added to it, none changes or goes."""
 
 _NARROW: Final = 40
+_LINES: Final = 20
+"""The most lines about objects that were not read."""
+
 _NAMES: Final = 5
 """The most names of objects in a line."""
 
@@ -61,8 +64,10 @@ def _block(explanation: Explanation, now: datetime, width: int) -> Iterator[str]
     if explanation.unread:
         yield ""
         yield "Not read, so causes may be missing:"
-        for line in explanation.unread:
+        for line in explanation.unread[:_LINES]:
             yield from _wrapped(line, width, "  - ", "    ")
+        if len(explanation.unread) > _LINES:
+            yield f"  - and {len(explanation.unread) - _LINES} more"
     if explanation.not_looked_at:
         yield ""
         yield "Not looked at, because the time was over:"

@@ -178,3 +178,40 @@ async def test_the_text_names_the_first_objects_that_were_left_out(
         "  - PersistentVolumeClaim: data\n"
         "  - Pod: web-0, web-1, web-2, web-3, web-4 and 3 more\n"
     )
+
+
+async def test_what_healthy_objects_lack_is_named(cluster: Cluster) -> None:
+    """A user who may not read nodes is not told that nothing is wrong."""
+    state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+    ready = {"type": "Ready", "status": "True"}
+    status = {
+        "name": "app",
+        "ready": True,
+        "image": "a",
+        "imageID": "",
+        "restartCount": 0,
+        "state": state,
+    }
+    cluster.add("Pod", "web", **pod(containerStatuses=[status], conditions=[ready]))
+    refusing = Slow(cluster.transport, ("/node-0",))
+    (found,) = await explain_all(view_of(cluster, refusing), "default")
+    assert found == Explanation(
+        object=Reference("v1", "Namespace", "", "default"),
+        state=State.HEALTHY,
+        summary="nothing is wrong, as far as it can be read",
+        unread=("nodes 'node-0': may not be read: no",),
+    )
+
+
+async def test_the_text_has_only_the_first_lines_about_unread_objects(
+    cluster: Cluster,
+) -> None:
+    unread = tuple(f"nodes 'node-{each}': no answer in time" for each in range(23))
+    found = Explanation(
+        object=Reference("v1", "Namespace", "", "shop"),
+        state=State.HEALTHY,
+        summary="x",
+        unread=unread,
+    )
+    lines = as_text([found], cluster.clock.now(), 80).splitlines()
+    assert lines[-2:] == ["  - nodes 'node-19': no answer in time", "  - and 3 more"]

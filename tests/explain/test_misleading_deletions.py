@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NAMESPACES, PODS
 from controller_manager.explain.cause import State
 from tests.clusters import Cluster
@@ -148,3 +149,40 @@ async def test_a_finalizer_does_not_hold_a_pod_that_still_ends(
     node = {"metadata": {"name": "node-0"}, "status": {"conditions": [ready]}}
     found = await explained(cluster, PODS, body, Given(nodes=[node]))
     assert chains(found.causes) == [(code, State.PROGRESSING, [])]
+
+
+def user(name: str, node: str = "node-0", **metadata: Any) -> dict[str, Any]:
+    """Return a pod that mounts the claim."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    return {
+        "metadata": named(name, **metadata),
+        "spec": {"nodeName": node, "volumes": [volume]},
+        "status": {"phase": "Running"},
+    }
+
+
+HELD = "the finalizer kubernetes.io/pvc-protection holds it"
+
+
+@pytest.mark.parametrize(
+    ("pods", "what", "below"),
+    [
+        (
+            [user("web-1"), user("web-0")],
+            f"{HELD}: pods still use the claim",
+            [("ClaimInUse", "the pod web-0 uses the claim until it is gone", 2)],
+        ),
+        ([user("web-0", node="")], f"{HELD}, although no pod uses the claim", []),
+        ([], f"{HELD}, although no pod uses the claim", []),
+    ],
+)
+async def test_the_pods_that_keep_a_claim_are_named(
+    cluster: Cluster, pods: list[Any], what: str, below: list[Any]
+) -> None:
+    """Without such a pod, the controller has not done its work."""
+    claim = {"metadata": deleted("data", "kubernetes.io/pvc-protection")}
+    found = await explained(cluster, CLAIMS, claim, Given(pods=pods))
+    (held,) = found.causes
+    assert (held.state, held.what) == (State.STUCK, what)
+    assert [(each.code, each.what, each.count) for each in held.because] == below
+    assert bool(held.remedy) is not bool(below)
