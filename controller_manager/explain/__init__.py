@@ -25,14 +25,17 @@ target, and returns one chain from the symptom to the root cause.
 - ``jobs``: jobs that are not complete
 - ``kinds``: the kinds with explanations of their own
 - ``managed_fields``: the managers of fields
+- ``new_pods``: the pods that a rollout waits for
 - ``nodes``: nodes that do not report, or cannot be drained
 - ``outdated``: pods with an old template that stay
+- ``pauses``: rollouts that are paused
 - ``pods``: pods that are not available
 - ``printing``: characters that may be printed
 - ``replicas``: owners that want a number of pods
 - ``report``: prints explanations
 - ``rivals``: two managers of one field, and selectors that overlap
 - ``rollout``: deployments
+- ``rollout_state``: the state of a rollout
 - ``roots``: the root cause as one code
 - ``scaling``: workloads that want no pods
 - ``scheduling``: pods without a node
