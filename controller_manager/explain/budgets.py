@@ -94,7 +94,7 @@ def _matcher(item: Item) -> Callable[[Mapping[str, str]], bool]:
 async def _overlap(view: View, item: Item, pods: Sequence[Item]) -> tuple[Cause, ...]:
     """Return the cause if pods of a budget have another one, too.
 
-    The API server evicts no pod with two budgets, whatever they allow.
+    The API server evicts no pod with two budgets, even if both allow it.
     """
     running = [
         each

@@ -28,7 +28,7 @@ class Given:
 
     It looks at no label selector; of the field selectors only at that of a pod's node.
     A plural in `refused` is answered with 403. With `page` a list has this number of
-    objects at most, whatever the limit.
+    objects at most, and the limit does not count.
     """
 
     host = "given"
