@@ -1,10 +1,12 @@
 """Reads YAML files that a person wrote; errors name the file and the line."""
 
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _MALFORMED: Final = (
     yaml.YAMLError,
@@ -64,7 +66,7 @@ def _load(text: str, *, unique_keys: bool) -> list[Any]:
 
 
 def read_documents(
-    file: Path | Traversable, where: str, *, unique_keys: bool = False
+    file: "Path | Traversable", where: str, *, unique_keys: bool = False
 ) -> list[Any]:
     """Return the documents of a YAML file.
 
@@ -88,7 +90,7 @@ def read_documents(
 
 
 def read_document(
-    file: Path | Traversable, where: str, *, unique_keys: bool = False
+    file: "Path | Traversable", where: str, *, unique_keys: bool = False
 ) -> Any:  # noqa: ANN401 - YAML
     """Return the only document of a YAML file, `None` if the file is empty.
 

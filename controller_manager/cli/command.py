@@ -14,10 +14,9 @@ from controller_manager.cli.completion import WordsOfBash
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.flags import (
     PROBLEMS,
-    daemon_options,
+    TakesFlags,
     given_values,
     make_config,
-    normalised,
     split,
 )
 from controller_manager.cli.help import flags_help_text, help_text
@@ -38,7 +37,7 @@ _LAST_LINES: Final = 2.0
 """Seconds in which the last lines of the log are written."""
 
 
-class DaemonGroup(click.Group):
+class DaemonGroup(TakesFlags, click.Group):
     """Parses flags as pflag does, and prints help as Cobra does.
 
     A subcommand is made when it is called, or when its help is shown: the daemon does
@@ -63,7 +62,7 @@ class DaemonGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Convert pflag's syntax to click's; find unknown flags."""
         own, rest = split(args, self.is_command)
-        return super().parse_args(ctx, [*normalised(ctx, own), *rest])
+        return super().parse_args(ctx, [*self.taken(ctx, own), *rest])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -87,12 +86,12 @@ class DaemonGroup(click.Group):
                 yield name, command.get_short_help_str(200)
 
 
-class ConfigCommand(click.Command):
+class ConfigCommand(TakesFlags):
     """A subcommand that takes the daemon's flags."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Convert pflag's syntax to click's; find unknown flags."""
-        return super().parse_args(ctx, normalised(ctx, args))
+        return super().parse_args(ctx, self.taken(ctx, args))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags as the main help does, with their types."""
@@ -222,7 +221,6 @@ def _config_command() -> click.Command:
     return ConfigCommand(
         "config",
         callback=_show_config,
-        params=daemon_options(),
         help="Print the effective configuration: defaults, file and flags.",
     )
 
@@ -295,7 +293,7 @@ def make_command() -> click.Group:
     return DaemonGroup(
         NAME,
         callback=_daemon,
-        params=[*daemon_options(), _version_option()],
+        params=[_version_option()],
         invoke_without_command=True,
         add_help_option=True,
         context_settings={"help_option_names": ["-h", "--help"], "obj": registry()},

@@ -7,7 +7,7 @@ import signal
 import ssl
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,13 +19,14 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.counts import ConnectionCounts
 from controller_manager.client.credentials import (
     Credentials,
+    ReadKubeconfig,
     from_kubeconfig,
     in_cluster,
     is_in_cluster,
     load_credentials,
 )
 from controller_manager.client.files import FileReserve
-from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.kubeconfig import ConfigError, read_kubeconfig
 from controller_manager.client.leader_election import LeadershipLost
 from controller_manager.client.tls import pem_only, tls_reason
 from controller_manager.client.transport import Transport
@@ -131,15 +132,17 @@ async def connect(
     """
     open_transport = _Opener(stack, beside)
     root_ca = _root_ca(config.root_ca_file)
+    read = cache(read_kubeconfig)  # all flags usually name the same file
+    kubeconfig, master = config.client.kubeconfig, config.client.master
     manager, leader = (
-        load_credentials(config.client.kubeconfig, config.client.master, clock, logger)
-        for _ in range(2)
+        load_credentials(kubeconfig, master, clock, logger, read) for _ in range(2)
     )
-    authentication = _reviewer(
-        "--authentication-kubeconfig", config.authentication.kubeconfig, clock, logger
+    reviewer = partial(_reviewer, clock, logger, read)
+    authentication = reviewer(
+        "--authentication-kubeconfig", config.authentication.kubeconfig
     )
-    authorization = _reviewer(
-        "--authorization-kubeconfig", config.authorization.kubeconfig, clock, logger
+    authorization = reviewer(
+        "--authorization-kubeconfig", config.authorization.kubeconfig
     )
     own = config.generic.use_service_account_credentials
     anonymous = manager.anonymous()
@@ -222,7 +225,9 @@ def _root_ca(path: str) -> str:
     return content.decode()
 
 
-def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials | None:
+def _reviewer(
+    clock: Clock, logger: Logger, read: ReadKubeconfig, flag: str, path: str
+) -> Credentials | None:
     """Return the credentials to review requests with; in a pod, those of the pod.
 
     `None` if there are no such credentials.
@@ -230,7 +235,7 @@ def _reviewer(flag: str, path: str, clock: Clock, logger: Logger) -> Credentials
     if not path:
         return in_cluster(clock, logger=logger) if is_in_cluster() else None
     try:
-        return from_kubeconfig(path, "", clock, logger=logger)
+        return from_kubeconfig(path, "", clock, logger=logger, read=read)
     except ConfigError as error:
         msg = f"{flag}: {error}"
         raise ConfigError(msg) from error

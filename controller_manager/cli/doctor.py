@@ -12,10 +12,9 @@ from controller_manager.cli.daemon import connect, run
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.flags import (
     PROBLEMS,
-    daemon_options,
+    TakesFlags,
     given_values,
     make_config,
-    normalised,
 )
 from controller_manager.cli.help import flags_help_text
 from controller_manager.client.credentials import SERVICE_ACCOUNT, is_in_cluster
@@ -38,7 +37,7 @@ _OWN: Final = {"-o": "output", "--output": "output", "--check-timeout": "timeout
 _DEFAULTS: Final = {"output": "text", "timeout": "30s"}
 
 
-class DoctorCommand(click.Command):
+class DoctorCommand(TakesFlags):
     """Takes the daemon's flags, ``-o FORMAT`` and ``--check-timeout DURATION``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -51,7 +50,7 @@ class DoctorCommand(click.Command):
                 rest.append(word)
                 continue
             ctx.meta[_OWN[name]] = value if equals else next(words, "")
-        return super().parse_args(ctx, normalised(ctx, rest))
+        return super().parse_args(ctx, self.taken(ctx, rest))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags as the main help does, after the own ones."""
@@ -134,6 +133,5 @@ def doctor_command() -> click.Command:
     return DoctorCommand(
         "doctor",
         callback=_doctor,
-        params=daemon_options(),
         help="Say before a swap what would not work on the cluster, and why.",
     )

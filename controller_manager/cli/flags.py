@@ -1,7 +1,7 @@
 """Converts arguments in pflag's syntax to click's syntax."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import click
@@ -14,6 +14,9 @@ from controller_manager.registry import registry
 
 PROBLEMS: Final = "controller_manager.problems"
 """The key of the click context under which problems are collected for one report."""
+
+_NAMED: Final = "controller_manager.named"
+"""The key of the click context under which the names of given flags are."""
 
 
 def split(
@@ -85,18 +88,42 @@ def _normalised(argument: str) -> str:
     return f"--{name}{equals}{value}"
 
 
-def daemon_options() -> list[click.Parameter]:
-    """Return an option for each flag of the daemon."""
+def daemon_options(names: Collection[str] | None = None) -> list[click.Parameter]:
+    """Return an option for each flag of the daemon, or for those with these names.
+
+    Flags that have a short form are always among them.
+    """
+    path = click.Path()
     return [
         click.Option(
             [f"--{flag.name}"] + ([f"-{flag.short}"] if flag.short else []),
             multiple=True,
-            type=click.Path() if _is_path(flag.name) else str,
+            type=path if _is_path(flag.name) else str,
             help=flag.help,
             shell_complete=complete_controllers if flag.name == "controllers" else None,
         )
         for flag in registry().flags
+        if names is None or flag.name in names or flag.short
     ]
+
+
+class TakesFlags(click.Command):
+    """A command that takes the daemon's flags, as pflag parses them.
+
+    It makes the options of the flags that are given: there are more than a hundred. It
+    makes all of them to complete an argument.
+    """
+
+    def taken(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Convert pflag's syntax to click's; find unknown flags."""
+        words = normalised(ctx, args)
+        named = frozenset(each[2:].partition("=")[0] for each in words)
+        ctx.meta[_NAMED] = None if ctx.resilient_parsing else named
+        return words
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options of flags, and those of the command's own."""
+        return [*daemon_options(ctx.meta.get(_NAMED)), *super().get_params(ctx)]
 
 
 def _is_path(name: str) -> bool:

@@ -9,12 +9,11 @@ import ipaddress
 import os
 import ssl
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
-from urllib import request as urllib_request
 from urllib.parse import quote, urlsplit
 
 from controller_manager.client.counts import ConnectionCounts, Label
@@ -43,6 +42,8 @@ from controller_manager.urls import without_user
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 Headers = Sequence[tuple[str, str]]
+
+ReadKubeconfig = Callable[[str, str | None], Context]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,10 @@ def _checked_proxy(proxy: str | None) -> str | None:
 
 def _environment_proxy(server: str) -> str | None:
     """Return the proxy of $HTTPS_PROXY or $HTTP_PROXY, which is read only once."""
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    from urllib import request as urllib_request  # noqa: PLC0415 - an HTTP client
+
     parts = urlsplit(server)
     found = urllib_request.getproxies().get(parts.scheme)
     host = parts.hostname or ""
@@ -236,7 +241,11 @@ def _bypasses_proxy(host: str) -> bool:
 
 
 def load_credentials(
-    kubeconfig: str, master: str, clock: Clock, logger: Logger | None = None
+    kubeconfig: str,
+    master: str,
+    clock: Clock,
+    logger: Logger | None = None,
+    read: ReadKubeconfig = read_kubeconfig,
 ) -> Credentials:
     """Return the credentials that ``--kubeconfig`` and ``--master`` name.
 
@@ -244,7 +253,7 @@ def load_credentials(
     overrides the server of the kubeconfig. Raises ConfigError.
     """
     if kubeconfig:
-        return from_kubeconfig(kubeconfig, master, clock, logger=logger)
+        return from_kubeconfig(kubeconfig, master, clock, logger=logger, read=read)
     if master:
         return Credentials(_with_scheme(master), clock=clock, logger=logger)
     return in_cluster(clock, logger=logger)
@@ -298,12 +307,13 @@ def from_kubeconfig(
     clock: Clock,
     context: str | None = None,
     logger: Logger | None = None,
+    read: ReadKubeconfig = read_kubeconfig,
 ) -> Credentials:
     """Return the credentials of a kubeconfig's current (or given) context.
 
-    Raises ConfigError.
+    `read` is `read_kubeconfig`, or remembers its results. Raises ConfigError.
     """
-    chosen = read_kubeconfig(paths, context)
+    chosen = read(paths, context)
     where, cluster, user = chosen.where, chosen.cluster, chosen.user
     logger = logger or silent_logger()
     server = _with_scheme(master) if master else cluster.server or ""

@@ -4,10 +4,25 @@ Timestamps that the server sets (creationTimestamp) must be compared with the cl
 the server: the clocks of two machines may differ by minutes.
 """
 
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from controller_manager.clock import Clock
+
+_MONTHS: Final = (
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+)
 
 
 class ServerClock:
@@ -32,7 +47,7 @@ class ServerClock:
         if self._date:
             passed = timedelta(seconds=self.monotonic() - self._observed_at)
             try:
-                return parsedate_to_datetime(self._date) + passed
+                return parse_date(self._date) + passed
             except ValueError:
                 self._date = ""  # a proxy has set an invalid date
         return self._clock.now()
@@ -40,3 +55,22 @@ class ServerClock:
     def monotonic(self) -> float:
         """Return the local monotonic time."""
         return self._clock.monotonic()
+
+
+def parse_date(date: str) -> datetime:
+    """Return the time of a Date header; raises ValueError.
+
+    Go's servers write ``Sat, 28 Nov 2026 12:37:05 GMT``; other forms are rare.
+    """
+    try:
+        _, day, month, year, time, zone = date.split(" ")
+        hour, minute, second = map(int, time.split(":"))
+        number = _MONTHS.index(month) + 1
+        parsed = datetime(int(year), number, int(day), hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        zone = ""
+    if zone == "GMT":
+        return parsed
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - an email client
+
+    return parsedate_to_datetime(date)

@@ -4,6 +4,7 @@ kubernetes_asyncio is imported only for legacy auth-providers: its package costs
 38 MB and most of a second.
 """
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
@@ -139,6 +140,8 @@ class AuthProvider:
     def __init__(self, context: Context) -> None:
         """Take the context whose user has an auth-provider."""
         self._context = context
+        # A copy: the provider writes new tokens into it, in the thread of this one.
+        self._config = deepcopy(dict(context.config))
         self._loader: Any = None
 
     async def authorization(self) -> str:
@@ -149,7 +152,7 @@ class AuthProvider:
 
         if self._loader is None:
             self._loader = KubeConfigLoader(
-                config_dict=dict(self._context.config),
+                config_dict=dict(self._config),
                 active_context=self._context.name,
                 config_base_path=str(self._context.base),
             )

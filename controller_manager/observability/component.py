@@ -3,9 +3,11 @@
 Upstream: component-base pkg/compatibility, metrics/prometheus/feature and metrics.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from controller_manager.version import KUBERNETES_VERSION
 
@@ -33,14 +35,31 @@ def register_features(
     `gates` has the values of feature gates by name and stage (ALPHA, BETA, DEPRECATED,
     empty for general availability).
     """
-    enabled = Gauge(
+    registry.register(_FeatureCollector(gates))
+
+
+class _FeatureCollector(Collector):
+    """Makes the series of feature gates when they are scraped: there are hundreds."""
+
+    def __init__(self, gates: Mapping[tuple[str, str], bool]) -> None:
+        self._gates = gates
+
+    def describe(self) -> Iterable[Metric]:
+        yield _features()
+
+    def collect(self) -> Iterable[Metric]:
+        family = _features()
+        for (name, stage), is_enabled in self._gates.items():
+            family.add_metric((name, stage), 1 if is_enabled else 0)
+        yield family
+
+
+def _features() -> GaugeMetricFamily:
+    return GaugeMetricFamily(
         "kubernetes_feature_enabled",
         "1 if a feature gate is enabled, 0 if not, by name and stage",
-        ["name", "stage"],
-        registry=registry,
+        labels=("name", "stage"),
     )
-    for (name, stage), is_enabled in gates.items():
-        enabled.labels(name, stage).set(1 if is_enabled else 0)
 
 
 def register_disabled(registry: CollectorRegistry, disabled: Collection[str]) -> None:
