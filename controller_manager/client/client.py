@@ -40,6 +40,8 @@ from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.slots import Slots
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.client.transport import (
+    LARGEST_ANSWER,
+    LARGEST_LIST,
     READS,
     Query,
     Request,
@@ -73,6 +75,9 @@ long, the watch is opened anew a little too often.
 
 _MAX_RETRIES: Final = 10
 """The most retries that a server may ask for with Retry-After (client-go's number)."""
+
+_LARGEST_REFUSAL: Final = 1 << 20
+"""The most bytes of a refused watch that are read: a Status has a few hundred."""
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
@@ -346,6 +351,7 @@ class Client:
             query=(options or ListOptions()).query(),
             headers=_METADATA_LIST if resource.metadata_only else _JSON,
             timeout=LIST_TIMEOUT,
+            largest_answer=LARGEST_LIST,
         )
         answer = await self._call(request)
         try:
@@ -410,7 +416,7 @@ class Client:
             if warning := stream.headers.get("warning"):
                 self._warnings.log(warning)
             if stream.status != HTTPStatus.OK:
-                body = b"".join([chunk async for chunk in stream.chunks()])
+                body = await _beginning(stream)
                 raise _refusal(stream.status, body, stream.headers)
             yield []
             decode = (decoder or _event_decoder(resource.type)).decode
@@ -633,7 +639,10 @@ class Client:
         """Delete all objects of a resource in a namespace."""
         path = namespace_path(resource, namespace)
         body = (options or DeleteOptions()).encode()
-        await self._write("DELETE", path, body, timeout=LIST_TIMEOUT)
+        # The answer has all the objects.
+        await self._write(
+            "DELETE", path, body, timeout=LIST_TIMEOUT, largest=LARGEST_LIST
+        )
 
     async def get_scale(
         self, resource: AnyResource, namespace: str, name: str
@@ -673,10 +682,16 @@ class Client:
         headers: Mapping[str, str] = _JSON,
         query: Query = (),
         timeout: float = 0.0,  # noqa: ASYNC109 - it bounds one exchange
+        largest: int = LARGEST_ANSWER,
     ) -> Response:
-        timeout = timeout or self._write_timeout
         request = Request(
-            method, path, query=query, headers=headers, body=body, timeout=timeout
+            method,
+            path,
+            query=query,
+            headers=headers,
+            body=body,
+            timeout=timeout or self._write_timeout,
+            largest_answer=largest,
         )
         return await self._call(request)
 
@@ -772,6 +787,19 @@ def _require_complete(obj: KubeObject) -> None:
             "patch the object, or create it from bytes"
         )
         raise TypeError(msg)
+
+
+async def _beginning(stream: Stream) -> bytes:
+    """Return the beginning of a refusal, which is all of any that can be read."""
+    parts: list[bytes] = []
+    left = _LARGEST_REFUSAL
+    async with aclosing(stream.chunks()) as chunks:
+        async for chunk in chunks:
+            parts.append(chunk[:left])
+            left -= len(chunk)
+            if left <= 0:
+                break
+    return b"".join(parts)
 
 
 def _refusal(code: int, body: bytes, headers: Mapping[str, str]) -> APIError:

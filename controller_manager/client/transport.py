@@ -12,6 +12,20 @@ from typing import Final, Protocol
 READS: Final = frozenset(("GET", "HEAD"))
 """The methods of requests that change nothing."""
 
+LARGEST_ANSWER: Final = 64 << 20
+"""The most bytes of an answer, decompressed, if its request names no other number.
+
+An object has 1.5 MiB at most, and ten times as much if etcd's limit is raised. The
+documents of discovery and OpenAPI have a few MiB.
+"""
+
+LARGEST_LIST: Final = 2 << 30
+"""The most bytes of an answer with many objects.
+
+150,000 pods, the most that Kubernetes supports, may have 14 kB each; usual ones have
+less than ten. A longer list would take all memory of a node, too.
+"""
+
 Query = tuple[tuple[str, str], ...]
 
 
@@ -26,6 +40,8 @@ class Request:
     `timeout` is in seconds. For a plain request it limits the whole exchange. For a
     stream it limits the wait for the headers, and each wait for the next data.
 
+    An answer of more than `largest_answer` bytes is an error; a stream has no limit.
+
     A transport calls `before_write` at the moment at which it writes the request, after
     all that it has waited for. If that raises NotSent, nothing is written.
     """
@@ -36,6 +52,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     timeout: float = 30.0
+    largest_answer: int = LARGEST_ANSWER
     before_write: Callable[[], object] = field(
         default=always_allowed, compare=False, repr=False
     )

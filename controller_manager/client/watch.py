@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from controller_manager.api.meta import APIStruct, KubeObject, Status
 from controller_manager.client.errors import ProtocolError, error_from_status
+from controller_manager.client.transport import LARGEST_ANSWER
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -117,13 +118,21 @@ async def lines_of(
 ) -> AsyncGenerator[list[bytes], None]:
     """Yield the complete lines of each chunk as one list.
 
-    A last line without a newline is an incomplete event; it is dropped.
+    A last line without a newline is an incomplete event; it is dropped. Raises
+    ProtocolError for a line that no object can be: it might never end.
     """
-    rest = b""
+    rest: list[bytes] = []
+    size = 0
     async for chunk in chunks:
-        if rest:
-            chunk = rest + chunk  # noqa: PLW2901 - it completes the last line
         lines = chunk.split(b"\n")
-        rest = lines.pop()
-        if lines:
-            yield [line for line in lines if line]
+        rest.append(lines[0])
+        size += len(lines[0])
+        if size > LARGEST_ANSWER:
+            msg = f"a line of more than {LARGEST_ANSWER} bytes on the watch stream"
+            raise ProtocolError(msg)
+        if len(lines) == 1:
+            continue
+        lines[0] = b"".join(rest)
+        last = lines.pop()
+        rest, size = [last] if last else [], len(last)
+        yield [line for line in lines if line]

@@ -5,6 +5,7 @@ Nothing here sends a write, except as a dry run.
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -235,9 +236,8 @@ class Writer:
         """Delete the objects of a namespace."""
         query = tuple(each for each in request.query if each[0] != "dryRun")
         path = target.collection_path()
-        answer = await self._inner.request(
-            Request("GET", path, query=query, timeout=request.timeout)
-        )
+        reading = replace(request, method="GET", path=path, query=query, body=None)
+        answer = await self._inner.request(reading)
         if answer.status != HTTPStatus.OK:
             return answer
         for obj in msgspec.json.decode(answer.body).get("items") or ():

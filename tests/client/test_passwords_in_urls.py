@@ -171,5 +171,8 @@ async def test_a_proxy_that_refuses_is_named_without_its_password() -> None:
 async def test_a_proxy_that_is_down_is_named_without_its_password() -> None:
     assert await _failure("http://jane:s3cret@127.0.0.1:1") == (
         "api.example",
-        "GET /version at api.example: cannot connect: Connection refused",
+        (
+            "GET /version at api.example: the proxy http://127.0.0.1:1: "
+            "cannot connect: Connection refused"
+        ),
     )

@@ -3,13 +3,16 @@
 import asyncio
 import gzip
 import random
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+import tracemalloc
+import zlib
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from functools import cache
 
 import pytest
 
 from controller_manager.client.credentials import Credentials
-from controller_manager.client.errors import TransportError
+from controller_manager.client.errors import NotSent, TransportError
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
@@ -78,6 +81,121 @@ async def test_a_compressed_answer_is_decompressed(size: int) -> None:
             answer = await transport.request(Request("GET", "/api"))
             assert (answer.status, answer.body) == (200, body)
     assert b"\r\nAccept-Encoding: gzip" in server.seen[0]
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"
+
+
+def chunked(content: bytes) -> bytes:
+    return CHUNKED + b"\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(content), content)
+
+
+async def body_of(transport: HTTPTransport, *, is_stream: bool) -> bytes:
+    """Return the body of an answer, read at once or piece by piece."""
+    request = Request("GET", "/api")
+    if not is_stream:
+        return (await transport.request(request)).body
+    stream = await transport.stream(request)
+    try:
+        async with aclosing(stream.chunks()) as chunks:
+            return b"".join([chunk async for chunk in chunks])
+    finally:
+        await stream.close()
+
+
+@pytest.mark.parametrize("lacking", [1, 8, 12])
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_a_compressed_body_that_is_cut_short_is_an_error_of_the_transport(
+    lacking: int, is_stream: bool
+) -> None:
+    """Its framing is whole; a part of its checksum, of its size or more is missing."""
+    server = Server(chunked(gzip.compress(b"a line\n" * 1000)[:-lacking]))
+    async with server.transport() as transport:
+        with pytest.raises(TransportError, match="ended before its content did") as cut:
+            await body_of(transport, is_stream=is_stream)
+    assert not isinstance(cut.value, NotSent)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_bytes_after_a_compressed_body_are_an_error_of_the_transport(
+    is_stream: bool,
+) -> None:
+    server = Server(chunked(gzip.compress(b"x") + b"rest"))
+    async with server.transport() as transport:
+        with pytest.raises(TransportError, match="after the end of the compressed"):
+            await body_of(transport, is_stream=is_stream)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_a_body_without_bytes_needs_no_compression(is_stream: bool) -> None:
+    """A proxy may leave the header of the body that it took away."""
+    server = Server(chunked(b"").replace(b"0\r\n\r\n", b"", 1))
+    async with server.transport() as transport:
+        assert await body_of(transport, is_stream=is_stream) == b""
+
+
+async def test_a_compression_that_no_request_asked_for_is_an_error() -> None:
+    server = Server(compressed(b"x").replace(b"gzip", b"br"))
+    async with server.transport() as transport:
+        for is_stream in (False, True):
+            with pytest.raises(TransportError, match="unknown content encoding 'br'"):
+                await body_of(transport, is_stream=is_stream)
+
+
+@contextmanager
+def peak_of_memory(most: int) -> Iterator[None]:
+    """Check that not more than `most` bytes are taken at any time."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < most
+
+
+@cache
+def bomb() -> bytes:
+    """Return 64 kB that hold 64 MiB."""
+    tool = zlib.compressobj(wbits=31)
+    parts = [tool.compress(bytes(MEGABYTE)) for _ in range(64)]
+    return b"".join([*parts, tool.flush()])
+
+
+@pytest.mark.parametrize("most", [MEGABYTE, 64 * MEGABYTE - 1])
+async def test_a_small_answer_cannot_become_a_large_one(most: int) -> None:
+    """Each request says how large its answer may be."""
+    server = Server(chunked(bomb()))
+    async with server.transport() as transport:
+        with (
+            peak_of_memory(2 * most + 8 * MEGABYTE),
+            pytest.raises(TransportError, match=f"more than {most} bytes"),
+        ):
+            await transport.request(Request("GET", "/api", largest_answer=most))
+
+
+async def test_an_answer_without_compression_has_the_same_limit() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
+    server = Server(answer % (1001, b"x" * 1001))
+    async with server.transport() as transport:
+        with pytest.raises(TransportError, match="more than 1000 bytes"):
+            await transport.request(Request("GET", "/api", largest_answer=1000))
+        request = Request("GET", "/api", largest_answer=1001)
+        assert (await transport.request(request)).body == b"x" * 1001
+
+
+async def test_a_stream_holds_a_piece_of_its_content_at_a_time() -> None:
+    """A watch may bring any number of bytes, but not all at once."""
+    server = Server(chunked(bomb()))
+    async with server.transport() as transport:
+        stream = await transport.stream(Request("GET", "/watch"))
+        received = 0
+        with peak_of_memory(16 * MEGABYTE):
+            async with aclosing(stream.chunks()) as chunks:
+                async for chunk in chunks:
+                    received += len(chunk)
+        await stream.close()
+    assert received == 64 * MEGABYTE
 
 
 async def test_a_body_that_is_no_gzip_is_an_error_of_the_transport() -> None:

@@ -393,10 +393,11 @@ def test_a_proxy_is_gone_through() -> None:
             clock=clock,
             ca_data=pair.certificate,
             token="test",
-            proxy=f"http://127.0.0.1:{port}",
+            proxy=f"http://jane:s3%2Fcret@127.0.0.1:{port}",
         )
         transport = HTTPTransport(credentials, "test")
         assert await listing(transport) == 200
+        assert await listing(transport) == 200  # on the same connection
         assert asked == [face.url.removeprefix("https://")]
         await transport.close()
         await face.close()

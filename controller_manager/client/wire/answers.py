@@ -5,7 +5,6 @@ that is taken for another one would give its rest to the next request.
 """
 
 import re
-import zlib
 from collections.abc import Mapping
 from typing import Final, Protocol
 
@@ -222,26 +221,3 @@ class ChunkedBody:
 
 def _surplus() -> MalformedAnswer:
     return MalformedAnswer("bytes after the end of the answer")
-
-
-def decompressor(head: Head) -> "zlib._Decompress | None":
-    """Return the decompressor of the body, `None` if it is not compressed."""
-    encoding = head.headers.get("content-encoding", "identity").lower()
-    if encoding == "identity":
-        return None
-    if encoding != "gzip":
-        msg = f"unknown content encoding {encoding[:40]!r}"
-        raise MalformedAnswer(msg)
-    return zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-
-def decompressed(head: Head, body: bytes) -> bytes:
-    """Return the content of a body; raises MalformedAnswer and zlib.error."""
-    tool = decompressor(head)
-    if tool is None:
-        return body
-    content = tool.decompress(body)
-    if tool.unused_data or not tool.eof:
-        msg = "the body is not one whole member of gzip"
-        raise MalformedAnswer(msg)
-    return content

@@ -26,6 +26,7 @@ from aiohttp.tracing import Trace
 
 from controller_manager.client.errors import NotSent
 from controller_manager.client.transport import READS, Request
+from controller_manager.client.wire.dialing import CONNECT_TIMEOUT
 
 
 class Attempt:
@@ -33,7 +34,7 @@ class Attempt:
 
     def __init__(self, request: Request) -> None:
         """Take the request."""
-        self._request = request
+        self.request = request
         self._has_begun = False
         self._transport: asyncio.Transport | None = None
         self.refusal: NotSent | None = None
@@ -50,15 +51,20 @@ class Attempt:
         try:
             yield
         except BaseException:
-            if self._transport is not None and self._request.method not in READS:
+            if self._transport is not None and self.request.method not in READS:
                 self._transport.abort()
             raise
         finally:
             _ATTEMPT.reset(token)
 
+    @property
+    def may_be_sent(self) -> bool:
+        """True if the request has a connection: some of it may have been written."""
+        return self._transport is not None
+
     def body(self) -> BytesPayload | None:
         """Return the body, which calls `before_write` before it is written."""
-        content = self._request.body
+        content = self.request.body
         return None if content is None else _Body(content, self)
 
     def begin(self) -> None:
@@ -71,7 +77,7 @@ class Attempt:
     def check(self) -> None:
         """Call `before_write`; raises NotSent if it refuses the request."""
         try:
-            self._request.before_write()
+            self.request.before_write()
         except NotSent as refusal:
             self.refusal = refusal
             raise
@@ -102,7 +108,9 @@ class Connector(aiohttp.TCPConnector):
         if attempt is None:
             return await super().connect(req, traces, timeout)
         attempt.begin()
-        connection = await super().connect(req, traces, timeout)
+        # aiohttp has no limit for the answer of a proxy to CONNECT.
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            connection = await super().connect(req, traces, timeout)
         try:
             attempt.check()
         except BaseException:

@@ -66,14 +66,17 @@ class Dialer:
                 loop=loop,
                 socket_factory=self._make_socket,
             )
+            connection = Connection(pool, identity.tls)
             try:
-                _, connection = await loop.create_connection(
-                    lambda: Connection(pool, identity.tls),
+                await loop.create_connection(
+                    lambda: connection,
                     sock=connected,
                     ssl=identity.tls if self._is_https else None,
                     server_hostname=self._tls_name if self._is_https else None,
                 )
             except BaseException:
+                # A handshake that has just ended would wait for the server's farewell.
+                connection.abort()
                 connected.close()
                 raise
         if connection.is_closed:

@@ -1,7 +1,6 @@
 """Requests on connections of our own: no task, no timer and one write a request."""
 
 import asyncio
-import zlib
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -14,11 +13,9 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.client.wire.answers import (
-    Head,
-    MalformedAnswer,
-    decompressed,
-)
+from controller_manager.client.wire.answers import Head, MalformedAnswer
+from controller_manager.client.wire.closing import InProgress, TransportClosed
+from controller_manager.client.wire.compression import decompressed, too_large
 from controller_manager.client.wire.connection import (
     Connection,
     ConnectionBroken,
@@ -34,9 +31,6 @@ _PATIENCE: Final = 1.0
 
 The requests about the lease are cancelled so: an attempt has less time than they have.
 """
-
-_LARGE: Final = 1 << 16
-"""The bytes of a compressed body from which it is decompressed in another thread."""
 
 _MOST_HEADS: Final = 256
 """The most heads of requests that are kept prepared."""
@@ -61,6 +55,7 @@ class DirectWire:
         self._dialer = dialer
         self._loop = asyncio.get_running_loop()
         self._pool = Pool(self._loop)
+        self._dials = InProgress()
         self._heads: dict[object, bytes] = {}
 
     async def request(
@@ -68,7 +63,7 @@ class DirectWire:
     ) -> Response:
         """Send and read the whole answer until `deadline`, a time of the loop."""
         connection = await self._connection(request, identity, deadline)
-        receiver = _WholeAnswer(self._loop)
+        receiver = _WholeAnswer(self._loop, request.largest_answer)
         self._send(connection, request, identity, receiver, deadline)
         started = self._loop.time()
         try:
@@ -80,7 +75,10 @@ class DirectWire:
             raise self._failed(request, connection, error) from error
         body = receiver.body()
         if "content-encoding" in head.headers:
-            body = await self._decompressed(request, head, body)
+            try:
+                body = await decompressed(head.headers, body, request.largest_answer)
+            except MalformedAnswer as error:
+                raise self._failed(request, connection, error) from error
         return Response(head.status, head.headers, body)
 
     async def stream(
@@ -128,8 +126,11 @@ class DirectWire:
             return connection
         what = self._named(request)
         try:
-            async with asyncio.timeout_at(deadline) as whole:
+            async with self._dials.until(deadline) as whole:
                 return await self._dialer.open(self._pool, identity)
+        except TransportClosed as error:
+            msg = f"{what}: {error}"
+            raise NotSent(msg) from error
         except (OSError, ValueError) as error:
             if whole.expired():
                 raise no_answer(what, request) from error
@@ -186,18 +187,10 @@ class DirectWire:
             self._pool.leave_behind(connection)
         return failure
 
-    async def _decompressed(self, request: Request, head: Head, body: bytes) -> bytes:
-        try:
-            if len(body) < _LARGE:
-                return decompressed(head, body)
-            work = self._loop.run_in_executor(None, decompressed, head, body)
-            return await work
-        except (MalformedAnswer, zlib.error) as error:
-            raise failure_of(self._named(request), request, error) from error
-
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and those that are being opened."""
         self._pool.close()
+        await self._dials.close()
         # The event loop closes the sockets in its next turns.
         await asyncio.sleep(0)
 
@@ -205,12 +198,13 @@ class DirectWire:
 class _WholeAnswer:
     """Collects the answer to one request."""
 
-    __slots__ = ("_head", "_parts", "answered")
+    __slots__ = ("_head", "_left", "_most", "_parts", "answered")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self.answered: asyncio.Future[Head] = loop.create_future()
         self._parts: list[bytes] = []
         self._head: Head | None = None
+        self._left = self._most = most
 
     def body(self) -> bytes:
         """Return the body; the answer is whole."""
@@ -220,6 +214,10 @@ class _WholeAnswer:
         self._head = head
 
     def data_received(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            self._parts.clear()
+            raise too_large(self._most)
         self._parts.append(data)
 
     def ended(self) -> None:

@@ -19,6 +19,8 @@ _KEEP_ALIVE: Final = 60.0
 _LEAST_WAIT: Final = 0.001
 """Seconds between two looks at the deadlines, at least."""
 
+_CLOSED: Final = "the transport is closed"
+
 
 class Pool:
     """All connections; a timer closes those whose deadline has passed.
@@ -36,6 +38,7 @@ class Pool:
         """The number of times that connections were left behind."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
+        self._is_closed = False
 
     def take(self, key: object) -> Connection | None:
         """Return an idle connection of the key, `None` if there is none."""
@@ -49,7 +52,13 @@ class Pool:
         return None
 
     def add(self, connection: Connection) -> None:
-        """Add a new connection, which is in use."""
+        """Add a new connection, which is in use.
+
+        Raises ConnectionAbortedError if the pool was closed while it was opened.
+        """
+        if self._is_closed:
+            connection.abort()
+            raise ConnectionAbortedError(_CLOSED)
         connection.generation = self._generation
         self._in_use.add(connection)
 
@@ -105,7 +114,8 @@ class Pool:
         self._set_timer(max(earliest, now + _LEAST_WAIT))
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and take no new ones."""
+        self._is_closed = True
         self._set_timer(math.inf)
         for connection in (*self._in_use, *self._idle):
-            connection.give_up(ConnectionAbortedError("the transport is closed"))
+            connection.give_up(ConnectionAbortedError(_CLOSED))

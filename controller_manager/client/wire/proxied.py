@@ -5,7 +5,6 @@ The session has no cookies and does not read the environment for each request.
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -17,28 +16,34 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from controller_manager.client.credentials import Identity
-from controller_manager.client.errors import (
-    RequestTimeout,
-    TransportError,
-)
+from controller_manager.client.errors import TransportError
 from controller_manager.client.files import FileReserve
 from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.wire.answers import MalformedAnswer
 from controller_manager.client.wire.attempts import Attempt, Connector
+from controller_manager.client.wire.closing import InProgress, TransportClosed
+from controller_manager.client.wire.compression import (
+    decompressed,
+    gzip_content,
+    too_large,
+)
 from controller_manager.client.wire.dialing import (
     CONNECT_TIMEOUT,
     ObserveLookUp,
     keepalive_socket,
-    not_connected,
 )
-from controller_manager.client.wire.failures import failure_of
+from controller_manager.client.wire.failures import failure_of, no_answer
+from controller_manager.client.wire.proxy_failures import not_sent
+from controller_manager.client.wire.proxy_user import without_proxy_user
 from controller_manager.client.wire.resolver import MeasuringResolver
 from controller_manager.client.wire.sessions import Session, Sessions
-from controller_manager.urls import without_user
 
 _PATIENCE: Final = 1.0
 """Seconds of waiting after which a cancelled request counts as not answered."""
 
 _READ_BUFFER: Final = 1 << 20
+
+_FAILURES: Final = (aiohttp.ClientError, MalformedAnswer, OSError, TransportClosed)
 
 
 class ProxiedWire:
@@ -57,11 +62,13 @@ class ProxiedWire:
         self._base = server.rstrip("/")
         self._host = urlsplit(server).netloc
         self._user_agent = user_agent
-        self._proxy = proxy
+        self._proxy, self._proxy_user = without_proxy_user(proxy) if proxy else ("", {})
+        self._is_tunnelled = urlsplit(server).scheme == "https"
         self._tls_server_name = tls_server_name
         self._reserve = reserve
         self._resolver = MeasuringResolver(observe_look_up)
         self._sessions = Sessions(self._make_session)
+        self._in_progress = InProgress()
 
     def _make_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
@@ -74,8 +81,8 @@ class ProxiedWire:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
-            auto_decompress=True,
-            headers={"User-Agent": self._user_agent},
+            auto_decompress=False,  # it knows no limit, and takes content cut short
+            headers={"User-Agent": self._user_agent, "Accept-Encoding": "gzip"},
             read_bufsize=_READ_BUFFER,
             skip_auto_headers={"Accept", "Content-Type"},
         )
@@ -90,15 +97,17 @@ class ProxiedWire:
 
         A request without an answer leaves the idle connections behind.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+        attempt, most = Attempt(request), request.largest_answer
         session = self._sessions.take()
         try:
-            with self._failing(session, request):
-                async with asyncio.timeout_at(deadline):
-                    sent = self._send(session, identity, request, timeout)
-                    async with await sent as answer:
-                        body = await answer.read()
+            with self._failing(session, request, attempt):
+                async with self._in_progress.until(deadline):
+                    sent = await self._send(session, identity, attempt, limits)
+                    async with sent as answer:
                         headers = _lower(answer.headers)
+                        body = await _whole_body(answer, most)
+                        body = await decompressed(headers, body, most)
                         return Response(answer.status, headers, body)
         finally:
             await self._sessions.give_back(session)
@@ -110,59 +119,73 @@ class ProxiedWire:
 
         A stream that brings nothing leaves the idle connections behind.
         """
-        timeout = aiohttp.ClientTimeout(
+        limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT, sock_read=request.timeout
         )
+        attempt = Attempt(request)
         session = self._sessions.take()
         try:
             # No other limit detects a proxy that hangs.
-            with self._failing(session, request):
-                async with asyncio.timeout_at(deadline):
-                    answer = await self._send(session, identity, request, timeout)
+            with self._failing(session, request, attempt):
+                async with self._in_progress.until(deadline):
+                    answer = await self._send(session, identity, attempt, limits)
         except BaseException:
             await self._sessions.give_back(session)
             raise
-        failed = partial(self._failed, request)
+        failed = partial(self._failed, request, attempt)
         return _HTTPStream(answer, self._sessions, session, failed)
 
     @contextmanager
-    def _failing(self, session: Session, request: Request) -> Iterator[None]:
+    def _failing(
+        self, session: Session, request: Request, attempt: Attempt
+    ) -> Iterator[None]:
         """Raise failures of a request as errors of the transport."""
         started = asyncio.get_running_loop().time()
         try:
             yield
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise self._failed(request, session, error) from error
+        except _FAILURES as error:
+            raise self._failed(request, attempt, session, error) from error
         except asyncio.CancelledError:
             if asyncio.get_running_loop().time() - started >= _PATIENCE:
                 self._sessions.replace(session)
             raise
 
     def _failed(
-        self, request: Request, session: Session, error: BaseException
+        self,
+        request: Request,
+        attempt: Attempt,
+        session: Session,
+        error: BaseException,
     ) -> TransportError:
         """Return the error to raise; leave connections behind that may be dead, too."""
-        failure = _transport_error(request, self._host, error)
-        if isinstance(failure, RequestTimeout):
+        what = f"{request.method} {request.path} at {self._host}"
+        if isinstance(error, TimeoutError) and not isinstance(
+            error, aiohttp.ConnectionTimeoutError
+        ):
             self._sessions.replace(session)
-        return failure
+            return no_answer(what, request)
+        if attempt.may_be_sent:
+            return failure_of(what, request, error)
+        return not_sent(what, self._proxy, error)
 
     async def _send(
         self,
         session: Session,
         identity: Identity,
-        request: Request,
+        attempt: Attempt,
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
+        request = attempt.request
         headers = CIMultiDict(identity.headers)
         headers.update(request.headers)
+        if not self._is_tunnelled:
+            headers.update(self._proxy_user)
         url = self._base + quote(request.path)
         if request.query:
             url += "?" + "&".join(
                 f"{quote(name, safe='')}={quote(value, safe='')}"
                 for name, value in request.query
             )
-        attempt = Attempt(request)
         try:
             with attempt.current():
                 return await session.http.request(
@@ -172,7 +195,8 @@ class ProxiedWire:
                     headers=headers,
                     timeout=limits,
                     ssl=identity.tls,
-                    proxy=self._proxy,
+                    proxy=self._proxy or None,
+                    proxy_headers=dict(self._proxy_user),  # aiohttp changes it
                     server_hostname=self._tls_server_name,
                     allow_redirects=False,
                 )
@@ -182,7 +206,8 @@ class ProxiedWire:
             raise
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and those that are being opened."""
+        await self._in_progress.close()
         await self._sessions.close()
         await self._resolver.close()
         # aiohttp closes TLS transports in the next turns of the loop.
@@ -213,9 +238,16 @@ class _HTTPStream:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         try:
-            async for chunk in self._answer.content.iter_any():
-                yield chunk
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            compressed = gzip_content(self.headers)
+            while data := await self._answer.content.readany():
+                if compressed is None:
+                    yield data
+                    continue
+                for piece in compressed.pieces(data):
+                    yield piece
+            if compressed is not None:
+                compressed.end()
+        except _FAILURES as error:
             raise self._failed(self._session, error) from error
 
     async def close(self) -> None:
@@ -225,29 +257,21 @@ class _HTTPStream:
             await self._sessions.give_back(self._session)
 
 
+async def _whole_body(answer: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return the body as it was sent, which may have `most` bytes."""
+    parts: list[bytes] = []
+    left = most
+    while data := await answer.content.readany():
+        left -= len(data)
+        if left < 0:
+            raise too_large(most)
+        parts.append(data)
+    return b"".join(parts)
+
+
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     lower: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
         lower[key] = f"{lower[key]}, {value}" if key in lower else value
     return lower
-
-
-def _transport_error(
-    request: Request, host: str, error: BaseException
-) -> TransportError:
-    what = f"{request.method} {request.path} at {host}"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return not_connected(what, error.certificate_error)
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return not_connected(what, TimeoutError())
-    if isinstance(error, aiohttp.ClientConnectorError):
-        is_tls = isinstance(error, ssl.SSLError)
-        return not_connected(what, error if is_tls else error.os_error)
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        # The text of the error has the proxy's URL, with its password.
-        proxy = without_user(str(error.request_info.real_url))
-        return TransportError(
-            f"{what}: the proxy {proxy} answered {error.status} {error.message}"
-        )
-    return failure_of(what, request, error)

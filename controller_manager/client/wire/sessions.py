@@ -30,6 +30,7 @@ class Sessions:
         self._make = make
         self._current = Session(make())
         self._retired: set[Session] = set()
+        self._is_closed = False
 
     def take(self) -> Session:
         """Return the session for a new request; `give_back` must follow."""
@@ -49,11 +50,12 @@ class Sessions:
         Nothing happens if the session was replaced
         before: many requests may get no answer at the same time.
         """
-        if session is self._current:
+        if session is self._current and not self._is_closed:
             self._retired.add(session)
             self._current = Session(self._make())
 
     async def close(self) -> None:
         """Close all connections."""
+        self._is_closed = True
         for session in (*self._retired, self._current):
             await session.http.close()

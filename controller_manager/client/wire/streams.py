@@ -2,17 +2,13 @@
 
 import asyncio
 import math
-import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final
 
 from controller_manager.client.errors import TransportError
-from controller_manager.client.wire.answers import (
-    Head,
-    MalformedAnswer,
-    decompressor,
-)
-from controller_manager.client.wire.connection import Connection
+from controller_manager.client.wire.answers import Head, MalformedAnswer
+from controller_manager.client.wire.compression import GzipContent, gzip_content
+from controller_manager.client.wire.connection import Connection, ConnectionBroken
 from controller_manager.client.wire.pool import Pool
 
 _MOST_WAITING: Final = 1 << 20
@@ -44,7 +40,7 @@ class ConnectionStream:
         self._is_paused = False
         self._is_whole = False
         self._error: Exception | None = None
-        self._decompress: zlib._Decompress | None = None
+        self._compressed: GzipContent | None = None
         self._event: asyncio.Future[None] | None = None
         self._head: Head | None = None
 
@@ -73,19 +69,32 @@ class ConnectionStream:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield pieces of the body as they arrive; see `Stream.chunks`."""
-        while True:
-            if self._parts:
-                yield self._taken()
-            elif self._error is not None:
-                raise self._failed(self._connection, self._error) from self._error
-            elif self._is_whole:
-                return
-            else:
-                # Only the wait counts: a slow reader does not make the server silent.
-                until = self._loop.time() + self._idle
-                self._pool.set_deadline(self._connection, until)
-                await self._wait()
-                self._wait_for_ever()
+        compressed = self._compressed
+        try:
+            while data := await self._received():
+                if compressed is None:
+                    yield data
+                    continue
+                for piece in compressed.pieces(data):
+                    yield piece
+            if compressed is not None:
+                compressed.end()
+        except (ConnectionBroken, MalformedAnswer, OSError) as error:
+            raise self._failed(self._connection, error) from error
+
+    async def _received(self) -> bytes:
+        """Return the bytes that have arrived; none after the last ones."""
+        while not self._parts:
+            if self._error is not None:
+                raise self._error
+            if self._is_whole:
+                return b""
+            # Only the wait counts: a slow reader does not make the server silent.
+            until = self._loop.time() + self._idle
+            self._pool.set_deadline(self._connection, until)
+            await self._wait()
+            self._wait_for_ever()
+        return self._taken()
 
     def _wait_for_ever(self) -> None:
         """Take the deadline from the connection, unless it carries the answer no more.
@@ -129,18 +138,12 @@ class ConnectionStream:
 
     def head_received(self, head: Head) -> None:
         """Take the head."""
-        self._decompress = decompressor(head)
+        self._compressed = gzip_content(head.headers)
         self._head = head
         self._wake()
 
     def data_received(self, data: bytes) -> None:
         """Take the next part of the body."""
-        if self._decompress is not None:
-            try:
-                data = self._decompress.decompress(data)
-            except zlib.error as error:
-                msg = f"the body is no gzip: {error}"
-                raise MalformedAnswer(msg) from error
         self._parts.append(data)
         self._waiting += len(data)
         if self._waiting > _MOST_WAITING and not self._is_paused:
