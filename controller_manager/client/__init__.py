@@ -21,6 +21,7 @@ Nothing here caches objects or decides which objects to write.
 - ``long_lists``: decodes long lists in slices
 - ``ownership``: the keys that this process may write for
 - ``paths``: the URL paths of requests
+- ``proxies``: the proxy of a cluster
 - ``ratelimit``: the client-side rate limit
 - ``resource_mapper``: finds the resource of a kind
 - ``server_clock``: the clock of the API server

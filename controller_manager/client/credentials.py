@@ -5,7 +5,6 @@ exec plugins run again when their credential expires.
 """
 
 import base64
-import ipaddress
 import os
 import ssl
 from collections import Counter
@@ -25,6 +24,7 @@ from controller_manager.client.kubeconfig import (
     material,
     read_kubeconfig,
 )
+from controller_manager.client.proxies import checked_proxy, environment_proxy
 from controller_manager.client.tls import TLSMaterial, TLSSettings
 from controller_manager.client.tokens import (
     AuthProvider,
@@ -83,7 +83,7 @@ class Credentials:
         """
         _check_server(server)
         self.server = server
-        self.proxy = _checked_proxy(proxy) or _environment_proxy(server)
+        self.proxy = checked_proxy(proxy) or environment_proxy(server)
         self.tls_server_name = tls_server_name
         self._clock = clock
         self._logger = logger or silent_logger()
@@ -186,58 +186,6 @@ def _check_server(server: str) -> None:
     if not usable:
         msg = f"server {server!r} is not a usable http:// or https:// URL"
         raise ConfigError(msg)
-
-
-def _checked_proxy(proxy: str | None) -> str | None:
-    if not proxy:
-        return None
-    shown = without_user(proxy)
-    if proxy.partition("://")[0].lower() not in ("http", "https"):
-        msg = f"proxy-url {shown!r}: only http:// and https:// proxies are supported"
-        raise ConfigError(msg)
-    try:
-        parts = urlsplit(proxy)
-        _ = parts.port  # raises ValueError if it is out of range
-    except ValueError:
-        parts = None
-    if parts is None or not parts.hostname:
-        msg = f"proxy-url {shown!r}: it needs a host, and a port from 0 to 65535"
-        raise ConfigError(msg)
-    return proxy
-
-
-def _environment_proxy(server: str) -> str | None:
-    """Return the proxy of $HTTPS_PROXY or $HTTP_PROXY, which is read only once."""
-    if not any(name.lower().endswith("_proxy") for name in os.environ):
-        return None
-    from urllib import request as urllib_request  # noqa: PLC0415 - an HTTP client
-
-    parts = urlsplit(server)
-    found = urllib_request.getproxies().get(parts.scheme)
-    host = parts.hostname or ""
-    if not found or host == "localhost" or urllib_request.proxy_bypass(host):
-        return None
-    if _bypasses_proxy(host):
-        return None
-    return _checked_proxy(found if "://" in found else f"http://{found}")
-
-
-def _bypasses_proxy(host: str) -> bool:
-    """Tell whether `host` is a loopback address or in an address range of $NO_PROXY."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    if address.is_loopback:
-        return True
-    no_proxy = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
-    for text in no_proxy.split(","):
-        try:
-            if address in ipaddress.ip_network(text.strip(), strict=False):
-                return True
-        except ValueError:
-            continue  # a host name, not a range
-    return False
 
 
 def load_credentials(
