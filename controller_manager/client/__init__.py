@@ -3,7 +3,7 @@
 Nothing here caches objects or decides which objects to write.
 
 - ``builder``: makes the clients of the manager and of its controllers
-- ``client``: typed verbs over a transport
+- ``client``: the client: reader and writer, as one identity
 - ``coordinated_election``: leader election in which the API server chooses the leader
 - ``correlator``: merges similar events and drops too frequent ones
 - ``counts``: counts of plugin calls and reloads, for metrics
@@ -23,7 +23,12 @@ Nothing here caches objects or decides which objects to write.
 - ``paths``: the URL paths of requests
 - ``proxies``: the proxy of a cluster
 - ``ratelimit``: the client-side rate limit
+- ``reader``: the verbs that read: get, list and watch
+- ``request_metrics``: the hooks for the requests of a client
+- ``request_options``: the options of delete, list, watch and patch
 - ``resource_mapper``: finds the resource of a kind
+- ``rest``: requests within the limits of a client, with safe retries
+- ``serializer``: the bytes of requests and answers, and their media types
 - ``server_clock``: the clock of the API server
 - ``service_accounts``: requests as a service account
 - ``slots``: the slots for requests in flight
@@ -35,4 +40,5 @@ Nothing here caches objects or decides which objects to write.
 - ``warning_headers``: logs the warnings of an API server
 - ``watch``: the events of a watch stream
 - ``wire``: HTTP/1.1 on the connections of a transport
+- ``writer``: the verbs that write: create, update, patch, apply and delete
 """

@@ -583,7 +583,7 @@ async def test_every_verb_of_the_client_refuses_empty_names() -> None:
     tested = {**on_an_object(client, "", ""), **in_a_namespace(client, "", "")}
     for attempt in tested.values():
         attempt.close()
-    verbs = {name for name in vars(Client) if not name.startswith("_")}
+    verbs = {name for name in dir(Client) if not name.startswith("_")}
     assert verbs == OF_COLLECTIONS | OF_PATHS | {verb.split()[0] for verb in tested}
 
 

@@ -69,5 +69,5 @@ async def test_reviews_of_a_manager_are_limited(cluster: Cluster) -> None:
         build=registry(),
     )
     reviewers = [manager._servers._reviewer(cluster.transport) for _ in range(2)]
-    limiters = {each._limiter for each in reviewers if isinstance(each, Client)}
+    limiters = {each._rest._limiter for each in reviewers if isinstance(each, Client)}
     assert [type(each) for each in limiters] == [ReviewLimiter] * 2

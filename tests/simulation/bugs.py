@@ -11,10 +11,11 @@ import msgspec
 from controller_manager.api.meta import (
     is_deleting,
 )
-from controller_manager.client.client import Client, WatchOptions
+from controller_manager.client.client import WatchOptions
 from controller_manager.client.errors import RequestTimeout, TransportError
 from controller_manager.client.fencing import FencedTransport
 from controller_manager.client.leader_election import LeaderElector
+from controller_manager.client.rest import RESTClient
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
@@ -60,10 +61,10 @@ async def _do_not_recheck(_: Any, __: Any) -> None:
     return None
 
 
-_call = Client._call
+_call = RESTClient.call
 
 
-async def _create_again(self: Client, request: Request) -> Response:
+async def _create_again(self: RESTClient, request: Request) -> Response:
     """Treat a lost answer as a failure, and send the write again."""
     try:
         return await _call(self, request)
@@ -71,7 +72,7 @@ async def _create_again(self: Client, request: Request) -> Response:
         return await _call(self, request)
 
 
-async def _drop_the_version(self: Client, request: Request) -> Response:
+async def _drop_the_version(self: RESTClient, request: Request) -> Response:
     """Overwrite the object without its resourceVersion."""
     if request.method in ("PUT", "PATCH") and request.body:
         body = msgspec.json.decode(request.body)
@@ -118,7 +119,7 @@ _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
 )
 
 
-async def _share_32_turns(self: Client, request: Request) -> Response:
+async def _share_32_turns(self: RESTClient, request: Request) -> Response:
     """Allow 32 requests in flight, of all controllers together."""
     loop = asyncio.get_running_loop()
     async with _SHARED.setdefault(loop, asyncio.Semaphore(32)):
@@ -149,10 +150,10 @@ _BELOW: Final[Mapping[str, Bug]] = {
     ),
     "lead without an end": Bug(9, LeaderElector, "seconds_left", _lead_without_an_end),
     "forget to requeue": Bug(1, WorkQueue, "add_after", _lose_a_delayed_key),
-    "take a lost answer for a failure": Bug(6, Client, "_call", _create_again),
+    "take a lost answer for a failure": Bug(6, RESTClient, "call", _create_again),
     "adopt without patching": Bug(1, Claimer, "claim", _adopt_anything),
     "adopt without reading again": Bug(1, Claimer, "recheck", _do_not_recheck),
-    "drop the resourceVersion": Bug(1, Client, "_call", _drop_the_version),
+    "drop the resourceVersion": Bug(1, RESTClient, "call", _drop_the_version),
     "lose deletions": Bug(1, SharedInformer, "deleted", _swallow_a_deletion),
     "begin with an old cache": Bug(5, Reflector, "_watch_options", _from_any_cache),
     "forget to drop a key": Bug(1, Takeover, "forget", lambda *_: None),
@@ -173,7 +174,7 @@ _BELOW: Final[Mapping[str, Bug]] = {
         0, Turns, "_has_time", _never_let_others_in, "hundreds-are-settled-at-the-start"
     ),
     "share turns among controllers": Bug(
-        0, Client, "_call", _share_32_turns, "slow-creates-of-one-controller"
+        0, RESTClient, "call", _share_32_turns, "slow-creates-of-one-controller"
     ),
     "pause after each cut of a watch": Bug(
         0,

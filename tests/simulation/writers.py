@@ -47,7 +47,8 @@ def track_writers() -> Iterator[None]:
 
     def signed(builder: ClientBuilder, name: str, *rest: Any, **more: Any) -> Client:
         client = make(builder, name, *rest, **more)
-        client._transport = _MarkedTransport(client._transport, name)
+        sender = client._rest
+        sender._transport = _MarkedTransport(sender._transport, name)
         return client
 
     with mock.patch.object(ClientBuilder, "controller", signed):

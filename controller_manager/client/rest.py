@@ -1,0 +1,238 @@
+"""Requests within the limits of a client, with the retries that are safe.
+
+Upstream: client-go rest/request.go and rest/with_retry.go.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+from controller_manager.client.errors import (
+    APIError,
+    NotSent,
+    RequestTimeout,
+    TransportError,
+    error_from_response,
+    is_success,
+)
+from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.request_metrics import NoRequestMetrics, RequestMetrics
+from controller_manager.client.serializer import JSON
+from controller_manager.client.server_clock import ServerClock
+from controller_manager.client.slots import Slots
+from controller_manager.client.sync_key import SYNC_KEY
+from controller_manager.client.transport import (
+    LARGEST_ANSWER,
+    READS,
+    Query,
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
+from controller_manager.client.warning_headers import WarningHeaders
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import WRITE_TIMEOUT
+
+AnswerT = TypeVar("AnswerT", Response, Stream)
+
+LIST_TIMEOUT: Final = 120.0
+"""Seconds that one page of a list may take."""
+
+_MAX_RETRIES: Final = 10
+"""The most retries that a server may ask for with Retry-After (client-go's number)."""
+
+_LARGEST_REFUSAL: Final = 1 << 20
+"""The most bytes of a refused watch that are read: a Status has a few hundred."""
+
+
+class RESTClient:
+    """Sends requests as one identity, with its own rate limit; see `Client`."""
+
+    def __init__(  # noqa: PLR0913 - one for each part that a caller may replace
+        self,
+        transport: Transport,
+        clock: Clock,
+        limiter: RequestLimiter | None = None,
+        metrics: RequestMetrics | None = None,
+        warnings: WarningHeaders | None = None,
+        server_clock: ServerClock | None = None,
+        *,
+        in_flight: int = 0,
+        write_timeout: float = WRITE_TIMEOUT,
+        limits_watches: bool = False,
+    ) -> None:
+        """Take the transport and the limits, as `Client` does."""
+        self._transport = transport
+        self._limits_watches = limits_watches
+        self._slots = Slots(in_flight) if in_flight else None
+        self._write_timeout = write_timeout
+        self._server_clock = server_clock or ServerClock(clock)
+        self._warnings = warnings or WarningHeaders(silent_logger())
+        self._clock = clock
+        self._limiter = limiter or RequestLimiter(0, 0, clock)
+        self._metrics = metrics or NoRequestMetrics()
+
+    async def write(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str] = JSON,
+        query: Query = (),
+        timeout: float = 0.0,  # noqa: ASYNC109 - it bounds one exchange
+        largest: int = LARGEST_ANSWER,
+    ) -> Response:
+        """Send a write, as `call` does."""
+        request = Request(
+            method,
+            path,
+            query=query,
+            headers=headers,
+            body=body,
+            timeout=timeout or self._write_timeout,
+            largest_answer=largest,
+        )
+        return await self.call(request)
+
+    async def call(self, request: Request) -> Response:
+        """Send a request within the rate limit, with safe retries; check the answer."""
+        for attempt in range(_MAX_RETRIES + 1):
+            last = attempt == _MAX_RETRIES
+            try:
+                # The rate is limited after a slot is free: requests that wait for a
+                # slot must not use up the rate that other keys need.
+                async with self._slot():
+                    await self._throttle(request.method)
+                    answer = await self._exchange(request)
+            except TransportError as lost:
+                if isinstance(lost, NotSent):
+                    self._limiter.give_back()
+                if request.method != "GET" or attempt >= 1:
+                    raise
+                self._metrics.retried(request.method, "<error>")
+                continue
+            if is_success(answer.status):
+                return answer
+            error = _refusal(answer.status, answer.body, answer.headers)
+            if last or not _asks_for_retry(answer):
+                raise error
+            await asyncio.sleep(error.retry_after or 1.0)
+            self._metrics.retried(request.method, str(answer.status))
+        raise AssertionError  # the last attempt returns or raises
+
+    def _slot(self) -> AbstractAsyncContextManager[None]:
+        if self._slots is None:
+            return nullcontext()
+        return self._slots.slot(SYNC_KEY.get())
+
+    async def _throttle(self, method: str) -> None:
+        waited = await self._limiter.acquire()
+        self._metrics.observe_rate_limit(method, waited)
+
+    async def _exchange(self, request: Request) -> Response:
+        started = self._clock.monotonic()
+        code, received = "<error>", 0
+        try:
+            answer = await self._transport.request(request)
+            code, received = str(answer.status), len(answer.body)
+            if date := answer.headers.get("date"):
+                self._server_clock.observe(date)
+            if warning := answer.headers.get("warning"):
+                self._warnings.log(warning)
+            return answer
+        finally:
+            self._metrics.observe_request(
+                request.method,
+                code,
+                self._clock.monotonic() - started,
+                len(request.body or b""),
+                received,
+            )
+
+    async def raw(self, request: Request) -> Response:
+        """Send a request without the rate limit, a read once more if need be."""
+        return await self._repeated(request, self._exchange)
+
+    async def open(self, request: Request) -> Stream:
+        """Open a watch, within the rate limit if it holds for watches.
+
+        Raises an APIError if the server refuses.
+        """
+        started = self._clock.monotonic()
+        stream = await self._opened(request)
+        try:
+            self._metrics.observe_request(
+                "GET", str(stream.status), self._clock.monotonic() - started, 0, 0
+            )
+            if warning := stream.headers.get("warning"):
+                self._warnings.log(warning)
+            if stream.status != HTTPStatus.OK:
+                await _refuse(stream)
+        except BaseException:
+            await stream.close()
+            raise
+        return stream
+
+    async def _opened(self, request: Request) -> Stream:
+        if not self._limits_watches:
+            return await self._repeated(request, self._transport.stream)
+        await self._throttle(request.method)
+        try:
+            return await self._repeated(request, self._transport.stream)
+        except NotSent:
+            self._limiter.give_back()
+            raise
+
+    async def _repeated(
+        self, request: Request, send: Callable[[Request], Awaitable[AnswerT]]
+    ) -> AnswerT:
+        """Send a read, and once more if its connection breaks.
+
+        The server may have closed an idle connection at that moment.
+        """
+        try:
+            return await send(request)
+        except (NotSent, RequestTimeout):
+            raise
+        except TransportError:
+            if request.method not in READS:
+                raise
+            self._metrics.retried(request.method, "<error>")
+            return await send(request)
+
+
+async def _refuse(stream: Stream) -> None:
+    """Raise the refusal of a watch."""
+    body = await _beginning(stream)
+    raise _refusal(stream.status, body, stream.headers)
+
+
+async def _beginning(stream: Stream) -> bytes:
+    """Return the beginning of a refusal, which is all of any that can be read."""
+    parts: list[bytes] = []
+    left = _LARGEST_REFUSAL
+    async with aclosing(stream.chunks()) as chunks:
+        async for chunk in chunks:
+            parts.append(chunk[:left])
+            left -= len(chunk)
+            if left <= 0:
+                break
+    return b"".join(parts)
+
+
+def _refusal(code: int, body: bytes, headers: Mapping[str, str]) -> APIError:
+    retry_after, location = headers.get("retry-after"), headers.get("location")
+    return error_from_response(code, body, retry_after, location)
+
+
+def _asks_for_retry(answer: Response) -> bool:
+    overloaded = (
+        answer.status == HTTPStatus.TOO_MANY_REQUESTS
+        or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    )
+    return overloaded and "retry-after" in answer.headers
