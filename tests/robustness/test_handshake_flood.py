@@ -49,10 +49,11 @@ async def begin(port: int, hello: bytes) -> bool:
 
 async def flood(port: int, until: float) -> int:
     """Begin handshakes until a time of the loop; return how many."""
-    hello, begun = client_hello(), 0
+    hello, begun, started = client_hello(), 0, now()
     tasks: set[asyncio.Task[bool]] = set()
     while now() < until:
-        for _ in range(RATE // 50):
+        # A busy machine is late, so those that are due are made up for.
+        for _ in range(int((now() - started) * RATE) - begun):
             task = asyncio.create_task(begin(port, hello))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
@@ -81,7 +82,8 @@ def test_a_flood_of_handshakes_costs_neither_lease_nor_probes_nor_pods(
             rolled_out = await seconds_until(
                 lambda: len(cluster.stored("pods", "default")) == 3, SECONDS
             )
-            figures["handshakes a second"] = round(await flooding / SECONDS)
+            rate = await flooding / SECONDS
+            figures["handshakes a second"] = round(rate)
             answers = await probing
             took = [seconds for _, seconds, _ in answers]
             figures["probe before, median"] = round(quantile(before, 0.5), 4)
@@ -90,6 +92,7 @@ def test_a_flood_of_handshakes_costs_neither_lease_nor_probes_nor_pods(
             figures["probe during, longest"] = round(max(took), 4)
             figures["rolled out after"] = rolled_out
             figures["longest without a renewal"] = cluster.longest_without_renewal()
+            assert rate > RATE * 0.9
             assert cluster.longest_without_renewal() < RENEW_DEADLINE
             assert {status for *_, status in answers} == {200}
             assert quantile(took, 0.5) < 1.0
