@@ -17,10 +17,12 @@ from controller_manager.devcluster.schema.duplicates import (
     repeats_nothing,
     with_repeated,
 )
+from controller_manager.devcluster.schema.go_types import go_kind
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.wire import ProtobufError
 from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
 from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
     bad_request,
     unsupported_media_type,
 )
@@ -74,11 +76,53 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
+_KIND_OF_OBJECT: Final = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
+"""The type that Go decodes to first, to find the kind of an object."""
+
+
+class _Unrecognized(Exception):  # noqa: N818 - the body is turned into an answer
+    """A body that holds no object: the error of the decoder, and the body's start."""
+
+    def __init__(self, why: object, start: str) -> None:
+        super().__init__(str(why))
+        self._start = start
+
+    def as_object(self, wanted: str) -> Refusal:
+        """Return the refusal of a body that has to hold an object of a kind."""
+        return bad_request(
+            f"the object provided is unrecognized (must be of type {wanted}): "
+            f"{self} ({self._start})"
+        )
+
+
 def decode_object(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
     """Decode a body by its content type, JSON if there is none; raises Refusal.
 
-    `wanted` is the required kind, `version` its apiVersion.
+    `wanted` is the required kind, `version` its apiVersion. Upstream:
+    transformDecodeError of endpoints/handlers/rest.go.
     """
+    try:
+        return _decode(body, content_type, wanted, version)
+    except _Unrecognized as error:
+        raise error.as_object(wanted) from None
+
+
+def decode_options(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
+    """Decode the options of a DELETE as `decode_object` does; raises Refusal.
+
+    The refusal has the words of the decoder alone (endpoints/handlers/delete.go).
+    """
+    try:
+        return _decode(body, content_type, wanted, version)
+    except _Unrecognized as error:
+        raise bad_request(str(error)) from None
+
+
+def _decode(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
+    """Decode a body; raises Refusal and _Unrecognized."""
     media_type = _media_type(content_type)
     if media_type not in _BODY_TYPES:
         message = (
@@ -95,14 +139,11 @@ def decode_object(body: bytes, content_type: str, wanted: str, version: str) -> 
         try:
             value = msgspec.json.decode(body)
         except _UNREADABLE:
-            raise bad_request(_unrecognized(body, wanted)) from None
+            raise _no_json(body, go_json_error(body)) from None
     if not isinstance(value, dict):
-        message = (
-            f"the object provided is unrecognized (must be of type {wanted}): "
-            "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            "into Go value of type struct"
-        )
-        raise bad_request(message)
+        given = go_kind(value, "struct")
+        why = f"json: cannot unmarshal {given} into Go value of type {_KIND_OF_OBJECT}"
+        raise _no_json(body, why)
     return value
 
 
@@ -151,12 +192,9 @@ def _with_repeated(value: Any, body: bytes) -> Any:
         raise bad_request("json: exceeded max depth") from None
 
 
-def _unrecognized(body: bytes, wanted: str) -> str:
-    shown = body[:100].decode("utf-8", "replace")
-    return (
-        f"the object provided is unrecognized (must be of type {wanted}): couldn't "
-        f"get version/kind; json parse error: {go_json_error(body)} ({shown})"
-    )
+def _no_json(body: bytes, why: str) -> _Unrecognized:
+    start = body[:100].decode("utf-8", "replace")
+    return _Unrecognized(f"couldn't get version/kind; json parse error: {why}", start)
 
 
 def _decode_yaml(body: bytes) -> Any:
@@ -181,18 +219,14 @@ def _media_type(content_type: str) -> str:
 
 
 def _decode_protobuf(body: bytes, wanted: str, version: str) -> JSON:
-    """Return the object in a body of protobuf; raises Refusal 400.
+    """Return the object in a body of protobuf; raises Refusal and _Unrecognized.
 
     The content of an object of another kind is left out, as it is refused anyway.
-    Upstream: transformDecodeError of endpoints/handlers/rest.go.
     """
     try:
         envelope = protobuf.Envelope(body, version, wanted)
     except ProtobufError as error:
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {wanted}): "
-            f"{error} ({_summary(body)})"
-        ) from None
+        raise _Unrecognized(error, _summary(body)) from None
     models = built_in()
     known = models.find(envelope.version, envelope.kind)
     if known and envelope.kind != wanted:
@@ -226,7 +260,10 @@ async def with_read_protobuf(request: Request, wanted: str, version: str) -> Req
     media_type = _media_type(header(request.headers, "content-type"))
     if len(body) < LARGE or media_type != protobuf.MEDIA_TYPE:
         return request
-    obj = await asyncio.to_thread(_decode_protobuf, body, wanted, version)
+    try:
+        obj = await asyncio.to_thread(_decode_protobuf, body, wanted, version)
+    except _Unrecognized as error:
+        raise error.as_object(wanted) from None
     headers = {
         name: value
         for name, value in request.headers.items()

@@ -11,6 +11,7 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.http.negotiation import (
     decode_object,
+    decode_options,
     decode_strictly,
     header,
 )
@@ -32,7 +33,8 @@ def delete_options(request: Request) -> JSON:
     """
     if not request.body:
         return {}
-    body = body_of(request, "DeleteOptions", "v1")
+    content_type = header(request.headers, "content-type")
+    body = decode_options(request.body, content_type, "DeleteOptions", "v1")
     try:
         return Decoder().decode(body, DELETE_OPTIONS)
     except TypeMismatch as error:

@@ -124,6 +124,43 @@ async def test_options_of_a_wrong_type_are_refused_in_the_words_of_go(
     assert json.loads((await call(cluster, "GET", path)).body) == secret
 
 
+FIRST = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
+"""The type that Go decodes to first."""
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"garbage", "invalid character 'g' looking for beginning of value"),
+        (
+            b"[1]",
+            f"json: cannot unmarshal array into Go value of type {FIRST}",
+        ),
+        (
+            b'"x"',
+            f"json: cannot unmarshal string into Go value of type {FIRST}",
+        ),
+        (b"5", f"json: cannot unmarshal number into Go value of type {FIRST}"),
+    ],
+)
+async def test_options_that_are_no_object_are_refused_in_the_words_of_go(
+    cluster: Cluster, body: bytes, why: str
+) -> None:
+    """Of the decoder alone: no object of another request is meant."""
+    secret = await add_secret(cluster)
+    path = f"{SECRETS}/{secret['metadata']['name']}"
+    answer = await call(cluster, "DELETE", path, body)
+    assert (answer.status, json.loads(answer.body)["message"]) == (
+        400,
+        f"couldn't get version/kind; json parse error: {why}",
+    )
+    assert json.loads((await call(cluster, "GET", path)).body) == secret
+
+
 @pytest.mark.looptime
 async def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
     """In each form of the request."""
