@@ -31,8 +31,8 @@ _IN_VAIN: Final = ("--timeout=30s", "--timeout=1s")
 """The time-outs of waits that fail: those of the pages, and those of the tests."""
 
 _FAST_LEASE: Final = (
-    "--leader-elect-lease-duration=2s",
-    "--leader-elect-renew-deadline=1s",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=200ms",
 )
 """Arguments of the cluster's kube-controller-manager, so that tests need not wait."""
