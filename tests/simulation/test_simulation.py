@@ -49,12 +49,14 @@ def test_nothing_is_lost_under_any_fault(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_the_same_seed_gives_the_same_trace() -> None:
     """Bit for bit; otherwise no failure could be examined."""
     assert play(8) == play(8)
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_a_plan_of_no_faults_has_none() -> None:
     """Its final state is the undisturbed one."""
     outcome = play(8, frozenset())
@@ -108,6 +110,7 @@ def test_in_every_recording_each_controller_makes_allowed_writes_only(
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_no_write_can_be_broken_so_that_it_matters(name: str) -> None:
     """A crash before and after it, a stale cache, a gap in the watch."""
     reference = sieve.play_scenario(name)
@@ -170,6 +173,7 @@ def _shrink_little(outcome: Outcome, **more: Any) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_the_command_shows_what_fails_and_how_to_see_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
