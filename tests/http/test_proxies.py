@@ -27,7 +27,7 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 
 
 class Proxy:
-    """A proxy with one behaviour after the head of CONNECT; remembers what it got."""
+    """A proxy with one behaviour after the head of CONNECT; remembers the requests."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.port = 0
