@@ -43,7 +43,7 @@ def machine(tmp_path: Path) -> Path:
 
 RUNS = (
     "runs -m pytest -q -m not slow -p no:cacheprovider --ignore=tests/controllers "
-    "--ignore=tests/conformance --ignore=tests/documents "
+    "--ignore=tests/conformance --ignore=tests/devcluster --ignore=tests/documents "
     "--ignore=tests/test_documents.py"
 )
 """The output of the tests on a fake Python of another version."""
