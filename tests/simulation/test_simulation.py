@@ -128,6 +128,15 @@ OF_SCENARIOS = [name for name, bug in BUGS.items() if bug.scenario]
 OF_SEEDS = [name for name, bug in BUGS.items() if not bug.scenario]
 
 
+def test_every_deliberate_bug_has_a_place_in_the_product() -> None:
+    """Most days plant only some of them."""
+    for bug in BUGS.values():
+        before = getattr(bug.owner, bug.name)
+        with bug.planted():
+            assert getattr(bug.owner, bug.name) is not before
+        assert getattr(bug.owner, bug.name) == before
+
+
 @pytest.mark.parametrize("name", OF_SCENARIOS)
 @pytest.mark.slow
 @pytest.mark.sampled
