@@ -23,6 +23,8 @@ _MONTHS: Final = (
     "Nov",
     "Dec",
 )
+_WORDS: Final = 6
+"""The words of a Date header, with the name of the day and the time zone."""
 
 
 class ServerClock:
@@ -62,15 +64,12 @@ def parse_date(date: str) -> datetime:
 
     Go's servers write ``Sat, 28 Nov 2026 12:37:05 GMT``; other forms are rare.
     """
-    try:
-        _, day, month, year, time, zone = date.split(" ")
+    words = date.split(" ")
+    if len(words) == _WORDS and words[2] in _MONTHS and words[-1] == "GMT":
+        _, day, month, year, time, _ = words
         hour, minute, second = map(int, time.split(":"))
         number = _MONTHS.index(month) + 1
-        parsed = datetime(int(year), number, int(day), hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        zone = ""
-    if zone == "GMT":
-        return parsed
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - an email client
+        return datetime(int(year), number, int(day), hour, minute, second, tzinfo=UTC)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - rarely needed, and slow to import
 
     return parsedate_to_datetime(date)
