@@ -92,12 +92,13 @@ class TokensReconciler(Reconciler[Secret]):
     async def _account_of(self, secret: Secret) -> ServiceAccount | None:
         """Return the account of a secret, `None` if there is none.
 
-        If the cache has no such account, the API server is asked: the cache of secrets
-        may be ahead of the cache of accounts.
+        The cached account counts only if the secret names its uid. Otherwise the API
+        server is asked: the cache of secrets may be ahead of the cache of accounts. A
+        secret that got the uid of a deleted account would be deleted afterwards.
         """
         namespace, name = secret.metadata.namespace, account_name(secret)
         cached = self._accounts.get(namespace, name)
-        if cached is not None and is_for(secret, cached):
+        if cached is not None and account_uid(secret) == cached.metadata.uid:
             return cached
         if not name:
             return None

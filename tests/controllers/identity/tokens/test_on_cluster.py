@@ -34,6 +34,7 @@ from tests.clusters import (
     make_config,
     run_manager,
 )
+from tests.controllers.apps.replicaset.test_gates import hold
 from tests.controllers.identity.tokens.clusters import (
     NAME,
     add_secret,
@@ -136,6 +137,31 @@ async def test_tokens_go_with_their_account(cluster: Cluster) -> None:
         await asyncio.sleep(1)
         late = (await secrets(cluster))["late"]
     assert decoded(late, "namespace") == "default"
+
+
+async def test_a_late_watch_of_accounts_costs_no_new_account_its_secret(
+    cluster: Cluster,
+) -> None:
+    """The cache has the old account; the new secret gets the uid of the new one.
+
+    Upstream takes the cached account for a secret without a uid, and deletes the secret
+    when it sees the new account (found with seed 9101 of the simulation).
+    """
+    free = hold(cluster, "serviceaccounts")
+    _add_account(cluster)
+    async with cluster.manager(config()):
+        await asyncio.sleep(1)
+        free.clear()
+        await cluster.client.delete(SERVICE_ACCOUNTS, "default", "robot")
+        _add_account(cluster, "tok")
+        add_secret(cluster, "tok", "robot")
+        await asyncio.sleep(1)
+        filled = await secrets(cluster)
+        free.set()
+        await asyncio.sleep(1)
+        assert await secrets(cluster) == filled
+    uid = (await _account(cluster)).metadata.uid
+    assert annotations_of(filled["tok"].metadata)[ACCOUNT_UID] == uid
 
 
 async def test_a_token_secret_without_the_uid_is_kept_for_a_namesake(
