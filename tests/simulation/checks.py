@@ -128,7 +128,19 @@ class Observer:
     def after_write(
         self, request: Request, answer: Response, before: JSON | None, writer: str
     ) -> None:
-        """Check a write, whether the server accepted it or not."""
+        """Check a write, whether the server accepted it or not.
+
+        An error of a check fails the run. The manager does not see it: it would take
+        the error for that of its request, and try again for ever.
+        """
+        try:
+            self._check_write(request, answer, before, writer)
+        except Exception as error:  # noqa: BLE001 - the run fails with it
+            self.checks.world.defects.append(error)
+
+    def _check_write(
+        self, request: Request, answer: Response, before: JSON | None, writer: str
+    ) -> None:
         checks = self.checks
         target = target_of(request.path)
         if target.plural in UNCHECKED:

@@ -41,8 +41,7 @@ class Fights:
         self._last = [*self._last[1 - _SHOWN :], f"{write} by {write.controller}"]
         after = write.answered if write.verb == "create" else write.after
         if write.verb in ("create", "delete"):
-            obj = after or write.before
-            name = _family(obj) if obj else str(write.target)
+            name = _family(after or write.before) or str(write.target)
             self._note(write, name, _EXISTENCE, f"{write.verb}d")
         elif write.before is not None and after is not None:
             for path, old, new in differences(write.before, after):
@@ -94,12 +93,15 @@ def _with_writers(values: Sequence[tuple[str, str]]) -> str:
     return ", ".join([*texts[:_VALUES], *more])
 
 
-def _family(obj: JSON) -> str:
-    """Return namespace and name; a name that the server made has a star instead."""
-    metadata = obj["metadata"]
+def _family(obj: JSON | None) -> str:
+    """Return namespace and name, "" for an object without a name, as of a review.
+
+    A name that the server made has a star instead of its last part.
+    """
+    metadata = (obj or {}).get("metadata", {})
     prefix = metadata.get("generateName")
-    name = f"{prefix}*" if prefix else metadata["name"]
-    return f"{metadata.get('namespace', '')}/{name}"
+    name = f"{prefix}*" if prefix else metadata.get("name", "")
+    return f"{metadata.get('namespace', '')}/{name}" if name else ""
 
 
 def _manager_of(path: Path, obj: JSON) -> str:

@@ -1,6 +1,7 @@
 """A seed that an error ends is one failed seed; the other seeds are played."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +9,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from controller_manager.client.transport import Request, Response
 from tests.simulation import __main__ as command
 from tests.simulation import runner, sieve
+from tests.simulation.checks import Checks
 from tests.simulation.faults import Faults
+from tests.simulation.managers import Manager
+from tests.simulation.properties import Properties, Write
 from tests.simulation.runner import End, Outcome, play, shrink
 from tests.simulation.sieve import Break, SieveResult
+from tests.simulation.world import World
 
 ERROR = "tests.simulation.test_errors.UnpicklableError: 7 at the shop"
 
@@ -162,3 +168,27 @@ def test_a_recording_that_an_error_ends_is_one_failed_recording(
     assert "one ended in an error: Traceback" in result.output
     assert "UnpicklableError: 1 at the shop" in result.output
     assert "UnpicklableError: 2 at the shop" in result.output
+
+
+class _WrongProperties(Properties):
+    controller = "any"
+    may_write = ()
+
+    def after_write(self, write: Write) -> Iterator[str]:
+        raise UnpicklableError(7, str(write))
+
+
+def test_an_error_of_a_check_is_a_defect_of_the_run() -> None:
+    """The manager does not get it as the answer to its request."""
+
+    async def observed() -> list[str]:
+        world = World(1, Faults(1))
+        world.properties = [_WrongProperties(world.state)]
+        checks = Checks(world)
+        request = Request("POST", "/api/v1/namespaces/default/pods")
+        answer = Response(201, {}, b'{"metadata": {"name": "p"}}')
+        observer = checks.of(Manager(world, 0, checks.of))
+        observer.after_write(request, answer, None, "any")
+        return [str(each) for each in world.defects]
+
+    assert runner.run(observed()) == ["7 at POST /api/v1/namespaces/default/pods"]

@@ -50,6 +50,19 @@ def test_two_controllers_that_disagree_are_named() -> None:
     ]
 
 
+def test_a_review_has_no_name_and_is_recorded_by_its_kind() -> None:
+    """The API server answers with a review that it does not store."""
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    request = Request("POST", path)
+    answer = Response(201, {}, json.dumps({"metadata": {}}).encode())
+    target = target_of(path)
+    fights = Fights()
+    fights.record(Write("approver", target, request, answer, None, None))
+    assert list(fights.report()) == [
+        f"no field returned; the last writes: POST {path} by approver"
+    ]
+
+
 def test_a_kubelet_is_named_as_the_object_names_it() -> None:
     """Another writer made the state that a controller sees before its write."""
     kubelet = {"manager": "kubelet", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
