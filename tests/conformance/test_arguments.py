@@ -1,5 +1,7 @@
 """The flags with which recordings were made are read from ARGS."""
 
+import pytest
+
 from tests.conformance.arguments import arguments
 from tests.conformance.recordings import ALL_RECORDINGS
 
@@ -13,6 +15,7 @@ def test_the_flags_of_manager_and_server_are_told_apart() -> None:
     assert found.server_gates == {"One": True, "Two": False}
 
 
+@pytest.mark.slow
 def test_every_recording_can_be_read() -> None:
     """Also those whose controllers are absent: each flag and field is known."""
     for each in ALL_RECORDINGS.values():

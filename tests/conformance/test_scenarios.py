@@ -33,10 +33,10 @@ from tests.conformance.whole import WholeForm
 from tests.conformance.writes import normalised, unknown_kinds
 
 QUICK = [
-    name if number % 6 == 0 else pytest.param(name, marks=pytest.mark.slow)
+    name if number % 12 == 0 else pytest.param(name, marks=pytest.mark.slow)
     for number, name in enumerate(RECORDINGS)
 ]
-"""All recordings, by area. The quick run plays every sixth one."""
+"""All recordings, by area. The quick run plays every twelfth one."""
 
 
 @pytest.fixture(params=RECORDINGS)

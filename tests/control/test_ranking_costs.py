@@ -68,6 +68,7 @@ def test_a_pod_costs_the_same_among_many() -> None:
     assert steps_of(10_000) <= 10.5 * steps_of(1000)
 
 
+@pytest.mark.slow
 def test_a_large_replica_set_is_ranked_in_parts() -> None:
     """No part is larger than those of a small one."""
     few, small = parts_of(choose_pods_to_delete(many(500), (), 100, NOW))

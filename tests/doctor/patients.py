@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject
@@ -54,7 +54,7 @@ class Patient:
         self.transport: Transport = self.way
         self.certificate, self.key = write_authority(directory)
         tokens = directory / "sa.key"
-        tokens.write_bytes(pem_of(rsa.generate_private_key(65537, 2048)))
+        tokens.write_bytes(pem_of(ec.generate_private_key(ec.SECP256R1())))
         self.flags = {
             "use-service-account-credentials": "true",
             "cluster-signing-cert-file": self.certificate,

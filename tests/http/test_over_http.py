@@ -468,7 +468,7 @@ def wait_for(condition: Callable[[], bool], process: "subprocess.Popen[str]") ->
         time.sleep(0.05)
 
 
-UNVERIFIED = ssl.create_default_context()
+UNVERIFIED = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 UNVERIFIED.check_hostname = False
 UNVERIFIED.verify_mode = ssl.CERT_NONE
 

@@ -60,6 +60,7 @@ def registry_of(metrics: int, series: int) -> CollectorRegistry:
     return registry
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("metrics", "series"), [(100, 5), (10, 50)])
 def test_many_samples_are_written_in_parts(metrics: int, series: int) -> None:
     """Samples of many metrics, and of one; no metric is described twice."""

@@ -32,6 +32,7 @@ QUICK = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", QUICK)
 async def test_a_preview_agrees_in_one_scenario_of_each_kind(name: str) -> None:
     await _agrees(RECORDINGS[name])

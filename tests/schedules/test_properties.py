@@ -90,7 +90,7 @@ def parsed(text: str, zone: str) -> CronSchedule:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.one_of(times, dates), zone=st.sampled_from(ZONES), moment=moments)
 def test_the_next_run_is_the_next_minute_that_matches(
     text: str, zone: str, moment: datetime
@@ -103,7 +103,7 @@ def test_the_next_run_is_the_next_minute_that_matches(
     assert found == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     text=st.one_of(times, dates),
     zone=st.sampled_from([*ZONES, *STRANGE_ZONES]),
@@ -124,7 +124,7 @@ def test_every_run_matches_and_lies_ahead(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     text=st.one_of(times, dates, st.integers(1, 7200).map("@every {}s".format)),
     zone=st.sampled_from([*ZONES, *STRANGE_ZONES]),

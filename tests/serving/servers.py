@@ -117,13 +117,14 @@ async def serving(
 def trusting(
     authority: bytes | None = None, pair: tuple[Path, Path] | None = None
 ) -> ssl.SSLContext:
-    context = ssl.create_default_context(
-        cadata=authority.decode() if authority else None
-    )
+    # The authorities of the system, which a default context loads, take 40 ms.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     set_verify_flags(context)  # as Go's clients do, on any Python
     if authority is None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    else:
+        context.load_verify_locations(cadata=authority.decode())
     if pair is not None:
         context.load_cert_chain(*pair)
     return context

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from controller_manager.api.core.endpoints import EndpointAddress, EndpointPort
 from controller_manager.api.core.v1 import ObjectReference, Pod
 from controller_manager.control.endpoints.subsets import Offers
@@ -26,6 +28,7 @@ def offered(count: int) -> Offers:
     return offers
 
 
+@pytest.mark.slow
 def test_the_subsets_of_many_addresses_are_made_in_parts() -> None:
     """No part of 20,000 addresses is larger than those of 2,000."""
     _, small = parts_of(offered(2000).subsets())

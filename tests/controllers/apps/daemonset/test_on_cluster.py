@@ -124,6 +124,7 @@ async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
     )
 
 
+@pytest.mark.slow
 async def test_hundreds_of_nodes_get_their_pods_in_bursts(cluster: Cluster) -> None:
     """At most 250 at a time, by slow start: one create is tried first."""
     nodes = [f"n{number:03}" for number in range(300)]

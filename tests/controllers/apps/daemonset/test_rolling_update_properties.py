@@ -112,7 +112,7 @@ def _sync(model: Model, *, slowly: bool) -> bool:
     return not (managed.is_empty and updated.is_empty)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(bounds=bounds, fits=fits, pods=old_pods(), slow=st.lists(st.booleans()))
 def test_every_update_ends_with_one_new_pod_on_each_node(
     bounds: tuple[int | str, int | str],
@@ -139,7 +139,7 @@ def test_every_update_ends_with_one_new_pod_on_each_node(
     assert not any(seen.staying(node) for node in nowhere)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(bounds=bounds, fits=fits, pods=old_pods())
 def test_no_pod_is_deleted_twice_and_no_node_gets_a_third_pod(
     bounds: tuple[int | str, int | str], fits: dict[str, Fit], pods: list[Pod]

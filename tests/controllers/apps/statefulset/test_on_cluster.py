@@ -40,6 +40,8 @@ from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime
 
+POLICIES = ["OrderedReady", pytest.param("Parallel", marks=pytest.mark.slow)]
+
 BROKEN = "broken:v1"
 DELETE = {"whenDeleted": "Retain", "whenScaled": "Delete"}
 
@@ -107,7 +109,7 @@ def sets(cluster: Cluster) -> Sets:
     return Sets(cluster)
 
 
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+@pytest.mark.parametrize("policy", POLICIES)
 async def test_a_repaired_template_is_rolled_out(
     cluster: Cluster, sets: Sets, policy: str
 ) -> None:
@@ -150,6 +152,7 @@ async def test_a_set_that_began_with_a_broken_template_is_repaired(
         assert await sets.images() == {f"web-{each}": "app:v2*" for each in range(3)}
 
 
+@pytest.mark.slow
 async def test_the_flag_keeps_the_behaviour_of_upstream(
     cluster: Cluster, sets: Sets
 ) -> None:
@@ -170,7 +173,7 @@ async def test_the_flag_keeps_the_behaviour_of_upstream(
         assert await sets.images() == {"web-0": "app:v3*", "web-1": "app:v3*"}
 
 
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+@pytest.mark.parametrize("policy", POLICIES)
 async def test_pods_that_all_start_are_not_replaced_at_a_change_of_the_template(
     cluster: Cluster, sets: Sets, policy: str
 ) -> None:
@@ -202,6 +205,7 @@ async def test_pods_that_all_start_are_not_replaced_at_a_change_of_the_template(
         )
 
 
+@pytest.mark.slow
 async def test_a_crash_beside_a_container_that_starts_counts_from_that_crash_on(
     cluster: Cluster, sets: Sets
 ) -> None:

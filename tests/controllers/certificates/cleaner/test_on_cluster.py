@@ -39,7 +39,13 @@ async def _deleted_after(cluster: Cluster, since: datetime) -> timedelta:
 @pytest.mark.parametrize(
     ("decision", "usages", "duration", "stays"),
     [
-        ("", ("client auth", "digital signature"), None, 24 * HOUR),
+        pytest.param(
+            "",
+            ("client auth", "digital signature"),
+            None,
+            24 * HOUR,
+            marks=pytest.mark.slow,
+        ),
         ("Denied", ("client auth", "digital signature"), None, HOUR),
         ("Approved", ("client auth", "digital signature"), None, HOUR),
         ("Approved", ("client auth",), None, HOUR),

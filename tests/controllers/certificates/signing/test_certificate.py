@@ -289,7 +289,7 @@ def test_data_that_are_no_request_raise_one_error(data: bytes) -> None:
         parse_request(data.decode("latin-1"))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_a_damaged_request_is_refused_or_has_no_valid_signature(
     data: st.DataObject,

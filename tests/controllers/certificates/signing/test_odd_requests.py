@@ -205,7 +205,7 @@ def _is_refused_or_granted(request: str, signer: str) -> None:
     assert not expected or names_in(certificate) == expected
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(_SUBJECTS, _EXTENSIONS, st.sampled_from(SIGNER_NAMES))
 @pytest.mark.filterwarnings("ignore:Attribute's length")
 def test_a_signer_handles_every_request(
