@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import os
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -35,7 +36,9 @@ The default of looptime, 42 turns of the loop for each timer, took a third of al
 """
 
 ItemT = TypeVar("ItemT")
-_PARTS: Final = 7
+_DAYS: Final = 7
+"""The days on one of which a sampled test runs, unless its marker says otherwise."""
+
 _OF_LOOP: Final = ("_whole_microseconds", "_no_leaked_tasks")
 
 
@@ -94,8 +97,8 @@ def pytest_collection_modifyitems(
             item.add_marker(pytest.mark.looptime(noop_cycles=NOOP_CYCLES))
     on_cluster = bool(config.getoption("--kubeconfig"))
     sampled = [item for item in items if item.get_closest_marker("sampled")]
-    today = sampled if config.getoption("--every-part") else sample(sampled)
-    left_out = {id(item) for item in sampled} - {id(item) for item in today}
+    wanted_today = sampled if config.getoption("--every-part") else _of_today(sampled)
+    left_out = {id(item) for item in sampled} - {id(item) for item in wanted_today}
     wanted = [
         item
         for item in items
@@ -127,17 +130,27 @@ def pytest_report_header(config: pytest.Config) -> str:
     """Say which part of the sampled tests this run has."""
     if config.getoption("--every-part"):
         return "sampled tests: every part"
-    return f"sampled tests: part {_part() + 1} of {_PARTS}, by weekday; --every-part"
+    return f"sampled tests: those of day {today()}; --every-part runs all"
 
 
-def sample(items: list[ItemT]) -> list[ItemT]:
-    """Return the part of the sampled tests that runs today: one of seven."""
-    return items[_part() :: _PARTS]
+def _of_today(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the sampled tests that run today, by the days of their markers."""
+    by_days: defaultdict[int, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        assert marker is not None
+        by_days[marker.kwargs.get("days", _DAYS)].append(item)
+    return [item for days, each in by_days.items() for item in sample(each, days)]
 
 
-def _part() -> int:
-    """Return the number of today's part, from 0 on; the day is that of UTC."""
-    return datetime.now(UTC).toordinal() % _PARTS
+def sample(items: list[ItemT], days: int) -> list[ItemT]:
+    """Return the tests that run today: each runs on one of so many days."""
+    return items[today() % days :: days]
+
+
+def today() -> int:
+    """Return the number of the day of UTC."""
+    return datetime.now(UTC).toordinal()
 
 
 @pytest.hookimpl(trylast=True)

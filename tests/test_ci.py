@@ -43,8 +43,8 @@ def machine(tmp_path: Path) -> Path:
 
 RUNS = (
     "runs -m pytest -q -m not slow -p no:cacheprovider --ignore=tests/controllers "
-    "--ignore=tests/conformance --ignore=tests/devcluster --ignore=tests/documents "
-    "--ignore=tests/test_documents.py"
+    "--ignore=tests/conformance --ignore=tests/devcluster --ignore=tests/preview "
+    "--ignore=tests/explain --ignore=tests/documents --ignore=tests/test_documents.py"
 )
 """The output of the tests on a fake Python of another version."""
 

@@ -21,19 +21,22 @@ def on_day(number: int) -> Any:
     return Day
 
 
-def parts(monkeypatch: pytest.MonkeyPatch, items: list[Any]) -> Iterator[list[Any]]:
-    for number in range(7):
+def parts(
+    monkeypatch: pytest.MonkeyPatch, items: list[Any], days: int
+) -> Iterator[list[Any]]:
+    for number in range(days):
         monkeypatch.setattr(conftest, "datetime", on_day(number))
-        yield conftest.sample(items)
+        yield conftest.sample(items, days)
 
 
-def test_a_week_runs_every_sampled_test_once(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("days", [1, 2, 7, 28])
+def test_every_sampled_test_runs_on_one_of_its_days(
+    monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
-    items = [f"test {number}" for number in range(11)]
-    found = list(parts(monkeypatch, items))
+    items = [f"test {number}" for number in range(30)]
+    found = list(parts(monkeypatch, items, days))
     assert sorted(name for part in found for name in part) == sorted(items)
-    assert [len(part) for part in found] != [11, 0, 0, 0]
+    assert {len(part) for part in found} <= {30 // days, 30 // days + 1}
     assert datetime.now(UTC).tzinfo is UTC
 
 

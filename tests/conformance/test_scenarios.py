@@ -32,11 +32,15 @@ from tests.conformance.recordings import RECORDINGS, Recording, most
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import normalised, unknown_kinds
 
+SLOW = (pytest.mark.slow, pytest.mark.sampled(days=2))
 QUICK = [
-    name if number % 12 == 0 else pytest.param(name, marks=pytest.mark.slow)
+    name if number % 12 == 0 else pytest.param(name, marks=SLOW)
     for number, name in enumerate(RECORDINGS)
 ]
-"""All recordings, by area. The quick run plays every twelfth one."""
+"""All recordings, by area.
+
+The quick run plays every twelfth one, the slow run half of the others.
+"""
 
 
 @pytest.fixture(params=RECORDINGS)

@@ -40,7 +40,7 @@ create of a replica set and the write of the status."""
 
 @pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.sampled(days=21)
 def test_nothing_is_lost_under_any_fault(seed: int) -> None:
     """Each seed is a cluster, its users, and about two hundred faults."""
     outcome = play(seed)
@@ -91,7 +91,7 @@ def test_a_fault_does_not_depend_on_those_before_it() -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.sampled(days=21)
 def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
     """Each as reported; its docstring says what upstream does."""
     assert play_named(name, churn=60) == []
@@ -99,7 +99,7 @@ def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.sampled(days=21)
 def test_in_every_recording_each_controller_makes_allowed_writes_only(
     name: str,
 ) -> None:
@@ -139,7 +139,7 @@ def test_every_deliberate_bug_has_a_place_in_the_product() -> None:
 
 @pytest.mark.parametrize("name", OF_SCENARIOS)
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.sampled(days=21)
 def test_a_deliberate_bug_is_caught_by_a_scenario(name: str) -> None:
     """Otherwise the simulator could not be relied on."""
     bug = BUGS[name]
@@ -149,7 +149,7 @@ def test_a_deliberate_bug_is_caught_by_a_scenario(name: str) -> None:
 
 @pytest.mark.parametrize("name", OF_SEEDS)
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.sampled(days=21)
 def test_a_deliberate_bug_is_caught_by_a_seed(name: str) -> None:
     """A change of timing gives the same seeds other traces, so some more are tried."""
     bug = BUGS[name]

@@ -1,8 +1,10 @@
 """The uids of objects that the API server creates itself."""
 
 import uuid
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def fixed_uid(seed: str) -> str:
     """Return a uid that follows from `seed`.
 
