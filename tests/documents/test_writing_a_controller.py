@@ -18,7 +18,7 @@ SCRIPT = re.compile(
     r"^```sh\n(?P<commands>.*?)^```$(?:\n\nprint\n\n```text\n(?P<printed>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
-NO_SOURCE = shutil.ignore_patterns("__pycache__", ".*_cache")
+CACHES = shutil.ignore_patterns(".*_cache")
 
 
 def run(script: str, root: Path) -> str:
@@ -44,7 +44,7 @@ def run(script: str, root: Path) -> str:
 def scratch(tmp_path: Path) -> Path:
     """Return a copy of the tree."""
     for name in ("controller_manager", "tests"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=NO_SOURCE)
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=CACHES)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 

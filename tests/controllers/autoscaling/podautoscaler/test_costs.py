@@ -89,7 +89,10 @@ def counted_work() -> Iterator[Counter[str]]:
         yield work
 
 
-@pytest.mark.parametrize("count", [5, 50, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count",
+    [5, 50, pytest.param(500, marks=(pytest.mark.slow, pytest.mark.sampled(days=3)))],
+)
 async def test_each_autoscaler_costs_the_same_for_any_number_of_autoscalers(
     count: int,
 ) -> None:
