@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from controller_manager.observability import series
 from controller_manager.observability.kept_metrics import KeptRegistry
 from controller_manager.observability.log_output import LostLines
 from controller_manager.observability.rollouts import RolloutCollector
@@ -60,46 +61,46 @@ class QueueCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self.depth = Gauge(
+        self.depth = series.Gauge(
             "workqueue_depth",
             "Current depth of workqueue",
             ["name"],
             registry=registry,
         )
-        self.adds = Counter(
+        self.adds = series.Counter(
             "workqueue_adds_total",
             "Total number of adds handled by workqueue",
             ["name"],
             registry=registry,
         )
-        self.retries = Counter(
+        self.retries = series.Counter(
             "workqueue_retries_total",
             "Total number of retries handled by workqueue",
             ["name"],
             registry=registry,
         )
-        self.queue_duration = Histogram(
+        self.queue_duration = series.Histogram(
             "workqueue_queue_duration_seconds",
             "Seconds an item stays in the workqueue before being requested",
             ["name"],
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
-        self.work_duration = Histogram(
+        self.work_duration = series.Histogram(
             "workqueue_work_duration_seconds",
             "Seconds that processing an item from the workqueue takes",
             ["name"],
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
-        self.unfinished = Gauge(
+        self.unfinished = series.Gauge(
             "workqueue_unfinished_work_seconds",
             "Summed seconds of work in progress that work_duration has not seen yet; "
             "steady growth means stuck workers",
             ["name"],
             registry=registry,
         )
-        self.longest = Gauge(
+        self.longest = series.Gauge(
             "workqueue_longest_running_processor_seconds",
             "Seconds that the longest running processor has been running",
             ["name"],
@@ -160,34 +161,34 @@ class ClientCollectors:
         self._host = host
         self._hooks: dict[tuple[str, str], tuple[Callable[..., None], ...]] = {}
         self._throttle_hooks: dict[str, Callable[[float], None]] = {}
-        self._requests = Counter(
+        self._requests = series.Counter(
             "rest_client_requests_total",
             "HTTP requests by status code, method and host",
             ["code", "host", "method"],
             registry=registry,
         )
-        self._duration = Histogram(
+        self._duration = series.Histogram(
             "rest_client_request_duration_seconds",
             "Request latency in seconds by verb and host",
             ["host", "verb"],
             buckets=_REST_SECONDS,
             registry=registry,
         )
-        self._throttled = Histogram(
+        self._throttled = series.Histogram(
             "rest_client_rate_limiter_duration_seconds",
             "Client side rate limiter latency in seconds by verb and host",
             ["host", "verb"],
             buckets=_REST_SECONDS,
             registry=registry,
         )
-        self._request_size = Histogram(
+        self._request_size = series.Histogram(
             "rest_client_request_size_bytes",
             "Request size in bytes by verb and host",
             ["host", "verb"],
             buckets=_REST_BYTES,
             registry=registry,
         )
-        self._response_size = Histogram(
+        self._response_size = series.Histogram(
             "rest_client_response_size_bytes",
             "Response size in bytes by verb and host",
             ["host", "verb"],
@@ -195,7 +196,7 @@ class ClientCollectors:
             registry=registry,
         )
 
-        self._retries = Counter(
+        self._retries = series.Counter(
             "rest_client_request_retries_total",
             "Requests that were sent again, by the code of the last answer, verb and "
             "host",
@@ -231,7 +232,7 @@ class ClientCollectors:
             "Number of transports whose certificate rotation was given up",
             registry=registry,
         )
-        created = Counter(
+        created = series.Counter(
             "rest_client_transport_create_calls_total",
             "Number of transports asked for, by whether there was one already",
             ["result"],
@@ -282,7 +283,7 @@ class SyncCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._duration = Histogram(
+        self._duration = series.Histogram(
             "controller_sync_duration_seconds",
             "Seconds that a sync took by controller and outcome",
             ["controller", "outcome"],
@@ -298,7 +299,7 @@ class SyncCollectors:
 class PrometheusSyncMetrics:
     """The metrics hooks of one controller's worker loop."""
 
-    def __init__(self, duration: Histogram, name: str) -> None:
+    def __init__(self, duration: series.Histogram, name: str) -> None:
         """Pre-create the series of every outcome."""
         self._outcomes = {
             outcome: duration.labels(name, outcome)
@@ -315,13 +316,13 @@ class ElectionCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._master = Gauge(
+        self._master = series.Gauge(
             "leader_election_master_status",
             "1 if this process holds the lease of that name, 0 if it stands by",
             ["name"],
             registry=registry,
         )
-        self._slow_path = Counter(
+        self._slow_path = series.Counter(
             "leader_election_slowpath_total",
             "Renewals that had to read the lease first",
             ["name"],
@@ -336,7 +337,9 @@ class ElectionCollectors:
 class LeaseMetrics:
     """The ``leader_election_*`` metrics of one lease."""
 
-    def __init__(self, master: Gauge, slow_path: Counter) -> None:
+    def __init__(
+        self, master: series.GaugeSeries, slow_path: series.CounterSeries
+    ) -> None:
         """Take the gauge and the counter of the lease."""
         self._master = master
         self._slow_path = slow_path
@@ -357,38 +360,38 @@ class InformerCollectors:
         """Register the collectors; `name` distinguishes factories."""
         labels = ["group", "name", "resource", "version"]
         self._name = name
-        self.queued = Gauge(
+        self.queued = series.Gauge(
             "informer_queued_items",
             "Events that have come and are not in the cache yet",
             labels,
             registry=registry,
         )
-        self.latency = Histogram(
+        self.latency = series.Histogram(
             "informer_processing_latency_seconds",
             "Seconds from an event's coming until all handlers have seen it",
             labels,
             buckets=_PROCESSING_SECONDS,
             registry=registry,
         )
-        self.cached = Gauge(
+        self.cached = series.Gauge(
             "informer_cached_objects",
             "Objects in the cache",
             labels,
             registry=registry,
         )
-        self.restarts = Counter(
+        self.restarts = series.Counter(
             "informer_watch_restarts_total",
             "Watches begun after the first, by what ended the one before",
             [*labels, "cause"],
             registry=registry,
         )
-        self.relists = Counter(
+        self.relists = series.Counter(
             "informer_relists_total",
             "Complete lists read after the first, by what made them necessary",
             [*labels, "cause"],
             registry=registry,
         )
-        self.defects = Counter(
+        self.defects = series.Counter(
             "informer_unexpected_errors_total",
             "Unexpected errors that concerned one object or one list, by the part of "
             "the informer; the others go on",
@@ -453,7 +456,7 @@ class CacheCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._synced = Gauge(
+        self._synced = series.Gauge(
             "controller_cache_synced",
             "1 if a cache that the controller needs holds all objects, 0 if the "
             "controller waits for it",
@@ -551,7 +554,7 @@ class DefectCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._errors = Counter(
+        self._errors = series.Counter(
             "unexpected_errors_total",
             "Unexpected errors by the part in which they were caught; the others go on",
             ["part"],

@@ -16,6 +16,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.client.builder import Connections
 from controller_manager.observability.exposition import expose
 from controller_manager.observability.plain_counter import PlainCounter
+from controller_manager.observability.series import Family
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 from tests.controllers.builders import deployment_json
@@ -78,6 +79,8 @@ def _declared(collector: Any, metric: Any) -> Sequence[str]:
         labels = collector._labels
     if isinstance(collector, MetricWrapperBase):
         labels = collector._labelnames
+    if isinstance(collector, Family):
+        labels = collector.label_names
     return labels
 
 
