@@ -5,7 +5,7 @@ Upstream: client-go rest/request.go and rest/with_retry.go.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -104,11 +104,7 @@ class RESTClient:
         for attempt in range(_MAX_RETRIES + 1):
             last = attempt == _MAX_RETRIES
             try:
-                # The rate is limited after a slot is free: requests that wait for a
-                # slot must not use up the rate that other keys need.
-                async with self._slot():
-                    await self._throttle(request.method)
-                    answer = await self._exchange(request)
+                answer = await self._limited(request)
             except TransportError as lost:
                 if isinstance(lost, NotSent):
                     self._limiter.give_back()
@@ -125,10 +121,20 @@ class RESTClient:
             self._metrics.retried(request.method, str(answer.status))
         raise AssertionError  # the last attempt returns or raises
 
-    def _slot(self) -> AbstractAsyncContextManager[None]:
+    async def _limited(self, request: Request) -> Response:
+        """Send a request once, within the limits."""
         if self._slots is None:
-            return nullcontext()
-        return self._slots.slot(SYNC_KEY.get())
+            await self._throttle(request.method)
+            return await self._exchange(request)
+        key = SYNC_KEY.get()
+        await self._slots.acquire(key)
+        try:
+            # The rate is limited after a slot is free: requests that wait for a slot
+            # must not use up the rate that other keys need.
+            await self._throttle(request.method)
+            return await self._exchange(request)
+        finally:
+            self._slots.release(key)
 
     async def _throttle(self, method: str) -> None:
         waited = await self._limiter.acquire()

@@ -7,8 +7,6 @@ the controller would come after these. Upstream's five workers wait just as long
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Final
 
 SHARE: Final = 8
@@ -35,16 +33,8 @@ class Slots:
         self._waiting: dict[str, _Waiters] = {}
         """The waiting requests by their keys, in the order of the keys' turns."""
 
-    @asynccontextmanager
-    async def slot(self, key: str) -> AsyncGenerator[None, None]:
-        """Wait for a slot for a request of `key`, and keep it while entered."""
-        await self._acquire(key)
-        try:
-            yield
-        finally:
-            self._release(key)
-
-    async def _acquire(self, key: str) -> None:
+    async def acquire(self, key: str) -> None:
+        """Wait for a slot for a request of `key`; `release` must follow."""
         if self._free and self._may_have_more(key):
             self._take(key)
             return
@@ -56,7 +46,7 @@ class Slots:
             if granted.cancelled():
                 self._give_up(key, granted)
             else:  # it was granted and cancelled in the same turn of the loop
-                self._release(key)
+                self.release(key)
             raise
 
     def _may_have_more(self, key: str) -> bool:
@@ -68,7 +58,8 @@ class Slots:
         self._free -= 1
         self._used[key] = self._used.get(key, 0) + 1
 
-    def _release(self, key: str) -> None:
+    def release(self, key: str) -> None:
+        """Give back a slot of a key."""
         self._free += 1
         self._used[key] -= 1
         if not self._used[key]:

@@ -118,9 +118,10 @@ async def decide_and_apply(
     Otherwise as `decide_and_apply_in_turns`.
     """
 
+    # As text: otherwise each call makes these types.
     async def decide_at_once(
         view: ViewT, now: datetime
-    ) -> Step[ActionT] | Decision[ActionT, StatusT]:
+    ) -> "Step[ActionT] | Decision[ActionT, StatusT]":
         return decide(view, now)
 
     return await decide_and_apply_in_turns(view, decide_at_once, applier, clock, logger)

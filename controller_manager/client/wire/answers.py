@@ -26,6 +26,19 @@ _NO_CONTENT: Final = (204, 304)
 _END: Final = b"\r\n"
 
 
+_MOST_KNOWN: Final = 64
+"""The most lines of headers that are remembered."""
+
+_LONGEST_KNOWN: Final = 256
+"""The most characters of a line that is remembered."""
+
+KnownLines = dict[str, tuple[str, str]]
+"""Lines of headers that a server has sent before, with their names and values.
+
+Most lines are the same in all answers of a server.
+"""
+
+
 class MalformedAnswer(Exception):  # noqa: N818 - it names the answer
     """The bytes of a connection are no HTTP/1.1 answer."""
 
@@ -44,8 +57,11 @@ class Head(Struct, frozen=True):
         return self.status < _FIRST_FINAL
 
 
-def parse_head(data: bytes) -> Head:
-    """Return the head whose lines are `data`, without the empty line at its end."""
+def parse_head(data: bytes, known: KnownLines) -> Head:
+    """Return the head whose lines are `data`, without the empty line at its end.
+
+    The lines of its headers are looked up in `known`, or added.
+    """
     first, *lines = data.decode("latin-1").split("\r\n")
     line = _FIRST_LINE.fullmatch(first)
     if line is None:
@@ -53,11 +69,12 @@ def parse_head(data: bytes) -> Head:
         raise MalformedAnswer(msg)
     headers: dict[str, str] = {}
     for each in lines:
-        name, colon, value = each.partition(":")
-        if not colon or not name or name[-1] in " \t" or name[0] in " \t":
-            msg = f"not a header: {each[:80]!r}"
-            raise MalformedAnswer(msg)
-        key, value = name.lower(), value.strip(" \t")
+        header = known.get(each)
+        if header is None:
+            header = _header(each)
+            if len(known) < _MOST_KNOWN and len(each) <= _LONGEST_KNOWN:
+                known[each] = header
+        key, value = header
         headers[key] = f"{headers[key]}, {value}" if key in headers else value
     version, status = line[1], int(line[2])
     if status == _SWITCHING_PROTOCOLS:
@@ -66,6 +83,15 @@ def parse_head(data: bytes) -> Head:
     connection = headers.get("connection", "").lower()
     keeps_alive = version == "HTTP/1.1" and "close" not in connection
     return Head(status, headers, keeps_alive)
+
+
+def _header(line: str) -> tuple[str, str]:
+    """Return the name of a header in lower case, and its value."""
+    name, colon, value = line.partition(":")
+    if not colon or not name or name[-1] in " \t" or name[0] in " \t":
+        msg = f"not a header: {line[:80]!r}"
+        raise MalformedAnswer(msg)
+    return name.lower(), value.strip(" \t")
 
 
 class Body(Protocol):

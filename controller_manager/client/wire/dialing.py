@@ -52,6 +52,8 @@ class Dialer:
         self._port = parts.port or _PORTS[parts.scheme]
         self._is_https = parts.scheme == "https"
         self._tls_name = tls_server_name or self._host
+        self._is_numeric = _is_address(self._host)
+        self._numeric: tuple[aiohappyeyeballs.AddrInfoType, ...] = ()
         self._reserve = reserve
         self._observe = observe_look_up
 
@@ -88,12 +90,10 @@ class Dialer:
     async def _addresses(
         self, loop: asyncio.AbstractEventLoop
     ) -> list[aiohappyeyeballs.AddrInfoType]:
-        if _is_address(self._host):
-            flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-            found = socket.getaddrinfo(
-                self._host, self._port, type=socket.SOCK_STREAM, flags=flags
-            )
-            return [*found]
+        if self._is_numeric:
+            if not self._numeric or "%" in self._host:  # the interface may have changed
+                self._numeric = self._parsed()
+            return [*self._numeric]
         started = loop.time()
         try:
             found = await loop.getaddrinfo(
@@ -102,6 +102,13 @@ class Dialer:
             return [*found]
         finally:
             self._observe(self._host, loop.time() - started)
+
+    def _parsed(self) -> tuple[aiohappyeyeballs.AddrInfoType, ...]:
+        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        found = socket.getaddrinfo(
+            self._host, self._port, type=socket.SOCK_STREAM, flags=flags
+        )
+        return tuple(found)
 
     def _make_socket(self, address: aiohappyeyeballs.AddrInfoType) -> socket.socket:
         return self._reserve.open(lambda: keepalive_socket(address))
