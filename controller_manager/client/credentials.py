@@ -83,6 +83,7 @@ class Credentials:
         """
         _check_server(server)
         self.server = server
+        self._is_https = urlsplit(server).scheme == "https"
         self.proxy = checked_proxy(proxy) or environment_proxy(server)
         self.tls_server_name = tls_server_name
         self._clock = clock
@@ -97,10 +98,6 @@ class Credentials:
         self._impersonation = tuple(impersonation)
         if self._is_https:
             self._tls.check()
-
-    @property
-    def _is_https(self) -> bool:
-        return urlsplit(self.server).scheme == "https"
 
     @property
     def may_wait(self) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime
 from typing import Final, Protocol
 
 from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectReference
@@ -105,16 +106,19 @@ class EventBroadcaster:
         message: str,
     ) -> None:
         event = self._make(resource, obj, event_type, reason, message)
-        self._logger.v(3).info(
-            "Event occurred",
-            object=key_of(obj),
-            fieldPath=event.involved_object.field_path,
-            kind=resource.kind,
-            apiVersion=resource.api_version,
-            type=event_type,
-            reason=reason,
-            message=message,
-        )
+        logger = self._logger.v(3)
+        if not logger.is_silent:  # each new pod has an event
+            involved = event.involved_object
+            logger.info(
+                "Event occurred",
+                object=key_of(obj),
+                fieldPath=involved.field_path,
+                kind=involved.kind,
+                apiVersion=involved.api_version,
+                type=event_type,
+                reason=reason,
+                message=message,
+            )
         try:
             self._queue.put_nowait(event)
         except asyncio.QueueFull:
@@ -128,19 +132,20 @@ class EventBroadcaster:
         reason: str,
         message: str,
     ) -> Event:
-        timestamp = format_time(self._clock.now())
-        namespace = obj.metadata.namespace or "default"
+        now, metadata = self._clock.now(), obj.metadata
+        timestamp = format_time(now)
         return Event(
             metadata=ObjectMeta(
-                name=self._name_of_event(obj.metadata.name), namespace=namespace
+                name=self._name_of_event(metadata.name, now),
+                namespace=metadata.namespace or "default",
             ),
             involved_object=ObjectReference(
                 kind=resource.kind,
-                namespace=obj.metadata.namespace,
-                name=obj.metadata.name,
-                uid=obj.metadata.uid,
+                namespace=metadata.namespace,
+                name=metadata.name,
+                uid=metadata.uid,
                 api_version=resource.api_version,
-                resource_version=obj.metadata.resource_version,
+                resource_version=metadata.resource_version,
             ),
             reason=reason,
             message=message,
@@ -152,14 +157,14 @@ class EventBroadcaster:
             reporting_component=self._source.component,
         )
 
-    def _name_of_event(self, name: str) -> str:
-        """Return a new name for an event about the object called `name`.
+    def _name_of_event(self, name: str, now: datetime) -> str:
+        """Return a new name for an event of now about the object called `name`.
 
         It has the object's name and the time, if the API server accepts that, else it
         is a UUID (client-go tools/record/util, GenerateEventName).
         """
         # It has nanoseconds; two events of one moment need two names.
-        nanoseconds = int(self._clock.now().timestamp() * 1e6) * 1000
+        nanoseconds = int(now.timestamp() * 1e6) * 1000
         self._last_name = max(self._last_name + 1, nanoseconds)
         dated = f"{name}.{self._last_name:x}"
         if is_dns_subdomain(dated):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO
+from typing import Any, ClassVar, Final, Literal, TextIO
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
@@ -89,6 +89,9 @@ class Logger:
 
     __slots__ = ("_inner", "_verbosity", "_writer", "lost")
 
+    is_silent: ClassVar[bool] = False
+    """True if it drops each line: a caller need not put its fields together."""
+
     def __init__(
         self,
         inner: FilteringBoundLogger,
@@ -153,6 +156,8 @@ def _caller() -> str:
 
 
 class _Silent(Logger):
+    is_silent: ClassVar[bool] = True
+
     def __init__(self) -> None:
         super().__init__(structlog.get_logger())
 

@@ -123,14 +123,19 @@ def body_of(head: Head, *, answers_head: bool) -> Body:
     length = head.headers.get("content-length")
     if length is None:
         return UnsizedBody()
+    if _is_size(length):
+        return SizedBody(int(length))
     # Several equal lengths were joined; different ones are an attack, or a fault.
     lengths = {each.strip() for each in length.split(",")}
     size = lengths.pop()
-    is_number = size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS
-    if lengths or not is_number:
+    if lengths or not _is_size(size):
         msg = f"content length {length[:40]!r}"
         raise MalformedAnswer(msg)
     return SizedBody(int(size))
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 class SizedBody:

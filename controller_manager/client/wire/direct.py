@@ -35,6 +35,9 @@ The requests about the lease are cancelled so: an attempt has less time than the
 _MOST_HEADS: Final = 256
 """The most heads of requests that are kept prepared."""
 
+_MOST_PATHS: Final = 1024
+"""The most paths that are kept quoted: new objects of a namespace have one path."""
+
 _WITH_BODY: Final = frozenset(("POST", "PUT", "PATCH"))
 """The methods whose requests tell that they have no body."""
 
@@ -57,6 +60,7 @@ class DirectWire:
         self._pool = Pool(self._loop)
         self._dials = InProgress()
         self._heads: dict[object, bytes] = {}
+        self._paths: dict[str, str] = {}
 
     async def request(
         self, request: Request, identity: Identity, deadline: float
@@ -137,7 +141,7 @@ class DirectWire:
             raise not_connected(what, error) from error
 
     def _content(self, request: Request, identity: Headers) -> bytes:
-        target = self._prefix + quote(request.path)
+        target = self._quoted(request.path)
         if request.query:
             target += "?" + "&".join(
                 f"{quote(name, safe='')}={quote(value, safe='')}"
@@ -151,6 +155,16 @@ class DirectWire:
                 return b"%b%bContent-Length: 0\r\n\r\n" % (line, head)
             return b"%b%b\r\n" % (line, head)
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (line, head, len(body), body)
+
+    def _quoted(self, path: str) -> str:
+        """Return the path of the server and of a request, as the first line has it."""
+        found = self._paths.get(path)
+        if found is None:
+            found = self._prefix + quote(path)
+            if len(self._paths) >= _MOST_PATHS:
+                self._paths.clear()
+            self._paths[path] = found
+        return found
 
     def _head(self, identity: Headers, own: Mapping[str, str]) -> bytes:
         """Return the lines of the headers, which are the same for many requests."""
