@@ -64,6 +64,7 @@ def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
         assert measured["scale down: DELETE"] == 2 * 3
         assert measured["scale down: PATCH"] == 2
         assert measured["create: CPU, s"] > 0
+        assert measured["create: CPU until at rest, s"] >= measured["create: CPU, s"]
         assert measured["create: resident, MB"] > 10
     assert "ratio" in outcome.output
 
