@@ -38,9 +38,10 @@ class _LRU(Generic[ValueT]):
         self._entries: OrderedDict[Key, ValueT] = OrderedDict()
 
     def get(self, key: Key) -> ValueT | None:
-        if key in self._entries:
+        value = self._entries.get(key)
+        if value is not None:
             self._entries.move_to_end(key)
-        return self._entries.get(key)
+        return value
 
     def put(self, key: Key, value: ValueT) -> None:
         self._entries[key] = value

@@ -19,6 +19,7 @@ from controller_manager.devcluster.server.fields.field_type import (
 )
 
 _SCALARS: Final = frozenset((str, int, bool, float, type(None)))
+_COLLECTIONS: Final = (dict, list)
 
 
 class Comparison(NamedTuple):
@@ -82,13 +83,16 @@ def _fields_of_list(value: list[Any], type_: ListType) -> FieldSet:
 
 def whole(value: Any, type_: FieldType) -> FieldSet:
     """Return the set of a new or removed value and all fields inside of it."""
-    if value and (map_ := type_.map_of(value)):
+    if not value:
+        return EMPTY
+    if map_ := type_.map_of(value):
         found: FieldSet = {ITSELF: EMPTY}
+        of = map_.of
         for name, each in value.items():
             is_leaf = each.__class__ in _SCALARS
-            found[f"f:{name}"] = EMPTY if is_leaf else whole(each, map_.of(name))
+            found["f:" + name] = EMPTY if is_leaf else whole(each, of(name))
         return found
-    if value and (list_ := type_.list_of(value)):
+    if list_ := type_.list_of(value):
         return {
             ITSELF: EMPTY,
             **{
@@ -96,7 +100,7 @@ def whole(value: Any, type_: FieldType) -> FieldSet:
                 for step, items in indexed(value, list_).items()
             },
         }
-    return {}
+    return EMPTY
 
 
 def fields_of_new(value: JSON, type_: FieldType) -> FieldSet:
@@ -108,19 +112,19 @@ def fields_of_new(value: JSON, type_: FieldType) -> FieldSet:
     found: FieldSet = {}
     if (map_ := type_.map_of(value)) is None:
         return found
+    always = map_.always
     for name, each in value.items():
-        of = map_.of(name)
-        if name not in map_.always:
+        if name not in always:
             is_leaf = each.__class__ in _SCALARS
-            found[f"f:{name}"] = EMPTY if is_leaf else whole(each, of)
+            found["f:" + name] = EMPTY if is_leaf else whole(each, map_.of(name))
             continue
-        if each in ({}, []):
+        if not each and each.__class__ in _COLLECTIONS:
             continue
-        inner = _changed_inside(each, of)
+        inner = _changed_inside(each, map_.of(name))
         if inner is None:
-            found[f"f:{name}"] = EMPTY
+            found["f:" + name] = EMPTY
         elif inner:
-            found[f"f:{name}"] = inner
+            found["f:" + name] = inner
     return found
 
 

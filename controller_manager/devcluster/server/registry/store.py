@@ -20,6 +20,7 @@ from controller_manager.devcluster.server.apimachinery.uids import random_uid
 from controller_manager.devcluster.server.registry.stored_form import (
     SERVER_OWNED,
     complete,
+    with_null_times,
 )
 from controller_manager.devcluster.server.rest.admission import Submission
 from controller_manager.devcluster.server.rest.kind import Kind
@@ -77,11 +78,11 @@ class ObjectStore:
 
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
-        whole = complete(kind, obj)
         collection = self.storage.collection(kind.resource)
-        return (
-            Stored(whole, collection.version) if dry_run else collection.put(key, whole)
-        )
+        if dry_run:
+            return Stored(complete(kind, obj), collection.version)
+        shown = with_null_times(kind.null_condition_times, obj)
+        return collection.put(key, shown, kind.head)
 
     def insert(self, kind: Kind, key: Key, obj: JSON, now: datetime) -> Stored:
         """Store a new, complete object of a part of the cluster without checks.

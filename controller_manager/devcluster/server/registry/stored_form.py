@@ -57,7 +57,7 @@ def complete(kind: Kind, obj: JSON) -> JSON:
     shown = with_null_times(kind.null_condition_times, obj)
     if _is_headed(kind, shown):
         return shown
-    return {"kind": kind.kind, "apiVersion": kind.api_version, **shown}
+    return {**kind.head, **shown}
 
 
 def _is_headed(kind: Kind, obj: JSON) -> bool:

@@ -130,12 +130,16 @@ class Kind:
     """``widgets.example.com``, or the plural name for the core group."""
     has_status: bool = field(init=False, repr=False, compare=False)
     """True if status is a subresource."""
+    head: JSON = field(init=False, repr=False, compare=False)
+    """The fields that come first in a stored object."""
 
     def __post_init__(self) -> None:
         """Find the facts that each request needs several times."""
         group = self.group
+        api_version = f"{group}/{self.version}" if group else self.version
         facts = {
-            "api_version": f"{group}/{self.version}" if group else self.version,
+            "api_version": api_version,
+            "head": {"kind": self.kind, "apiVersion": api_version},
             "resource": f"{self.plural}.{group}" if group else self.plural,
             "has_status": self.subresource("status") is not None,
         }
@@ -253,7 +257,7 @@ def to_stored(kind: Kind, obj: JSON) -> JSON:
 
 def _headed(kind: Kind, obj: JSON) -> JSON:
     """Return `obj` with the kind and the version of `kind`."""
-    head = {"kind": kind.kind, "apiVersion": kind.api_version}
+    head = kind.head
     return {**head, **{key: value for key, value in obj.items() if key not in head}}
 
 

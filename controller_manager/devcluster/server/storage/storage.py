@@ -184,10 +184,13 @@ class Collection:
         """Return the object with that key, `None` if there is none."""
         return self._objects.get(key)
 
-    def put(self, key: Key, obj: JSON) -> Stored:
-        """Store `obj` with the next version, and set its resourceVersion."""
+    def put(self, key: Key, obj: JSON, head: JSON | None = None) -> Stored:
+        """Store `obj` with the next version, and set its resourceVersion.
+
+        The fields of `head` come first.
+        """
         before = self._objects.get(key)
-        stored = self._stamped(obj)
+        stored = self._stamped(obj, head or {})
         self._objects[key] = stored
         if before is None and self._ordered is not None:
             self._ordered.add(key)
@@ -200,14 +203,14 @@ class Collection:
         before = self._objects.pop(key)
         if self._ordered is not None:
             self._ordered.remove(key)
-        stored = self._stamped(before.obj)
+        stored = self._stamped(before.obj, {})
         self._record(Change(stored.version, "DELETED", key, stored, before))
         return stored
 
-    def _stamped(self, obj: JSON) -> Stored:
+    def _stamped(self, obj: JSON, head: JSON) -> Stored:
         version = self._versions.next()
         metadata = {**obj["metadata"], "resourceVersion": str(version)}
-        return Stored({**obj, "metadata": metadata}, version)
+        return Stored({**head, **obj, "metadata": metadata}, version)
 
     def _record(self, change: Change) -> None:
         self._history.append(change)
