@@ -3,7 +3,7 @@
 Go's JSON leaves out an empty field only if its tag has ``omitempty``, and an empty
 struct that is no pointer only if its tag has ``omitzero``. So an object that a client
 sent without such a field has it in the answer: an empty text, 0, false, an empty
-object, or null for a list. Built-in objects are stored as protobuf, which does not tell
+object, or null for a list, a pointer or a time. Built-in objects are stored as protobuf, which does not tell
 an empty list from an absent one.
 """
 
@@ -24,6 +24,7 @@ _RAW: Final = (".RawExtension", ".FieldsV1", ".Patch")
 
 _STRUCT: Final = object()
 _TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
+_TIMES: Final = (_TIME, "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime")
 
 
 class Zeros:
@@ -68,6 +69,8 @@ class Zeros:
         # A required list that is empty is refused later.
         if _is_null(field) and name not in model.required:
             self._lists.append(name)
+        if _is_nil(field) and name not in model.required:
+            self._absent[name] = None
         of: Type = field.items or field.values or field
         if field.type in _SCALARS and not (field.pointer or field.omitempty):
             self._absent[name] = _SCALARS[field.type]
@@ -124,6 +127,16 @@ def _of_model(name: str, known: dict[str, Zeros]) -> Zeros:
         for each in model.fields:
             zeros.add(each, model, known)
     return known[name]
+
+
+def _is_nil(field: Field) -> bool:
+    """Tell whether Go writes null for an absent pointer or time.
+
+    A time is a struct, for which Go has no regard to omitempty.
+    """
+    if field.pointer:
+        return not (field.omitempty or field.omitzero)
+    return field.ref in _TIMES and not field.omitzero
 
 
 def _is_null(field: Field) -> bool:

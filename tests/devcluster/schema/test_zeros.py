@@ -76,6 +76,34 @@ def test_a_required_list_is_not_filled_in() -> None:
     assert filled("v1", "LimitRange", {}) == {"spec": {}}
 
 
+def test_absent_pointers_and_times_are_null_where_go_writes_them() -> None:
+    """Not pointers with omitempty, and not those that the kind refuses to lack."""
+    group: JSON = {"name": "g"}
+    workload: JSON = {"spec": {"podGroupTemplates": [group]}}
+    assert filled("scheduling.k8s.io/v1alpha2", "Workload", workload) == {
+        "spec": {
+            "podGroupTemplates": [
+                {"name": "g", "schedulingConstraints": None, "schedulingPolicy": {}}
+            ]
+        }
+    }
+    source: JSON = {"spec": {"dataSource": {"kind": "K", "name": "n"}}}
+    claim = filled("v1", "PersistentVolumeClaim", source)
+    assert claim["spec"]["dataSource"] == {"kind": "K", "name": "n", "apiGroup": None}
+    times = dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime"))
+    assert filled("v1", "Event", {}) == {
+        **times,
+        "involvedObject": {},
+        "source": {},
+        "reportingComponent": "",
+        "reportingInstance": "",
+    }
+    assert filled("apps/v1", "Deployment", {"spec": {}})["spec"] == {
+        "strategy": {},
+        "template": {"metadata": {}, "spec": {}},
+    }
+
+
 def test_an_unknown_kind_has_none() -> None:
     """Go writes custom resources as they are."""
     assert zeros_of("example.com/v1", "Tree") is None

@@ -27,7 +27,7 @@ from controller_manager.devcluster.server.storage.storage import Storage
 
 
 class EventStrategy(Strategy):
-    """Writes every field of core/v1 events, empty ones too."""
+    """Reports are checked by upstream's rules for all events, old and new."""
 
     selectable_fields: ClassVar = {
         **fields_by_path(
@@ -57,12 +57,6 @@ class EventStrategy(Strategy):
         Column("Count", "integer", 1),
         Column("Name", priority=1),
     )
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Write null for absent times."""
-        obj.setdefault("firstTimestamp", None)
-        obj.setdefault("lastTimestamp", None)
-        obj.setdefault("eventTime", None)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the rules for all events (legacyValidateEvent)."""

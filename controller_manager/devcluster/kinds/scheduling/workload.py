@@ -31,12 +31,6 @@ class WorkloadStrategy(Strategy):
 
     columns: ClassVar = (NAME, AGE)
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Go writes null for constraints that are absent."""
-        spec = obj.setdefault("spec", {})
-        for template in spec.get("podGroupTemplates") or ():
-            template.setdefault("schedulingConstraints", None)
-
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the reference to the controller, and each template."""
         spec = obj["spec"]
