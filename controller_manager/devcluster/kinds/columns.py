@@ -1,17 +1,20 @@
 """Columns and cells that several kinds show (pkg/printers)."""
 
-from typing import Final
+from datetime import datetime
+from typing import ClassVar, Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, format_selector
+from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
     NONE,
     Cells,
     Column,
+    age,
 )
 
 CONTAINERS: Final = (
@@ -29,6 +32,16 @@ REPLICAS: Final = (
     SELECTOR,
 )
 """The columns of replica sets and replication controllers."""
+
+
+class NameAndAge(Strategy):
+    """A kind whose table shows the names and the ages of objects."""
+
+    columns: ClassVar = (NAME, AGE)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), age(obj, now)]
 
 
 def name_of(obj: JSON) -> str:

@@ -3,8 +3,8 @@
 Go's JSON leaves out an empty field only if its tag has ``omitempty``, and an empty
 struct that is no pointer only if its tag has ``omitzero``. So an object that a client
 sent without such a field has it in the answer: an empty text, 0, false, an empty
-object, or null for a list, a pointer or a time. Built-in objects are stored as protobuf, which does not tell
-an empty list from an absent one.
+object, or null for a list, a pointer or a time. Built-in objects are stored as
+protobuf, which does not tell an empty list from an absent one.
 """
 
 from types import MappingProxyType

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.condition_validation import validate_conditions
 from controller_manager.devcluster.kinds.resource.device_validation import (
     fill_in_times,
@@ -17,14 +17,12 @@ from controller_manager.devcluster.kinds.resource.device_validation import (
     validate_taint,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause, too_many
-from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 from controller_manager.devcluster.server.storage.storage import Storage
 
 _MAX_CONDITIONS: Final = 8
 
 
-class DeviceTaintRuleStrategy(Strategy):
+class DeviceTaintRuleStrategy(NameAndAge):
     """Records since when the taint has its effect.
 
     See pkg/registry/resource/devicetaintrule.
@@ -32,11 +30,6 @@ class DeviceTaintRuleStrategy(Strategy):
 
     counts_generations: ClassVar = True
     returns_deleted: ClassVar = True
-    columns: ClassVar = (NAME, AGE)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), age(obj, now)]
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Record that the taint is added now, unless the rule says when."""

@@ -1,11 +1,10 @@
 """ResourceClaimTemplate: a template of claims to devices, one claim for each pod."""
 
-from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.resource.claim_defaults import default_devices
 from controller_manager.devcluster.server.apimachinery.names import (
@@ -17,15 +16,12 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
 
-class ResourceClaimTemplateStrategy(Strategy):
+class ResourceClaimTemplateStrategy(NameAndAge):
     """Fills in how many devices are wanted; the spec never changes."""
 
     returns_deleted: ClassVar = True
-    columns: ClassVar = (NAME, AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of the claims."""
@@ -47,10 +43,6 @@ class ResourceClaimTemplateStrategy(Strategy):
         if old["spec"] == new["spec"]:
             return []
         return [invalid("spec", shown(new["spec"]), IMMUTABLE)]
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), age(obj, now)]
 
 
 KIND: Final = kind_of(

@@ -1,26 +1,21 @@
 """PodGroup: pods of a group; this scheduler does not schedule them together."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.condition_validation import validate_conditions
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.scheduling.policy import (
     validate_scheduling_policy,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
-from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
 
-class PodGroupStrategy(Strategy):
+class PodGroupStrategy(NameAndAge):
     """The spec never changes."""
-
-    columns: ClassVar = (NAME, AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the mode of disruptions."""
@@ -42,10 +37,6 @@ class PodGroupStrategy(Strategy):
         """Check the conditions."""
         conditions = obj["status"].get("conditions", ())
         return list(validate_conditions(conditions, "status.conditions"))
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), age(obj, now)]
 
 
 KIND: Final = kind_of("scheduling.k8s.io/v1alpha2", "podgroups", PodGroupStrategy())

@@ -1,12 +1,11 @@
 """Workload: the groups of pods that belong together, such as those of a job."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.columns import name_of
+from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.scheduling.policy import (
     validate_scheduling_policy,
@@ -19,17 +18,13 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
-from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.rest.tables import AGE, NAME, Cells, age
 
 _MOST_TEMPLATES: Final = 8
 _TEMPLATES: Final = "spec.podGroupTemplates"
 
 
-class WorkloadStrategy(Strategy):
+class WorkloadStrategy(NameAndAge):
     """The spec never changes, but an absent reference to a controller may be set."""
-
-    columns: ClassVar = (NAME, AGE)
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check the reference to the controller, and each template."""
@@ -57,10 +52,6 @@ class WorkloadStrategy(Strategy):
         if "controllerRef" in old["spec"]:
             fields.insert(0, "controllerRef")
         return validate_unchanged(old["spec"], new["spec"], "spec", *fields)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), age(obj, now)]
 
 
 def _validate_reference(reference: JSON | None) -> list[Cause]:
