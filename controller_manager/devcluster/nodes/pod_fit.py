@@ -54,12 +54,20 @@ class PodFit:
         node = self._infos.nodes.get(pod["spec"]["nodeName"])
         if node is None or not node.facts.allocatable:
             return None  # the resources of the node are unknown
-        info = PodInfo.of(pod)
+        info = self._info_of(pod)
         if info.requests and (short := _shortage(info, node)):
             return short
         if affinity_fits(pod, node.facts):
             return None
         return Rejection("NodeAffinity", f"Predicate NodeAffinity failed: {UNMATCHED}")
+
+    def _info_of(self, pod: JSON) -> PodInfo:
+        """Return the facts of a pod; the scheduler has found those of most pods."""
+        metadata = pod["metadata"]
+        known = self._infos.pod((metadata["namespace"], metadata["name"]))
+        if known is not None and known.uid == metadata["uid"]:
+            return known
+        return PodInfo.of(pod)
 
 
 def _shortage(pod: PodInfo, node: NodeInfo) -> Rejection | None:

@@ -42,7 +42,7 @@ class ValidatingAdmissionPolicy(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if a policy refuses the write."""
-        if is_exempt_from_policies(write):
+        if not self._policies.are_bound or is_exempt_from_policies(write):
             return
         refusals: list[Refusal] = []
         total = Budget(MOST_STEPS_OF_WRITE)
