@@ -113,7 +113,6 @@ async def test_claims_and_volumes_in_use_are_protected(cluster: Cluster) -> None
         assert await volumes(cluster) == []
 
 
-@pytest.mark.slow
 async def test_a_volume_is_detached_from_a_lost_node_by_force(cluster: Cluster) -> None:
     """After six minutes; until then the pod on another node waits for it."""
     async with everything(cluster):

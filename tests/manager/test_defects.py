@@ -179,7 +179,6 @@ async def test_objects_that_break_the_transform_are_reconciled_like_others(
         assert counted >= 3
 
 
-@pytest.mark.slow
 async def test_pods_that_no_cache_can_show_are_not_created_again(
     cluster: Cluster,
 ) -> None:

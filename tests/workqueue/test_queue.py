@@ -273,7 +273,6 @@ async def test_retries_of_all_keys_together_are_ten_a_second_after_a_burst(
         assert len(within) == pytest.approx(100, abs=1)
 
 
-@pytest.mark.slow
 async def test_a_healthy_key_is_tried_again_at_once_among_thousands_that_fail(
     queue: WorkQueue,
 ) -> None:

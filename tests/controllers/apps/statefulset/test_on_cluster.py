@@ -152,7 +152,6 @@ async def test_a_set_that_began_with_a_broken_template_is_repaired(
         assert await sets.images() == {f"web-{each}": "app:v2*" for each in range(3)}
 
 
-@pytest.mark.slow
 async def test_the_flag_keeps_the_behaviour_of_upstream(
     cluster: Cluster, sets: Sets
 ) -> None:
@@ -205,7 +204,6 @@ async def test_pods_that_all_start_are_not_replaced_at_a_change_of_the_template(
         )
 
 
-@pytest.mark.slow
 async def test_a_crash_beside_a_container_that_starts_counts_from_that_crash_on(
     cluster: Cluster, sets: Sets
 ) -> None:

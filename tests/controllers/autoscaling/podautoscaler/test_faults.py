@@ -259,7 +259,6 @@ async def test_a_status_that_cannot_be_written_is_reported(
     assert "Warning FailedUpdateStatus: etcd is full" in stage.events()
 
 
-@pytest.mark.slow
 async def test_a_metrics_api_that_hangs_does_not_stop_autoscalers_of_other_apis(
     stage: Stage, transport: Faulty
 ) -> None:

@@ -100,7 +100,6 @@ async def test_a_claim_that_no_watch_has_shown_survives_its_set_and_the_process(
     assert await kept(user, CLAIMS, "data-web-0")
 
 
-@pytest.mark.slow
 async def test_a_group_that_is_not_discovered_yet_keeps_an_owner(user: User) -> None:
     """Its dependents are then unknown, so the finalizer stays (seed 1)."""
     owner = await store_set(user)
