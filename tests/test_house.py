@@ -124,17 +124,22 @@ def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kubeconfig", "workers"),
-    [(None, len(os.sched_getaffinity(0)) + 1), ("~/.kube/config", 0)],
+    ("options", "more"),
+    [({"-m": "not slow"}, 0), ({"-m": "slow"}, 1), ({"-m": "slow or not slow"}, 1)],
 )
-def test_on_a_real_cluster_one_scenario_plays_at_a_time(
-    kubeconfig: str | None, workers: int
+def test_the_quick_tests_run_on_each_core_and_the_slow_ones_on_one_process_more(
+    options: dict[str, str], more: int
 ) -> None:
-    """Each starts a manager, and two managers would act on the same objects.
-
-    Otherwise there is one process more than cores.
-    """
+    """Slow tests wait for real time."""
     config = Mock(spec=pytest.Config)
-    config.getoption.return_value = kubeconfig
-    assert pytest_xdist_auto_num_workers(config) == workers
+    config.getoption.side_effect = {"--kubeconfig": None, **options}.__getitem__
+    cores = len(os.sched_getaffinity(0))
+    assert pytest_xdist_auto_num_workers(config) == cores + more
+
+
+def test_on_a_real_cluster_one_scenario_plays_at_a_time() -> None:
+    """Each starts a manager, and two managers would act on the same objects."""
+    config = Mock(spec=pytest.Config)
+    config.getoption.return_value = "~/.kube/config"
+    assert pytest_xdist_auto_num_workers(config) == 0
     config.getoption.assert_called_once_with("--kubeconfig")
