@@ -83,7 +83,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """
     if config.getoption("--kubeconfig"):
         return 0
-    waits = config.getoption("-m") != "not slow"
+    waits = bool(config.getoption("-m") != "not slow")
     return len(os.sched_getaffinity(0)) + waits
 
 
