@@ -1,7 +1,7 @@
 """The properties of the device taint eviction controller."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,12 +58,22 @@ class DeviceTaintEvictionProperties(Properties):
         """Start without having seen a pod whose time is over."""
         super().__init__(state)
         self._over: dict[str, float] = {}
+        self._reserved: dict[str, float] = {}
 
     def before_write(self) -> None:
-        """Store the last time at which the toleration of each pod was over."""
+        """Store the last time at which the toleration of each pod was over.
+
+        A claim counts as reserved for a while after its pod has ended: the watch of
+        claims may be late (seed 30162).
+        """
         now = asyncio.get_running_loop().time()
+        for claim in self.state.stored("resourceclaims"):
+            self._reserved |= dict.fromkeys(_reserving(claim), now)
+        late = {
+            uid for uid, last in self._reserved.items() if now - last <= _ON_THE_WAY
+        }
         for pod in self.state.stored("pods"):
-            if _claims(pod) and min(self._taints(pod), default=1e9) < _ROUNDING:
+            if _claims(pod) and min(self._taints(pod, late), default=1e9) < _ROUNDING:
                 self._over[pod["metadata"]["uid"]] = now
 
     def after_write(self, write: Write) -> Iterator[str]:
@@ -89,12 +99,15 @@ class DeviceTaintEvictionProperties(Properties):
             if taints and min(taints) < -_WHILE and not is_deleted:
                 yield f"pod {pod['metadata']['name']} is left with a tainted device"
 
-    def _taints(self, pod: JSON) -> Iterator[float]:
-        """Yield the seconds until each taint of a pod's devices evicts it."""
+    def _taints(self, pod: JSON, late: Collection[str] = ()) -> Iterator[float]:
+        """Yield the seconds until each taint of a pod's devices evicts it.
+
+        The claims of the pods whose uids are in `late` count as reserved for them.
+        """
         now = LoopClock(EPOCH).now()
         for name in (each["resourceClaimName"] for each in _claims(pod)):
             claim = self.state.find("resourceclaims", "default", name)
-            for each in _results(claim, pod):
+            for each in _results(claim, pod, late):
                 for taint in self._taints_of(each["device"]):
                     added = (now - parse_time(taint["timeAdded"])).total_seconds()
                     limits = [
@@ -124,10 +137,18 @@ def _claims(pod: JSON) -> Sequence[JSON]:
     return [each for each in found if "resourceClaimName" in each]
 
 
-def _results(claim: JSON | None, pod: JSON) -> Sequence[JSON]:
+def _reserving(claim: JSON | None) -> Sequence[str]:
+    """Return the uids of the pods for which a claim is reserved."""
     status = (claim or {}).get("status") or {}
-    uids = [each["uid"] for each in status.get("reservedFor", ())]
-    if pod["metadata"]["uid"] not in uids:
+    return [each["uid"] for each in status.get("reservedFor", ())]
+
+
+def _results(
+    claim: JSON | None, pod: JSON, late: Collection[str] = ()
+) -> Sequence[JSON]:
+    status = (claim or {}).get("status") or {}
+    is_reserved = pod["metadata"]["uid"] in (*_reserving(claim), *late)
+    if not is_reserved or "allocation" not in status:
         return ()
     results: Sequence[JSON] = status["allocation"]["devices"]["results"]
     return results
