@@ -63,7 +63,7 @@ def test_a_main_loop_that_is_blocked_for_20_s_keeps_the_lease_and_answers_probes
 ) -> None:
     """In Python code, which shares the interpreter, and in a system call.
 
-    /livez says so after ten seconds, and is well again afterwards.
+    /livez says so after ten to fifteen seconds, and is well again afterwards.
     """
 
     async def situation() -> None:
@@ -90,7 +90,7 @@ def test_a_main_loop_that_is_blocked_for_20_s_keeps_the_lease_and_answers_probes
                 figures[f"probe {name}, longest"] = round(max(took), 4)
             figures["longest without a renewal"] = cluster.longest_without_renewal()
             well = [status for at, _, status in during if at < began + 9]
-            ill = [status for at, _, status in during if at > began + 13]
+            ill = [status for at, _, status in during if at > began + 17]
             assert set(well) == {200}
             assert set(ill) == {500}
             assert [status for *_, status in after][-1] == 200
@@ -124,7 +124,7 @@ def test_a_main_loop_that_hangs_for_good_loses_the_lease_and_the_process_ends(
             last = cluster.renewals()[-1]
             figures["last renewal after"] = last - began
             assert code == 1
-            assert 2 < last - began < 12
+            assert 2 < last - began < 16
             assert "the controllers hang" in manager.log()
             assert "Exiting at once" in manager.log()
             assert "in _spin" in manager.log()
