@@ -3,7 +3,8 @@
 import asyncio
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -30,7 +31,7 @@ from controller_manager.observability.logs import Logger
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
-_QUEUE_SIZE: Final = 1000
+_MOST_WAITING: Final = 1000
 _MAX_TRIES: Final = 12
 _RETRY_DELAY: Final = 10.0
 
@@ -52,11 +53,14 @@ class EventRecorder(Protocol):
 class EventBroadcaster:
     """Writes the events of one component in the background.
 
-    Up to 1,000 events wait in a queue; when it is full, new events are dropped. Events
-    are correlated as in client-go (see `client.correlator`) and written one after the
-    other. If the API server does not answer, an event is tried twelve times, ten
-    seconds apart; if the server rejects an event, it is dropped and logged. So is an
-    event that causes an unexpected exception.
+    Events are correlated as in client-go (see `client.correlator`) when they are
+    recorded. So those that are too frequent take no room, and those that increase the
+    count of an event that waits are written with it. Up to 1,000 events wait; then new
+    ones are dropped. They are written one after the other.
+
+    If the API server does not answer, an event is tried twelve times, ten seconds
+    apart; if the server rejects an event, it is dropped and logged. So is an event that
+    causes an unexpected exception.
     """
 
     def __init__(
@@ -80,7 +84,11 @@ class EventBroadcaster:
         self._rng = rng
         self._logger = logger
         self._correlator = Correlator(clock)
-        self._queue: asyncio.Queue[Event] = asyncio.Queue(_QUEUE_SIZE)
+        self._waiting: OrderedDict[Key, Correlated] = OrderedDict()
+        self._dropped = 0
+        self._recorded = asyncio.Event()
+        self._written = asyncio.Event()
+        self._written.set()
         self._last_name = 0
 
     def event(
@@ -119,10 +127,31 @@ class EventBroadcaster:
                 reason=reason,
                 message=message,
             )
-        try:
-            self._queue.put_nowait(event)
-        except asyncio.QueueFull:
+        if (correlated := self._correlator.correlate(event)) is not None:
+            self._enqueue(correlated)
+
+    def _enqueue(self, correlated: Correlated) -> None:
+        """Let a write wait; one of the same event that waits already has its place.
+
+        This saves a third of all requests when many pods are created.
+        """
+        waiting = self._waiting.get(correlated.key)
+        if waiting is not None and waiting.patch is None:
+            # It is not created yet, so it is created with the new count.
+            correlated = Correlated(correlated.event, None, correlated.key)
+        elif waiting is None and len(self._waiting) >= _MOST_WAITING:
+            self._drop(correlated)
+            return
+        self._waiting[correlated.key] = correlated
+        self._recorded.set()
+        self._written.clear()
+
+    def _drop(self, correlated: Correlated) -> None:
+        """Drop an event for which there is no room, and log the first of many."""
+        if not self._dropped:
+            reason = correlated.event.reason
             self._logger.error("Event dropped, too many wait", reason=reason)
+        self._dropped += 1
 
     def _make(
         self,
@@ -174,44 +203,21 @@ class EventBroadcaster:
     async def run(self) -> None:
         """Write events until cancelled."""
         while True:
-            events = [await self._queue.get()]
-            while not self._queue.empty():
-                events.append(self._queue.get_nowait())
-            try:
-                for correlated in self._merged(events):
-                    await self._deliver_or_drop(correlated)
-            finally:
-                for _ in events:
-                    self._queue.task_done()
-
-    def _merged(self, events: list[Event]) -> Iterable[Correlated]:
-        """Return the writes for events that were queued together.
-
-        If such events only increase the count of one event, it is written once, with
-        the last count. This saves a third of all requests when many pods are created.
-        """
-        merged: dict[Key, Correlated] = {}
-        for event in events:
-            correlated = self._correlated(event)
-            if correlated is None:
-                continue
-            known = merged.get(correlated.key)
-            if known is not None and known.patch is None:
-                # It is not created yet, so it is created with the new count.
-                correlated = Correlated(correlated.event, None, correlated.key)
-            merged[correlated.key] = correlated
-        return merged.values()
-
-    def _correlated(self, event: Event) -> Correlated | None:
-        try:
-            return self._correlator.correlate(event)
-        except Exception as error:  # noqa: BLE001 - it concerns this event only
-            self._defects.report("events", error, "correlate", reason=event.reason)
-            return None
+            await self._recorded.wait()
+            while self._waiting:
+                _, correlated = self._waiting.popitem(last=False)
+                await self._deliver_or_drop(correlated)
+            self._recorded.clear()
+            self._written.set()
+            if self._dropped > 1:
+                self._logger.error(
+                    "Events were dropped, too many waited", events=self._dropped
+                )
+            self._dropped = 0
 
     async def flush(self) -> None:
         """Wait until all events recorded so far are written or dropped."""
-        await self._queue.join()
+        await self._written.wait()
 
     async def _deliver_or_drop(self, correlated: Correlated) -> None:
         try:

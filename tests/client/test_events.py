@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-import random
 import re
 from collections.abc import AsyncGenerator
 
@@ -240,18 +239,53 @@ async def test_a_refused_event_is_not_tried_again(
     assert asyncio.get_running_loop().time() == 0
 
 
-async def test_a_flood_is_dropped_rather_than_kept() -> None:
-    """The queue holds 1,000 events; no task writes them here."""
+async def write_all(broadcaster: EventBroadcaster) -> None:
+    task = asyncio.create_task(broadcaster.run())
+    await broadcaster.flush()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def pod_called(name: str) -> Pod:
+    return Pod(metadata=PodMeta(name=name, namespace="default", uid=name))
+
+
+async def test_a_flood_is_dropped_rather_than_kept(cluster: Cluster) -> None:
+    """1,000 events wait; the log has the first that is dropped, then their number."""
+    log = io.StringIO()
     broadcaster = EventBroadcaster(
-        Cluster().client,
+        cluster.client,
         "x",
-        clock=LoopClock(EPOCH),
-        rng=random.Random(1),
+        clock=cluster.clock,
+        rng=cluster.rng,
+        logger=make_logger(stream=log),
+    )
+    for number in range(1500):
+        broadcaster.event(PODS, pod_called(f"pod-{number}"), NORMAL, "Done", "x")
+    await write_all(broadcaster)
+    names = [each.involved_object.name for each in await stored(cluster)]
+    assert sorted(names) == sorted(f"pod-{number}" for number in range(1000))
+    first, last = log.getvalue().splitlines()
+    assert first.endswith('"Event dropped, too many wait" reason="Done"')
+    assert last.endswith('"Events were dropped, too many waited" events=500')
+
+
+async def test_events_that_are_too_frequent_take_no_room(cluster: Cluster) -> None:
+    """Nor do those that increase a count: other objects keep their events."""
+    broadcaster = EventBroadcaster(
+        cluster.client,
+        "x",
+        clock=cluster.clock,
+        rng=cluster.rng,
         logger=silent_logger(),
     )
     for number in range(1500):
         broadcaster.event(PODS, POD, NORMAL, "Done", str(number))
-    assert broadcaster._queue.qsize() == 1000
+    broadcaster.event(PODS, pod_called("other"), NORMAL, "Done", "x")
+    await write_all(broadcaster)
+    events = await stored(cluster)
+    counts = [(each.involved_object.name, each.count) for each in events]
+    assert sorted(counts) == [*([("a", 1)] * 9), ("a", 16), ("other", 1)]
 
 
 # The correlator without a broadcaster
