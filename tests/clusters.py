@@ -25,7 +25,10 @@ from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
-from controller_manager.observability.metrics import InformerCollectors, InformerMetrics
+from controller_manager.observability.metrics.informers import (
+    InformerCollectors,
+    InformerMetrics,
+)
 from controller_manager.options.config import (
     ClientConfig,
     Config,

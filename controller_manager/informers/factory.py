@@ -20,7 +20,7 @@ from controller_manager.informers.views import (
     forbid_undeclared_reads,
 )
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)

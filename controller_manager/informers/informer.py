@@ -29,7 +29,7 @@ from controller_manager.informers.reflector import Reflector
 from controller_manager.informers.store import Store
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import InformerMetrics
+from controller_manager.observability.metrics.informers import InformerMetrics
 from controller_manager.options.gates import (
     ATOMIC_FIFO,
     WATCH_LIST_CLIENT,

@@ -8,7 +8,7 @@ from controller_manager.informers.controller_informers import ControllerInformer
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import CacheCollectors
+from controller_manager.observability.metrics.informers import CacheCollectors
 from controller_manager.serving.health import HealthCheck
 
 _SYNC_TIMEOUT: Final = 10.0

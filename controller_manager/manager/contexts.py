@@ -11,7 +11,7 @@ from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.manager.events import EventBroadcasters
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import Collectors
+from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.context import ControllerContext

@@ -16,7 +16,7 @@ from controller_manager.clock import Clock
 from controller_manager.manager.beside import Beside
 from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import ElectionCollectors
+from controller_manager.observability.metrics.elections import ElectionCollectors
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.options.gates import COORDINATED_ELECTION
 

@@ -47,7 +47,7 @@ from controller_manager.observability.component import (
 )
 from controller_manager.observability.connections import ConnectionCollectors
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import Collectors
+from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.observability.process import register_process
 from controller_manager.observability.rollouts import STUCK_ROLLOUTS
 from controller_manager.options.config import Config

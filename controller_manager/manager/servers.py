@@ -12,7 +12,7 @@ from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.lag import observe_lag
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import Collectors
+from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
 from controller_manager.runtime.restarting import until_done
 from controller_manager.serving.authentication import Authenticator

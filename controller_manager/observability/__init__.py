@@ -11,7 +11,7 @@
 - ``log_output``: writes log lines, at once or in a thread
 - ``logs``: the logger with its verbosity levels
 - ``loop_errors``: logs the errors that the event loop reports
-- ``metrics``: the Prometheus collectors
+- ``metrics``: the Prometheus collectors, a module for each part of the daemon
 - ``plain_counter``: counters without the suffix ``_total``
 - ``process``: metrics of the process and of the build
 - ``rollouts``: the metric of stuck rollouts

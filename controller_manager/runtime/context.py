@@ -16,7 +16,7 @@ from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import Collectors
+from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.controller import Controller

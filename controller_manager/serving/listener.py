@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics import ServingCollectors
+from controller_manager.observability.metrics.serving import ServingCollectors
 from controller_manager.serving.connection import Connection
 from controller_manager.serving.handshakes import HandshakeLimiter, TooManyHandshakes
 from controller_manager.serving.limits import ConnectionLimits

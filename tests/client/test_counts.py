@@ -15,7 +15,7 @@ from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.transport import Response
 from controller_manager.clock import LoopClock
 from controller_manager.observability.connections import ConnectionCollectors
-from controller_manager.observability.metrics import ClientCollectors
+from controller_manager.observability.metrics.client import ClientCollectors
 from controller_manager.serving.certificates import self_signed
 from tests.client.test_client import Scripted
 from tests.client.test_credentials import Plugin, kubeconfig

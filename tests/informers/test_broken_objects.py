@@ -19,7 +19,7 @@ from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import make_logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.informers.test_informer import (

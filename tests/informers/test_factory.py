@@ -22,7 +22,7 @@ from controller_manager.client.errors import InvalidName
 from controller_manager.informers.factory import ClashError, InformerFactory
 from controller_manager.informers.reads import Reads
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime

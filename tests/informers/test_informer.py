@@ -25,7 +25,7 @@ from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import State
 from controller_manager.informers.store import Store
 from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, informer_metrics
 

@@ -9,7 +9,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.client.client import Client
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
 from tests.clusters import Cluster
 from tests.informers.test_informer import Faulty, add_pod
 

@@ -27,7 +27,7 @@ from controller_manager.informers.views import (
     view_of,
 )
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
 from tests.clusters import Cluster
 
 METADATA: Resource[PartialObject] = Resource(

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.observability.log_output import LostLines, QueuedOutput
 from controller_manager.observability.logs import Format, make_logger
-from controller_manager.observability.metrics import LogCollectors
+from controller_manager.observability.metrics.errors import LogCollectors
 
 PIPE = 65536
 """The bytes that a pipe holds; a writer of twice as many bytes is blocked."""

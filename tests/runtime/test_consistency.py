@@ -20,7 +20,7 @@ from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics import InformerCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.runtime.consistency import ConsistencyStore
 from tests.clusters import Cluster
 

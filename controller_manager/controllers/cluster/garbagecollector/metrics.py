@@ -6,7 +6,7 @@ from typing import Final, ParamSpec
 from prometheus_client import CollectorRegistry, Counter
 
 from controller_manager.clock import Clock
-from controller_manager.observability.metrics import QueueCollectors
+from controller_manager.observability.metrics.queues import QueueCollectors
 
 GRAPH_CHANGES: Final = "garbage_collector_graph_changes"
 

@@ -15,7 +15,7 @@ from controller_manager.controllers.cluster.garbagecollector.node import (
     Identity,
     Node,
 )
-from controller_manager.observability.metrics import QueueCollectors
+from controller_manager.observability.metrics.queues import QueueCollectors
 
 pytestmark = pytest.mark.looptime
 

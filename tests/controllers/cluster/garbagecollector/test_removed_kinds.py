@@ -17,7 +17,8 @@ from controller_manager.controllers.cluster.garbagecollector.monitors import Mon
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics import InformerCollectors, QueueCollectors
+from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.queues import QueueCollectors
 from controller_manager.runtime.turns import BUDGET, Turns
 from tests.clusters import Cluster
 from tests.steps import Steps
