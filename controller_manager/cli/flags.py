@@ -9,7 +9,9 @@ import click
 from controller_manager.cli.completion import complete_controllers
 from controller_manager.cli.failure import Failure
 from controller_manager.options.config import Config
-from controller_manager.options.parsing import OptionsError, parse, suggest
+from controller_manager.options.options import OptionsError
+from controller_manager.options.parsing import parse
+from controller_manager.options.suggestions import suggest
 from controller_manager.registry import registry
 
 PROBLEMS: Final = "controller_manager.problems"

@@ -31,7 +31,8 @@ from controller_manager.options.config import (
 from controller_manager.options.document import as_tree, defaults
 from controller_manager.options.durations import format_duration, parse_duration
 from controller_manager.options.gates import FeatureGates
-from controller_manager.options.parsing import OptionsError, configz, parse
+from controller_manager.options.options import OptionsError
+from controller_manager.options.parsing import configz, parse
 from controller_manager.options.values import parse_bool
 from controller_manager.registry import registry
 from controller_manager.serving.certificates import self_signed

@@ -7,7 +7,8 @@ import pytest
 
 from controller_manager.options.config import Config
 from controller_manager.options.leader_migration import LeaderMigrationConfig
-from controller_manager.options.parsing import OptionsError, parse
+from controller_manager.options.options import OptionsError
+from controller_manager.options.parsing import parse
 from controller_manager.registry import registry
 
 GOOD = """\

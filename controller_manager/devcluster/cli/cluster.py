@@ -24,7 +24,7 @@ from controller_manager.devcluster.cli.snapshots import (
     restore_command,
     snapshot_command,
 )
-from controller_manager.options.parsing import OptionsError
+from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from controller_manager.devcluster.testing.snapshot import Snapshot
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.gates import FeatureGates
-from controller_manager.options.parsing import OptionsError
+from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 
