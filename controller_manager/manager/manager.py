@@ -55,7 +55,8 @@ from controller_manager.options.gate_values import gate_values
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
-from controller_manager.serving.server import Pages, Server
+from controller_manager.serving.pages import Pages
+from controller_manager.serving.server import Server
 
 if TYPE_CHECKING:  # most managers have no preview
     from controller_manager.preview.preview import Preview

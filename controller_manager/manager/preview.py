@@ -17,7 +17,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.options.config import PreviewConfig
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.restarting import until_done
-from controller_manager.serving.server import DebugPage
+from controller_manager.serving.pages import DebugPage
 from controller_manager.serving.streaming import Pieces
 
 if TYPE_CHECKING:  # most managers have no preview, and its modules are many

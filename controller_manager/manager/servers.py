@@ -18,8 +18,9 @@ from controller_manager.runtime.restarting import until_done
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates, ServingError
+from controller_manager.serving.pages import Pages
 from controller_manager.serving.reviews import ReviewLimiter
-from controller_manager.serving.server import Pages, Server
+from controller_manager.serving.server import Server
 
 
 class ServerGroup(Runnable):

@@ -3,6 +3,7 @@
 The server reads the state of the manager through functions that it is given, and
 changes nothing. If it runs in a thread of its own, the main loop calls the functions.
 
+- ``access``: authenticates and authorizes each request
 - ``answers``: objects as JSON, and Status objects
 - ``authentication``: finds out the user of a request
 - ``authorities``: the authorities of client certificates
@@ -11,17 +12,21 @@ changes nothing. If it runs in a thread of its own, the main loop calls the func
 - ``certificates``: the serving certificates
 - ``connection``: one connection, with its timeouts
 - ``debug``: the pages below /debug/pprof/
+- ``debug_endpoints``: the endpoints below /debug
 - ``debug_flags``: the page that sets the verbosity
+- ``endpoints``: /metrics, /configz, /flagz and /statusz
 - ``handshakes``: the rate of TLS handshakes
 - ``health``: the answers of health checks
+- ``health_endpoints``: /healthz, /livez, /readyz and their single checks
 - ``limits``: the limits of the server
 - ``listener``: accepts connections
 - ``main_loop``: questions to the main event loop
 - ``negotiation``: chooses text or an object
+- ``pages``: the data that the server shows
 - ``pprof``: pprof's format of a CPU profile
 - ``reviews``: the rate limit of reviews
 - ``sampling``: samples of the threads' stacks
-- ``server``: the server and its routes
+- ``server``: the server and its connections
 - ``streaming``: answers that are sent piece by piece
 - ``tls``: TLS of one connection
 - ``tls_settings``: settings of TLS

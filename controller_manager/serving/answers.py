@@ -7,6 +7,12 @@ from typing import Any, Final
 
 from aiohttp import web
 
+COMMON_HEADERS: Final = {
+    "Cache-Control": "no-cache, private",
+    "X-Content-Type-Options": "nosniff",
+}
+"""The headers of every answer."""
+
 _INTERACTIVE_CLIENTS: Final = ("curl", "Wget", "Mozilla/5.0")
 
 

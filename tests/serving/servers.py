@@ -33,7 +33,8 @@ from controller_manager.serving.certificates import Certificates
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.main_loop import MainLoop, SameLoop
-from controller_manager.serving.server import DebugPages, Pages, Server
+from controller_manager.serving.pages import DebugPages, Pages
+from controller_manager.serving.server import Server
 from controller_manager.serving.streaming import Pieces
 from tests.clusters import Cluster
 

@@ -40,9 +40,9 @@ from controller_manager.serving.certificates import (
     self_signed,
 )
 from controller_manager.serving.health import HealthCheck
+from controller_manager.serving.health_endpoints import HealthEndpoints
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
-from controller_manager.serving.server import Server
 from tests.clusters import Cluster
 from tests.serving.servers import (
     ILL,
@@ -529,14 +529,14 @@ async def test_a_connection_is_refused_when_all_are_in_use(
 ) -> None:
     """No request that is being answered is cut off for it."""
     asked, let = asyncio.Semaphore(0), asyncio.Event()
-    readyz = Server._readyz
+    readyz = HealthEndpoints._readyz
 
-    async def slow(server: Server, request: web.Request) -> web.Response:
+    async def slow(health: HealthEndpoints, request: web.Request) -> web.Response:
         asked.release()
         await let.wait()
-        return await readyz(server, request)
+        return await readyz(health, request)
 
-    monkeypatch.setattr(Server, "_readyz", slow)
+    monkeypatch.setattr(HealthEndpoints, "_readyz", slow)
     limits = ConnectionLimits(connections=2)
     async with serving(config_of(), limits=limits) as url:
         busy = [asyncio.create_task(get(f"{url}/readyz")) for _ in range(2)]
