@@ -13,8 +13,6 @@ from collections.abc import (
 )
 from typing import Any, Final, Protocol
 
-import structlog
-
 from controller_manager.client.errors import (
     APIError,
     ProtocolError,
@@ -25,7 +23,7 @@ from controller_manager.client.errors import (
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
-from controller_manager.observability.logs import Logger
+from controller_manager.observability.logs import SYNC_FIELDS, Logger
 from controller_manager.runtime.key_report import KeyReport, SyncRecords
 from controller_manager.runtime.outcome import Done, Outcome, Requeue, SyncError
 from controller_manager.runtime.restarting import until_done
@@ -192,19 +190,20 @@ class Workers:
 
     async def _process(self, key: str) -> None:
         reconcile_id = f"{self._rng.getrandbits(32):08x}"
+        fields = {"controller": self.name, "key": key, "reconcile_id": reconcile_id}
         started = self._clock.monotonic()
-        with structlog.contextvars.bound_contextvars(
-            controller=self.name, key=key, reconcile_id=reconcile_id
-        ):
-            of_key = SYNC_KEY.set(key)
+        of_log, of_key = SYNC_FIELDS.set(fields), SYNC_KEY.set(key)
+        try:
             try:
                 outcome = await self._reconcile(key)
-            except Exception as error:  # noqa: BLE001 - a failed sync must not end it
-                self._failed(key, error, self._clock.monotonic() - started)
-                return
             finally:
                 SYNC_KEY.reset(of_key)
+        except Exception as error:  # noqa: BLE001 - a failed sync must not end it
+            self._failed(key, error, self._clock.monotonic() - started)
+        else:
             self._succeeded(key, outcome, self._clock.monotonic() - started)
+        finally:
+            SYNC_FIELDS.reset(of_log)
 
     def _succeeded(self, key: str, outcome: Outcome, seconds: float) -> None:
         self._records.ended(key, outcome, seconds)
