@@ -10,8 +10,9 @@
 - ``apiserver``: the server with the kinds, the roles and the admission; ``bootstrap``
   (roles), ``system_namespaces`` and ``kubernetes_service`` have its first objects.
 - ``cli``: the subcommands ``devcluster`` and ``demo``, with the parts ``cluster``,
-  ``http_server``, ``http_answers``, ``certificates``, ``keys``, ``manifests``,
-  ``commands``, ``child`` (a program beside the cluster) and ``demo``.
+  ``http_server``, ``certificates``, ``keys``, ``manifests``, ``commands``, ``child`` (a
+  program beside the cluster) and ``demo``. ``http_connections`` answers most requests
+  over HTTP, with ``http_requests`` and ``http_answers``; aiohttp answers the others.
 - ``data``: the data file of a cluster, and snapshots.
 - ``embedded``: the controllers beside a cluster, in the same process.
 - ``testing``: a cluster for the tests of other projects, and a pytest plugin.

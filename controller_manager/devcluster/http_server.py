@@ -5,14 +5,20 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from random import SystemRandom
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from aiohttp import HttpVersion11, web
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.certificates import user_of
-from controller_manager.devcluster.http_answers import quick_response, usual_response
+from controller_manager.devcluster.http_connections import (
+    Answer,
+    ConnectionCutError,
+    PlainConnection,
+    PlainConnections,
+    certificate_user,
+)
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -40,17 +46,15 @@ _MAX_HEADERS: Final = 1024 * 1024
 _BODY_PATIENCE: Final = 60.0
 """Seconds, outside the cluster, for which the server waits for a whole body."""
 
+_SHUTDOWN_PATIENCE: Final = 0.5
+"""Seconds for which requests may take when the server stops."""
+
 _HEADERS: Final = {"cache-control": "no-cache, private"}
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-Answer = Response | StreamingResponse
 Answering = Callable[[Request], Awaitable[Answer]]
 """A function that answers a request."""
-
-
-class ConnectionCutError(Exception):
-    """The client is to get no answer, and its connection is to be cut."""
 
 
 class Interceptor(Protocol):
@@ -92,6 +96,7 @@ class HTTPServer:
         self._remedy = remedy
         self._rng = SystemRandom()
         self._runner: web.ServerRunner | None = None
+        self._plain = PlainConnections(self._respond)
 
     @property
     def url(self) -> str:
@@ -101,7 +106,7 @@ class HTTPServer:
 
     async def start(self) -> None:
         """Listen; raises ServingError if the port cannot be used."""
-        served = web.Server(
+        served = _Server(
             self._handle,  # no router: the API server knows its paths
             access_log=None,
             handler_cancellation=True,
@@ -111,10 +116,16 @@ class HTTPServer:
             max_line_size=_MAX_HEADERS,
             max_field_size=_MAX_HEADERS,
         )
-        runner = web.ServerRunner(served, shutdown_timeout=0.5)
+        served.make = partial(self._connection, served.usual)
+        self._plain = PlainConnections(self._respond)
+        runner = web.ServerRunner(served, shutdown_timeout=_SHUTDOWN_PATIENCE)
         self.port = await listen(runner, self.host, self.port, self._remedy, self._tls)
         self._runner = runner
         self._server.address = f"{self.host}:{self.port}"
+
+    def _connection(self, usual: Callable[[], asyncio.Protocol]) -> asyncio.Protocol:
+        """Return the protocol of a new connection; `usual` makes that of aiohttp."""
+        return PlainConnection(self._plain, usual)
 
     async def close(self) -> None:
         """Stop listening and cut all streams."""
@@ -122,7 +133,7 @@ class HTTPServer:
         self._runner = None
         if runner is None:
             return
-        await runner.cleanup()
+        await asyncio.gather(runner.cleanup(), self._plain.close(_SHUTDOWN_PATIENCE))
         # A transport that was closed still waits for the client's end of TLS.
         for connection in connections:
             connection.abort()
@@ -136,11 +147,25 @@ class HTTPServer:
         """Return the open connections."""
         server = self._runner.server if self._runner else None
         handlers = server.connections if server else ()
-        return [each.transport for each in handlers if each.transport is not None]
+        usual = [each.transport for each in handlers if each.transport is not None]
+        return [*self._plain.transports(), *usual]
+
+    async def _respond(
+        self, request: Request, user: User | None
+    ) -> tuple[Answer, dict[str, str]]:
+        """Answer a plain request; also return the headers of every answer."""
+        common = self._common(request.headers.get("audit-id", ""))
+        answer = await self._answer(request, user)
+        self._server.metrics.count(request, answer.status)
+        return answer, common
+
+    def _common(self, audit_id: str) -> dict[str, str]:
+        """Return the headers of every answer, with the id that the client sent."""
+        return {**_HEADERS, "audit-id": audit_id or random_uid(self._rng)}
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        audit_id = request.headers.get("Audit-ID") or random_uid(self._rng)
-        common = {**_HEADERS, "audit-id": audit_id}
+        """Answer a request of a connection of aiohttp."""
+        common = self._common(request.headers.get("Audit-ID", ""))
         plain = Request(
             request.method,
             request.path,
@@ -149,22 +174,20 @@ class HTTPServer:
         )
         if "expect" in plain.headers:
             await _expected(request, plain.headers["expect"])
-        user = _certificate_user(request)
+        user = certificate_user(request.transport) if request.transport else None
         if request.can_read_body:
             limit = self._server.body_limit(plain, user) or _MAX_BODY
             try:
                 plain = replace(plain, body=await _body_of(request, limit))
             except Refusal as refusal:
-                return usual_response(
-                    refused(refusal), {**common, "connection": "close"}
-                )
+                return _response(refused(refusal), {**common, "connection": "close"})
         try:
             answer = await self._answer(plain, user)
         except ConnectionCutError:
             return _cut(request)
         self._server.metrics.count(plain, answer.status)
         if isinstance(answer, Response):
-            return quick_response(request, answer, common)
+            return _response(answer, common)
         return await self._stream(request, answer, common)
 
     async def _answer(self, request: Request, user: User | None) -> Answer:
@@ -248,8 +271,21 @@ def _cut(request: web.BaseRequest) -> web.Response:
     return web.Response()
 
 
-def _certificate_user(request: web.BaseRequest) -> User | None:
-    """Return the user of the client certificate, which TLS has verified."""
-    connection = request.get_extra_info("ssl_object")
-    encoded = connection.getpeercert(binary_form=True) if connection else None
-    return user_of(encoded) if encoded else None
+def _response(answer: Response, common: Mapping[str, str]) -> web.Response:
+    """Return an answer that is no stream, as aiohttp sends it."""
+    headers = {**common, **answer.headers}
+    return web.Response(status=answer.status, headers=headers, body=answer.body)
+
+
+class _Server(web.Server):
+    """A server of aiohttp whose connections begin with another protocol."""
+
+    make: Callable[[], asyncio.Protocol]
+
+    def usual(self) -> asyncio.Protocol:
+        """Return the protocol of aiohttp for a connection."""
+        return super().__call__()
+
+    def __call__(self) -> Any:
+        """Return the protocol of a new connection."""
+        return self.make()

@@ -52,6 +52,9 @@ class FaultyHTTPServer(HTTPServer):
         self.requests: list[RecordedRequest] = []
         self.faults: list[Fault] = []
 
+    def _connection(self, usual: Callable[[], asyncio.Protocol]) -> asyncio.Protocol:
+        return usual()  # faults know the requests of aiohttp
+
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         loop = asyncio.get_running_loop()
         path, _, query = request.raw_path.partition("?")
