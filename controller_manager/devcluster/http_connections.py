@@ -15,13 +15,16 @@ from typing import Final, cast
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.certificates import user_of
 from controller_manager.devcluster.http_answers import head_of, whole_answer
-from controller_manager.devcluster.http_requests import MOST_BYTES, RequestReader
+from controller_manager.devcluster.http_requests import RequestReader
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.security.authentication import User
 
 Answer = Response | StreamingResponse
 Respond = Callable[[Request, User | None], Awaitable[tuple[Answer, dict[str, str]]]]
 """Answers the request of a user; also returns the headers of every answer."""
+
+MOST_BYTES: Final = 256 * 1024
+"""The bytes from which on a client must wait until its requests are answered."""
 
 _DEFECT: Final = Response(500, {"connection": "close"})
 """The answer if there is no other, because of a defect."""
@@ -61,6 +64,7 @@ class PlainConnection(asyncio.Protocol):
 
     __slots__ = (
         "_data",
+        "_is_paused",
         "_reader",
         "_server",
         "_stalled",
@@ -85,6 +89,7 @@ class PlainConnection(asyncio.Protocol):
         self._user: User | None = None
         self.transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
+        self._is_paused = False
         self._stalled = False
         self._writable: asyncio.Future[None] | None = None
 
@@ -122,7 +127,8 @@ class PlainConnection(asyncio.Protocol):
         if self._task is None and not self._stalled:
             self._next()
         elif len(self._data) > MOST_BYTES and self.transport is not None:
-            self.transport.pause_reading()  # until those before it are answered
+            self._is_paused = True
+            self.transport.pause_reading()
 
     def pause_writing(self) -> None:
         """Wait until the client reads a part of the answer."""
@@ -133,10 +139,20 @@ class PlainConnection(asyncio.Protocol):
         self._stalled = False
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
-        if self._task is None and self._data:
-            self._next()
+        if self._task is None:
+            self._go_on()
 
     # Requests
+
+    def _go_on(self) -> None:
+        """Take the next request after an answer, unless the client reads too slowly."""
+        if self._stalled or self.transport is None:
+            return
+        if self._is_paused:
+            self._is_paused = False
+            self.transport.resume_reading()
+        if self._data:
+            self._next()
 
     def _next(self) -> None:
         """Answer the next request, or leave the connection to the other protocol."""
@@ -156,7 +172,6 @@ class PlainConnection(asyncio.Protocol):
         other = self._usual()
         transport.set_protocol(other)
         other.connection_made(transport)
-        transport.resume_reading()
         other.data_received(data)
 
     async def _answer(self, request: Request, transport: asyncio.Transport) -> None:
@@ -172,9 +187,8 @@ class PlainConnection(asyncio.Protocol):
             self._task = None
         if self._server.is_closing:
             transport.close()
-        elif self._data and not self._stalled:
-            transport.resume_reading()
-            self._next()
+        else:
+            self._go_on()
 
     async def _send(self, request: Request, transport: asyncio.Transport) -> None:
         try:

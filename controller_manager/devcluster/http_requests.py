@@ -12,9 +12,6 @@ from yarl import URL
 
 from controller_manager.client.transport import Request
 
-MOST_BYTES: Final = 256 * 1024
-"""The most bytes that a plain request has."""
-
 _HEAD: Final = re.compile(
     rb"(GET|POST|PUT|PATCH|DELETE) "
     rb"(/[A-Za-z0-9/._~!$&'()*+,;=:@%-]*+)(?:\?([A-Za-z0-9/._~!$&'()*+,;=:@%?-]*+))?+ "
@@ -30,6 +27,7 @@ _UNUSUAL: Final = frozenset(("transfer-encoding", "expect", "upgrade", "trailer"
 """Headers that change how a request is read or answered."""
 
 _MOST_DIGITS: Final = 6
+"""A plain request has less than a megabyte in its body, so it is never too large."""
 
 
 class RequestReader:

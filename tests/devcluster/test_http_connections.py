@@ -8,12 +8,12 @@ import pytest
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.http_connections import (
+    MOST_BYTES,
     Answer,
     ConnectionCutError,
     PlainConnection,
     PlainConnections,
 )
-from controller_manager.devcluster.http_requests import MOST_BYTES
 
 pytestmark = pytest.mark.looptime
 
@@ -176,6 +176,7 @@ async def test_a_client_that_sends_without_reading_is_not_read_further() -> None
     link.plain.resume_writing()
     await settled()
     assert link.transport.written.startswith(ok("/a") + ok("/b") * 3)
+    assert link.transport.calls == ["pause", "resume"]
     link.plain.connection_lost(None)
 
 
