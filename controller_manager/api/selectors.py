@@ -91,7 +91,8 @@ class Selector(Struct, frozen=True):
         for key, value in self.exact:
             if labels.get(key) != value:
                 return False
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        rest = self.requirements
+        return not rest or all(requirement.matches(labels) for requirement in rest)
 
 
 EVERYTHING: Final = Selector()

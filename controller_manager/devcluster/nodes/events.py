@@ -62,6 +62,7 @@ class Reporter:
         }
         if related is not None:
             event["related"] = _reference(related)
+        event |= {"firstTimestamp": None, "lastTimestamp": None, "source": {}}
         namespace = pod["metadata"].get("namespace") or "default"
         self._create(namespace, self._name(pod, now), event, now)
 
@@ -143,11 +144,10 @@ class Reporter:
         return f"{obj['metadata']['name']}.{self._last_name:x}"
 
     def _create(self, namespace: str, name: str, event: JSON, now: datetime) -> None:
-        """Store an event, unless its namespace is being deleted."""
+        """Store an event with all its fields, unless its namespace is being deleted."""
         found = self._namespaces.get(("", namespace))
         if found is None or "deletionTimestamp" in found.obj["metadata"]:
             return
-        EVENT.apply_defaults(event)
         self._objects.insert(EVENT, (namespace, name), event, now)
         if len(self._events) > _MOST_EVENTS:
             self._drop_oldest()
@@ -191,4 +191,5 @@ def _json(occurrence: Occurrence, merged: Merged, reference: JSON) -> JSON:
         "type": occurrence.type,
         "reportingComponent": component,
         "reportingInstance": host,
+        "eventTime": None,
     }

@@ -88,14 +88,18 @@ class ObjectStore:
         """Store a new, complete object of a part of the cluster without checks.
 
         The server adds its namespace, its name, a uid, and `now` as the time of its
-        creation.
+        creation. Usually the name is free, as that of an event with a time.
         """
         namespace, name = key
         metadata: JSON = {"name": name}
         if namespace:
             metadata["namespace"] = namespace
         self._stamp(kind, metadata, self._new_uid(), now)
-        return self.put(kind, key, {**obj, "metadata": metadata})
+        collection = self.storage.collection(kind.resource)
+        complete = {**kind.head, **obj, "metadata": metadata}
+        if collection.get(key) is not None:
+            return collection.put(key, complete)
+        return collection.add(key, complete)
 
     def _named(self, metadata: JSON, submission: Submission | None) -> bool:
         """Generate the name of a new object without one; tell whether it had none.

@@ -75,11 +75,12 @@ class Selection:
 
     def matches(self, obj: JSON) -> bool:
         """Tell whether an object is selected."""
-        if not self.labels.is_empty:
-            labels = obj["metadata"].get("labels") or {}
-            if not self.labels.matches(labels):
-                return False
-        return all(term.matches(obj) for term in self.fields)
+        labels = self.labels
+        if labels is not EVERYTHING and not labels.matches(
+            obj["metadata"].get("labels") or {}
+        ):
+            return False
+        return not self.fields or all(term.matches(obj) for term in self.fields)
 
 
 def parse_selection(kind: Kind, query: Mapping[str, str]) -> Selection:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import ChainMap, Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from typing import Final, Literal
 
 import msgspec
@@ -198,6 +199,19 @@ class Collection:
         self._record(Change(stored.version, kind, key, stored, before))
         return stored
 
+    def add(self, key: Key, obj: JSON) -> Stored:
+        """Store a new, complete object under a free key, and set its resourceVersion.
+
+        Nothing else has the object, which is not copied.
+        """
+        version = self._versions.next()
+        obj["metadata"]["resourceVersion"] = str(version)
+        stored = self._objects[key] = Stored(obj, version)
+        if self._ordered is not None:
+            self._ordered.add(key)
+        self._record(Change(version, "ADDED", key, stored, None))
+        return stored
+
     def remove(self, key: Key) -> Stored:
         """Remove an object; its last state gets a new version."""
         before = self._objects.pop(key)
@@ -274,8 +288,8 @@ class Collection:
     def watch(self, version: int) -> Watcher:
         """Return a watcher of the changes after `version`."""
         self._check_age(version)
-        backlog = [change for change in self._history if change.version > version]
-        watcher = Watcher(self, backlog)
+        later = takewhile(lambda each: each.version > version, reversed(self._history))
+        watcher = Watcher(self, list(later)[::-1])
         self._watchers[watcher] = None
         return watcher
 

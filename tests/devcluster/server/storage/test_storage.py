@@ -20,9 +20,13 @@ def test_history_can_be_read_back() -> None:
         key = (rng.choice(("n", "n-m", "n0")), name)
         if pods.get(key) is not None and rng.random() < 0.3:
             pods.remove(key)
+        elif pods.get(key) is None and rng.random() < 0.5:
+            pods.add(key, {"metadata": {"name": name}, "step": step})
         else:
             pods.put(key, {"metadata": {"name": name}, "step": step})
         states[storage.version] = {k: v.obj for k, v in pods.snapshot().items()}
+        if rng.random() < 0.1:
+            pods.ordered()  # from now on, the keys are kept in order
     for version, state in states.items():
         found = {k: v.obj for k, v in pods.snapshot(version).items()}
         assert found == state, seed
@@ -35,6 +39,9 @@ def test_history_can_be_read_back() -> None:
             places = ordered.range_of("n", after)
             expected = [k for k in in_order if k[0] == "n" and "/".join(k) > after]
             assert [key for key, _ in ordered.at(places)] == expected, seed
+        changes = pods.watch(version).take()
+        later = list(range(version + 1, storage.version + 1))
+        assert [change.version for change in changes] == later, seed
 
 
 def test_versions_outside_of_the_history_cannot_be_watched() -> None:

@@ -1,0 +1,62 @@
+"""The events of the nodes are stored complete, in the form of an API server."""
+
+import random
+
+import msgspec
+import pytest
+
+from controller_manager.clock import LoopClock
+from controller_manager.devcluster.kinds.core.event import KIND as EVENT
+from controller_manager.devcluster.nodes.event_notes import normal
+from controller_manager.devcluster.nodes.events import Reporter
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.admission import Chain
+from controller_manager.devcluster.server.storage.storage import Storage
+from tests.clusters import EPOCH
+
+pytestmark = pytest.mark.looptime
+
+POD = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"namespace": "n", "name": "p", "uid": "1", "resourceVersion": "7"},
+    "spec": {"nodeName": "node-0"},
+}
+
+
+def reported() -> Storage:
+    """Return a storage with events of both kinds."""
+    storage = Storage()
+    storage.collection("namespaces").put(("", "n"), {"metadata": {"name": "n"}})
+    clock = LoopClock(EPOCH)
+    report = Reporter(Objects(storage, clock, random.Random(1), Chain()))
+    report.kubelet(POD, normal("Pulling", "image"), "spec.containers{c}")
+    report.scheduler(POD, normal("Scheduled", "there"), "Binding")
+    report.scheduler(POD, normal("Preempted", "gone"), "Preempting", POD)
+    return storage
+
+
+async def test_an_event_has_all_fields_that_the_server_fills_in() -> None:
+    """In the order in which the server does it."""
+    for stored in reported().collection("events"):
+        event = {k: v for k, v in stored.obj.items() if k != "metadata"}
+        expected = dict(event)
+        EVENT.apply_defaults(expected)
+        assert msgspec.json.encode(event) == msgspec.json.encode(expected)
+        assert list(stored.obj)[:2] == ["kind", "apiVersion"]
+        metadata = stored.obj["metadata"]
+        assert metadata["resourceVersion"] == str(stored.version)
+        assert list(metadata) == [
+            *("name", "namespace", "uid", "creationTimestamp", "resourceVersion")
+        ]
+
+
+async def test_an_event_of_a_name_that_is_taken_replaces_the_other() -> None:
+    """Two reporters of one moment may choose the same name."""
+    storage = reported()
+    events = storage.collection("events")
+    report = Reporter(Objects(storage, LoopClock(EPOCH), random.Random(2), Chain()))
+    watcher = events.watch(storage.version)
+    report.kubelet(POD, normal("Pulled", "image"))
+    [change] = watcher.take()
+    assert (len(events), change.type) == (3, "MODIFIED")
