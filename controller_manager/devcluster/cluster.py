@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import os
-import random
 import secrets
 import ssl
 from contextlib import AsyncExitStack
@@ -28,6 +27,7 @@ from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
 from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.server.apimachinery.uids import BufferedRandom
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.state import load
 from controller_manager.devcluster.server.storage.storage import Storage
@@ -143,7 +143,7 @@ class DevCluster:
         self._certificate = self._keys.authority
         self.server = APIServer(
             clock=clock,
-            rng=random.SystemRandom(),
+            rng=BufferedRandom(),
             users={self._token: ADMIN},
             rbac=options.rbac,
             build=options.build,

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from random import SystemRandom
 from typing import Any, Final, Protocol
 
 from aiohttp import HttpVersion11, web
@@ -25,7 +24,10 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     slow_request,
     too_large_body,
 )
-from controller_manager.devcluster.server.apimachinery.uids import random_uid
+from controller_manager.devcluster.server.apimachinery.uids import (
+    BufferedRandom,
+    random_uid,
+)
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.responses import refused
 from controller_manager.devcluster.server.security.authentication import User
@@ -94,7 +96,7 @@ class HTTPServer:
         self._tls = tls
         self._intercept = intercept
         self._remedy = remedy
-        self._rng = SystemRandom()
+        self._rng = BufferedRandom()
         self._runner: web.ServerRunner | None = None
         self._plain = PlainConnections(self._respond)
 

@@ -42,6 +42,7 @@ from controller_manager.devcluster.nodes.pod_connections import (
     PodConnections,
 )
 from controller_manager.devcluster.nodes.pod_fit import PodFit
+from controller_manager.devcluster.nodes.pod_states import is_over
 from controller_manager.devcluster.nodes.pressure import Evictions
 from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos
 from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
@@ -291,7 +292,7 @@ def _is_same_for_others(change: Change) -> bool:
         and before["metadata"].get("labels") == after["metadata"].get("labels")
         and ("deletionTimestamp" in before["metadata"])
         is ("deletionTimestamp" in after["metadata"])
-        and before["status"].get("phase") == after["status"].get("phase")
+        and is_over(before) is is_over(after)
     )
 
 

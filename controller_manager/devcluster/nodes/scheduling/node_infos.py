@@ -181,7 +181,7 @@ def requests_of(pod: JSON) -> Amounts:
     Most pods are simple: it adds up their containers and skips the rest.
     """
     spec = pod["spec"]
-    if any(spec.get(each) for each in ("initContainers", "overhead", "resources")):
+    if spec.get("initContainers") or spec.get("overhead") or spec.get("resources"):
         requests = pod_requests(msgspec.convert(pod, Pod, strict=False))
         return {name: each.nanos for name, each in requests.items() if each.nanos}
     total: dict[str, int] = {}

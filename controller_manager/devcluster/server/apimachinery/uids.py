@@ -1,6 +1,7 @@
 """Random uids."""
 
-from random import Random
+import os
+from random import Random, SystemRandom
 from typing import Final
 
 _VERSION: Final = 0xF000 << 64, 0x4000 << 64
@@ -19,3 +20,31 @@ def random_uid(rng: Random) -> str:
     """
     text = f"{rng.getrandbits(128) & _KEPT | _SET:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+_BUFFER: Final = 4096
+
+
+class BufferedRandom(SystemRandom):
+    """The random numbers of the operating system, of which it fetches some in advance.
+
+    A cluster needs several uids for each pod, and a call of the system for each of them
+    takes longer than the rest. Two processes never share it: it cannot be pickled, and
+    the cluster does not fork.
+    """
+
+    def __init__(self) -> None:
+        """Begin without numbers."""
+        super().__init__()
+        self._bytes = b""
+        self._used = 0
+
+    def getrandbits(self, k: int, /) -> int:
+        """Return a random number with at most `k` bits."""
+        size = (k + 7) // 8
+        end = self._used + size
+        if end > len(self._bytes):
+            self._bytes, self._used, end = os.urandom(max(_BUFFER, size)), 0, size
+        taken = self._bytes[self._used : end]
+        self._used = end
+        return int.from_bytes(taken) >> (size * 8 - k)

@@ -85,13 +85,19 @@ def is_same(new: JSON, old: JSON) -> bool:
 def with_null_times(names: Sequence[str], obj: JSON) -> JSON:
     """Return `obj` with null for absent condition times that Go always writes."""
     conditions = obj.get("status", {}).get("conditions") if names else None
-    if not conditions:
-        return obj
-    wanted = frozenset(names)
-    if all(wanted <= each.keys() for each in conditions):
+    if not conditions or not _lack(conditions, names):
         return obj
     complete = [{**dict.fromkeys(names), **condition} for condition in conditions]
     return {**obj, "status": {**obj["status"], "conditions": complete}}
+
+
+def _lack(conditions: Sequence[JSON], names: Sequence[str]) -> bool:
+    """Tell whether a condition lacks one of these fields; most have all."""
+    for condition in conditions:
+        for name in names:
+            if name not in condition:
+                return True
+    return False
 
 
 def with_managers(

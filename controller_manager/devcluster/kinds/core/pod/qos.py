@@ -1,13 +1,15 @@
 """The quality of service of pods (pkg/apis/core/helper/qos/qos.go)."""
 
+from functools import lru_cache
 from typing import Final
 
 from controller_manager.api.core.compute import CPU, MEMORY
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
+from controller_manager.api.quantity import ZERO, parse_quantity
 
 _BEST_EFFORT: Final = "BestEffort"
 _BURSTABLE: Final = "Burstable"
+_COUNTED: Final = (CPU, MEMORY)
 _GUARANTEED: Final = "Guaranteed"
 
 
@@ -25,15 +27,16 @@ def qos_class(spec: JSON) -> str:
 
 
 def _class_of(resources: JSON) -> str:
-    requests, limits = resources.get("requests"), resources.get("limits")
-    requested = [_amount(requests, name) for name in (CPU, MEMORY)]
-    limited = [_amount(limits, name) for name in (CPU, MEMORY)]
-    if not any(each > ZERO for each in (*requested, *limited)):
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    return _class(*(each.get(name) for each in (requests, limits) for name in _COUNTED))
+
+
+@lru_cache(1024)
+def _class(*stated: str | float | None) -> str:
+    """Return the class of two requests and two limits: most pods state equal ones."""
+    amounts = [ZERO if each is None else parse_quantity(str(each)) for each in stated]
+    requested, limited = amounts[: len(_COUNTED)], amounts[len(_COUNTED) :]
+    if not any(each > ZERO for each in amounts):
         return _BEST_EFFORT
     is_full = all(each > ZERO for each in limited) and requested == limited
     return _GUARANTEED if is_full else _BURSTABLE
-
-
-def _amount(stated: JSON | None, name: str) -> Quantity:
-    text = (stated or {}).get(name)
-    return ZERO if text is None else parse_quantity(str(text))
