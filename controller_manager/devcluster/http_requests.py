@@ -23,7 +23,7 @@ _HEAD: Final = re.compile(
 So the time to match grows with the length alone.
 """
 
-_UNUSUAL: Final = frozenset(("transfer-encoding", "expect", "upgrade", "trailer", "te"))
+_UNUSUAL: Final = frozenset(("transfer-encoding", "expect", "upgrade"))
 """Headers that change how a request is read or answered."""
 
 _MOST_DIGITS: Final = 6
