@@ -25,7 +25,7 @@ from controller_manager.devcluster.server.rest.selection import (
 )
 from controller_manager.devcluster.server.storage.storage import Key, Stored
 
-Select = Callable[[Target, Selection, int | None], list[tuple[Key, Stored]]]
+Select = Callable[[Target, Selection], list[tuple[Key, Stored]]]
 
 
 class Deleter:
@@ -64,7 +64,7 @@ class Deleter:
         options = _deletion(target, request)
         selection = parse_selection(kind, target.query)
         assert submission is not None  # noqa: S101 - each write has one
-        items = submission.once("items", lambda: self._select(target, selection, None))
+        items = submission.once("items", lambda: self._select(target, selection))
         self._delete_each(target, items, options)
         page = [stored for _, stored in items]
         collection = self._objects.storage.collection(kind.stored.resource)

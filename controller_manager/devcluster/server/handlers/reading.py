@@ -141,20 +141,10 @@ class Reader:
             raise wrong_form(target, form, is_list=True)
         return await self._list(target, selection, form)
 
-    def select(
-        self, target: Target, selection: Selection, version: int | None
-    ) -> list[tuple[Key, Stored]]:
-        """Return the selected objects by key, as of a version (now, if `None`).
-
-        Raises Refusal 410.
-        """
-        ordered = self._ordered(target, version)
-        places = ordered.range_of(target.namespace)
-        return [
-            (key, in_version(target.kind, stored))
-            for key, stored in ordered.at(places)
-            if selection.matches(stored.obj)
-        ]
+    def select(self, target: Target, selection: Selection) -> list[tuple[Key, Stored]]:
+        """Return the selected present objects in order, by key."""
+        found = self._collection(target).selected(target.namespace, selection.matches)
+        return [(key, in_version(target.kind, stored)) for key, stored in found]
 
     def _ordered(self, target: Target, version: int | None) -> OrderedObjects[Stored]:
         """Return all objects of a kind in order; raises Refusal 410."""
@@ -235,7 +225,7 @@ class Reader:
         sends_initial = wants_initial_events(query)
         from_now = number == 0 or sends_initial
         collection = self._collection(target)
-        initial = self.select(target, selection, None) if sends_initial else []
+        initial = self.select(target, selection) if sends_initial else []
         try:
             watcher = collection.watch(collection.version if from_now else number)
         except TooOldError as error:

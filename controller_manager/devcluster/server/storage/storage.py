@@ -12,6 +12,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage.ordered_objects import (
     OrderedKeys,
     OrderedObjects,
+    path_of,
 )
 
 Key = tuple[str, str]
@@ -270,6 +271,20 @@ class Collection:
                 keys.add(key)
         known = {key: each for key, each in changed.items() if each is not None}
         return OrderedObjects(keys.paths, ChainMap(known, self._objects))
+
+    def selected(
+        self, namespace: str, is_wanted: Callable[[JSON], bool]
+    ) -> list[tuple[Key, Stored]]:
+        """Return the present objects of a namespace (of all, if it is empty), in order.
+
+        It puts only those in order that are wanted: often that is a small part.
+        """
+        found = [
+            (key, stored)
+            for key, stored in self._objects.items()
+            if (not namespace or key[0] == namespace) and is_wanted(stored.obj)
+        ]
+        return sorted(found, key=lambda each: path_of(each[0]))
 
     def _before(self, version: int | None) -> dict[Key, Stored | None]:
         """Return the state at `version` of each object that changed later.

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage.storage import Storage, TooOldError
 
 
@@ -42,6 +43,23 @@ def test_history_can_be_read_back() -> None:
         changes = pods.watch(version).take()
         later = list(range(version + 1, storage.version + 1))
         assert [change.version for change in changes] == later, seed
+
+
+def test_the_selected_objects_come_in_the_order_of_lists() -> None:
+    """Those of one namespace, or of all."""
+    pods = Storage().collection("pods")
+    for key in (("n", "b"), ("n-m", "a"), ("n", "a"), ("m", "c"), ("n", "c")):
+        pods.put(key, {"metadata": {"name": key[1]}})
+
+    def is_wanted(obj: JSON) -> bool:
+        return bool(obj["metadata"]["name"] != "c")
+
+    assert [key for key, _ in pods.selected("n", is_wanted)] == [("n", "a"), ("n", "b")]
+    everywhere = [key for key, _ in pods.selected("", is_wanted)]
+    assert everywhere == [("n-m", "a"), ("n", "a"), ("n", "b")]
+    ordered = pods.ordered()
+    listed = [each for each in ordered.at(ordered.range_of("")) if each[0][1] != "c"]
+    assert pods.selected("", is_wanted) == listed
 
 
 def test_versions_outside_of_the_history_cannot_be_watched() -> None:
