@@ -185,10 +185,27 @@ def not_acceptable(message: str) -> Refusal:
     return Refusal(406, "NotAcceptable", message)
 
 
-def already_exists(group: str, plural: str, name: str) -> Refusal:
-    """409: the name is in use."""
+def already_exists(
+    group: str,
+    plural: str,
+    name: str,
+    *,
+    is_generated: bool = False,
+    is_deleted: bool = False,
+) -> Refusal:
+    """409: the name is in use, by an object that is being deleted if `is_deleted`.
+
+    With `is_generated`, the server has generated the name.
+    """
+    details = _details(group, plural, name)
     message = f'{qualified(group, plural)} "{name}" already exists'
-    return Refusal(409, "AlreadyExists", message, _details(group, plural, name))
+    if is_generated:
+        message += ", the server was not able to generate a unique name for the object"
+        details["retryAfterSeconds"] = 1
+    if is_deleted:
+        message = f"object is being deleted: {message}"
+    wait = 1 if is_generated else None
+    return Refusal(409, "AlreadyExists", message, details, retry_after=wait)
 
 
 def conflict(group: str, kind: str, name: str, why: str) -> Refusal:

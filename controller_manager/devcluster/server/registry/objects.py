@@ -138,7 +138,7 @@ class Objects(ObjectStore):
         if metadata.get("resourceVersion"):
             message = "resourceVersion should not be set on objects to be created"
             raise bad_request(message)
-        if self._named(metadata, write.submission):
+        if self._named(kind, metadata, write.submission):
             kind.apply_defaults(obj)
         self._stamp_new(kind, metadata, write.submission)
         kind.strategy.prepare_for_create(obj, self.storage)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from copy import copy
 from datetime import datetime
+from functools import partial
 from typing import Final, Self
 
 from controller_manager.api.json_objects import JSON
@@ -28,6 +29,8 @@ from controller_manager.devcluster.server.storage.storage import Key, Storage, S
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58
+_MOST_NAMES: Final = 8
+"""The most names that are generated for an object until one is free."""
 
 
 class ObjectStore:
@@ -70,11 +73,18 @@ class ObjectStore:
         )
 
     def free_key(self, kind: Kind, metadata: JSON) -> Key:
-        """Return the key of a new object; raises Refusal 409 if there is one."""
+        """Return the key of a new object; raises Refusal 409 if it is in use."""
         key = (metadata.get("namespace", ""), metadata["name"])
-        if self.storage.collection(kind.resource).get(key) is not None:
-            raise already_exists(kind.group, kind.plural, metadata["name"])
-        return key
+        stored = self.storage.collection(kind.resource).get(key)
+        if stored is None:
+            return key
+        raise already_exists(
+            kind.group,
+            kind.plural,
+            metadata["name"],
+            is_generated=bool(metadata.get("generateName")),
+            is_deleted="deletionTimestamp" in stored.obj["metadata"],
+        )
 
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
@@ -101,20 +111,30 @@ class ObjectStore:
             return collection.put(key, complete)
         return collection.add(key, complete)
 
-    def _named(self, metadata: JSON, submission: Submission | None) -> bool:
+    def _named(self, kind: Kind, metadata: JSON, submission: Submission | None) -> bool:
         """Generate the name of a new object without one; tell whether it had none.
 
         All attempts of a submission get the same name.
         """
-        prefix = metadata.get("generateName", "")
-        if not prefix or metadata.get("name"):
+        if not metadata.get("generateName") or metadata.get("name"):
             return False
-        suffix = _once(submission, "suffix", self._new_suffix)
-        metadata["name"] = prefix[:_MAX_PREFIX] + suffix
+        new_name = partial(self._new_name, kind, metadata)
+        metadata["name"] = _once(submission, "name", new_name)
         return True
 
-    def _new_suffix(self) -> str:
-        return "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
+    def _new_name(self, kind: Kind, metadata: JSON) -> str:
+        """Return a name that is free, or the last of eight, as upstream.
+
+        Upstream: createWithGenerateNameRetry of apiserver's registry/store.go.
+        """
+        prefix, namespace = metadata["generateName"], metadata.get("namespace", "")
+        name = ""
+        for _ in range(_MOST_NAMES):
+            suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
+            name = prefix[:_MAX_PREFIX] + suffix
+            if not self.has(kind, namespace, name):
+                break
+        return name
 
     def _new_uid(self) -> str:
         return random_uid(self._rng)
