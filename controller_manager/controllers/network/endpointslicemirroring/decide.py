@@ -1,6 +1,7 @@
 """Decides how the slices of Endpoints change (reconcile of endpointslicemirroring).
 
-A subset has one slice for each of its address types, so it never needs more than two.
+A subset has one slice for each of its address types, so it rarely needs more than two:
+only ports of the same name need slices of their own.
 """
 
 from collections import defaultdict

@@ -54,11 +54,12 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
     invalid: list[str] = []
     skipped = 0
     for subset in repack(subsets):
-        ports = tuple(map(_port, subset.ports or ()))
-        for address_type in (IPV4, IPV6):
-            group = Group(address_type, frozenset(ports))
-            found[group] = {}
-            ports_of[group] = ports
+        parts = _without_equal_names(map(_port, subset.ports or ()))
+        for ports in parts:
+            for address_type in (IPV4, IPV6):
+                group = Group(address_type, frozenset(ports))
+                found.setdefault(group, {})
+                ports_of.setdefault(group, ports)
         left = limit
         for address, ready in _addresses(subset):
             if not left:
@@ -69,10 +70,31 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
                 invalid.append(address.ip)
                 continue
             endpoint = _endpoint(address, parsed.text, ready=ready)
-            group = Group(parsed.type, frozenset(ports))
-            found[group][key_of_endpoint(endpoint)] = endpoint
+            for ports in parts:
+                group = Group(parsed.type, frozenset(ports))
+                found[group][key_of_endpoint(endpoint)] = endpoint
             left -= 1
     return Desired(found, ports_of, tuple(invalid), skipped + len(invalid))
+
+
+def _without_equal_names(
+    ports: Iterable[EndpointPort],
+) -> list[tuple[EndpointPort, ...]]:
+    """Part the ports so that no part has two of one name; most have one part.
+
+    An address may be in two subsets, which have a port of one name each. The canonical
+    form of the subsets joins them, and the API server accepts no slice with two ports
+    of one name: upstream mirrors nothing of such Endpoints.
+    """
+    parts: list[list[EndpointPort]] = [[]]
+    for port in ports:
+        for part in parts:
+            if all(port.name != each.name for each in part):
+                part.append(port)
+                break
+        else:
+            parts.append([port])
+    return [tuple(part) for part in parts]
 
 
 def _addresses(

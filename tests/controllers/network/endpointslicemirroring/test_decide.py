@@ -214,6 +214,12 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
             {"create": [content("", A, "")]},
             id="no ports",
         ),
+        pytest.param(
+            endpoints(subset(A, "", SQL, WEB), subset(A, "", {**SQL, "port": 5433})),
+            (),
+            {"create": [content("", A, "web sql"), content("", A)]},
+            id="two ports of one name: no slice may have both",
+        ),
     ],
 )
 def test_slices_follow_endpoints(
