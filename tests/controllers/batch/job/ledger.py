@@ -223,7 +223,9 @@ def _changed_after_the_end(before: _Page, page: _Page) -> Iterator[str]:
     if all(has(page.job, each) for each in ENDS):
         yield "it is complete and has failed"
     for uid, pod in page.pods.items():
-        if is_tracked(pod):
+        # A job that is being deleted does not release the pods that do not match it.
+        is_kept = is_deleting(page.job) and not matches(page.job, pod)
+        if is_tracked(pod) and not is_kept:
             yield f"it ended while pod {uid} has its finalizer"
     if page.uncounted("succeeded") or page.uncounted("failed"):
         yield "it ended with uncounted pods"

@@ -18,6 +18,16 @@ def job(**status: Any) -> JSON:
     return {"metadata": {"name": "j", "uid": "J"}, "spec": spec, "status": status}
 
 
+def deleted(job: JSON) -> JSON:
+    """Return a job that selects pods, and is being deleted."""
+    selector = {"matchLabels": {"app": "web"}}
+    return {
+        "metadata": {**job["metadata"], "deletionTimestamp": "now"},
+        "spec": {**job["spec"], "selector": selector},
+        "status": job["status"],
+    }
+
+
 def indexed(**status: Any) -> JSON:
     """Return an indexed job of five completions."""
     found = job(**status)
@@ -103,6 +113,10 @@ RIGHT: dict[str, list[State]] = {
     "a pod is released": [
         (job(), [pod("a", "Failed")]),
         (job(), [pod("a", "Failed", finalizers=(), owner="")]),
+    ],
+    "a deleted job ends, and keeps a pod that does not match": [
+        (deleted(job()), [pod("a", labels={"app": "stranger"})]),
+        (deleted(job(**DONE)), [pod("a", labels={"app": "stranger"})]),
     ],
     "a pod comes back to its owner": [
         (indexed(), [pod("a", index=0), pod("b", index=0, owner="")]),
