@@ -11,6 +11,7 @@ from tests.simulation.workload import READY_AFTER
 from tests.simulation.world import NAMESPACE
 
 _NAMES: Final = ("agent", "logs")
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _POOL: Final = "example.com/pool"
 _TAINT: Final = {"key": "example.com/reserved", "effect": "NoSchedule"}
 
@@ -102,8 +103,14 @@ class DaemonSetUsers(TemplateUsers):
         if change not in _NODES:
             await super().act(name, change, rng)
             return
-        node = rng.choice(self.world.stored("nodes"))
-        self.world.change("nodes", node, _NODES[change])
+        # Nodes with a kubelet stay; others pass, so a choice among them would depend on
+        # the time, which faults shift.
+        nodes = [
+            node
+            for node in self.world.stored("nodes")
+            if _HOSTNAME in node["metadata"].get("labels", {})
+        ]
+        self.world.change("nodes", rng.choice(nodes), _NODES[change])
 
     async def clean_up(self) -> None:
         """Remove the taints; let daemon sets update their pods by themselves."""
