@@ -80,7 +80,7 @@ class PlainConnection(asyncio.Protocol):
     ) -> None:
         """Take the server, to which it belongs while it is open.
 
-        `usual` makes the protocol for what is no plain request.
+        `usual` makes the protocol for all other requests.
         """
         self._server = server
         self._usual = usual

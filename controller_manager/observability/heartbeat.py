@@ -18,8 +18,8 @@ from controller_manager.observability.logs import Logger
 BEAT: Final = 5.0
 """Seconds between two beats, and between two looks at them while none is late.
 
-A beat of an idle manager wakes two threads, for some 0.3 ms of CPU: once a second, the
-beats were most of what it used.
+A beat of an idle manager wakes two threads, for some 0.3 ms of CPU. With a beat each
+second, the beats took most of the CPU time of an idle manager.
 """
 
 _LATE_LOOK: Final = 1.0

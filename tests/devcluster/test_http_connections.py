@@ -32,7 +32,7 @@ def ok(body: str) -> bytes:
 
 
 class Transport(asyncio.Transport):
-    """A connection that keeps what was written."""
+    """A connection that keeps the written bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Transport(asyncio.Transport):
 
 
 class Usual(asyncio.Protocol):
-    """The protocol that gets what is no plain request."""
+    """The protocol for requests that are not plain."""
 
     def __init__(self) -> None:
         self.transport: asyncio.BaseTransport | None = None
@@ -154,7 +154,7 @@ async def test_requests_that_come_together_are_answered_one_after_the_other() ->
 
 
 @pytest.mark.parametrize("rest", [b"HEAD / HTTP/1.1\r\n\r\n", b"GET / HT", b"\x16\x03"])
-async def test_what_is_no_plain_request_goes_to_the_other_protocol(rest: bytes) -> None:
+async def test_all_other_requests_go_to_the_other_protocol(rest: bytes) -> None:
     """With its connection, once all requests before it are answered."""
     link = Link(echo)
     await link.receive(get("/a") + rest)

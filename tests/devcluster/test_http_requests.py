@@ -1,4 +1,4 @@
-"""The reader of plain requests takes what is usual, and leaves everything else."""
+"""The reader takes plain requests, and leaves all others."""
 
 import pytest
 
