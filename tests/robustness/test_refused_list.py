@@ -1,5 +1,6 @@
 """A resource that the daemon may not list."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.robustness.situation import on_uvloop, seconds_until
 pytestmark = pytest.mark.slow
 
 PATIENCE = 15.0
+BUSY = "the main event loop has not answered yet"
 RESTART = 60.0
 """Seconds until a refused list must be tried again."""
 
@@ -42,8 +44,15 @@ def authority_is_published(cluster: FaultyCluster) -> bool:
 
 
 async def readiness(manager: Daemon, plural: str) -> str:
-    """Return the line of /readyz about a resource, as an authorized user sees it."""
-    _, text = await manager.get("/readyz?verbose", as_admin=True)
+    """Return the line of /readyz about a resource, as an authorized user sees it.
+
+    Until the main loop, which starts the controllers, has answered once, the page says
+    only that it has not.
+    """
+    text = BUSY
+    async with asyncio.timeout(PATIENCE):
+        while BUSY in text:
+            _, text = await manager.get("/readyz?verbose", as_admin=True)
     lines = [line for line in text.splitlines() if plural in line]
     return "\n".join(lines)
 
