@@ -18,7 +18,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Access:
-    """Lets handlers answer the requests of users who may make them."""
+    """Authenticates and authorizes requests before handlers answer them."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
         """Take the two checks of each request."""

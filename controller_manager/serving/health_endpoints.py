@@ -19,14 +19,12 @@ _METRICS: Final = "/metrics"
 _REASONS_TIMEOUT: Final = 1.0
 """Seconds that a failing probe waits for the review whether its user may see why."""
 
-Results = Mapping[str, HealthCheck]
-
 
 class HealthEndpoints:
     """Answers probes, and counts their results."""
 
     def __init__(self, pages: Pages, access: Access) -> None:
-        """Take the checks; `access` tells who may see why one fails."""
+        """Take the checks, and the access: it protects the reasons of failures."""
         self._access = access
         self._beside = pages.beside
         self._alive = _last_results(pages.main, pages.healthz)
@@ -104,7 +102,9 @@ class HealthEndpoints:
             return False
 
 
-def _last_results(main: MainLoop, checks: Checks) -> LastAnswer[Results]:
+def _last_results(
+    main: MainLoop, checks: Checks
+) -> LastAnswer[Mapping[str, HealthCheck]]:
     """Return the results of the checks now, and a way to ask for newer ones."""
     return LastAnswer(main, lambda: results(checks()), {"main-loop": _not_turned})
 

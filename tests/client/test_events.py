@@ -35,15 +35,22 @@ POD = Pod(
 )
 
 
-@pytest_asyncio.fixture
-async def recorder(cluster: Cluster) -> AsyncGenerator[EventBroadcaster, None]:
-    broadcaster = EventBroadcaster(
+def broadcaster_of(
+    cluster: Cluster, stream: io.StringIO | None = None
+) -> EventBroadcaster:
+    """Return a broadcaster that does not run yet; it logs into `stream`, if any."""
+    return EventBroadcaster(
         cluster.client,
         "test-controller",
         clock=cluster.clock,
         rng=cluster.rng,
-        logger=silent_logger(),
+        logger=make_logger(stream=stream) if stream is not None else silent_logger(),
     )
+
+
+@pytest_asyncio.fixture
+async def recorder(cluster: Cluster) -> AsyncGenerator[EventBroadcaster, None]:
+    broadcaster = broadcaster_of(cluster)
     task = asyncio.create_task(broadcaster.run())
     yield broadcaster
     task.cancel()
@@ -253,13 +260,7 @@ def pod_called(name: str) -> Pod:
 async def test_a_flood_is_dropped_rather_than_kept(cluster: Cluster) -> None:
     """1,000 events wait; the log has the first that is dropped, then their number."""
     log = io.StringIO()
-    broadcaster = EventBroadcaster(
-        cluster.client,
-        "x",
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=make_logger(stream=log),
-    )
+    broadcaster = broadcaster_of(cluster, log)
     for number in range(1500):
         broadcaster.event(PODS, pod_called(f"pod-{number}"), NORMAL, "Done", "x")
     await write_all(broadcaster)
@@ -272,13 +273,7 @@ async def test_a_flood_is_dropped_rather_than_kept(cluster: Cluster) -> None:
 
 async def test_events_that_are_too_frequent_take_no_room(cluster: Cluster) -> None:
     """Nor do those that increase a count: other objects keep their events."""
-    broadcaster = EventBroadcaster(
-        cluster.client,
-        "x",
-        clock=cluster.clock,
-        rng=cluster.rng,
-        logger=silent_logger(),
-    )
+    broadcaster = broadcaster_of(cluster)
     for number in range(1500):
         broadcaster.event(PODS, POD, NORMAL, "Done", str(number))
     broadcaster.event(PODS, pod_called("other"), NORMAL, "Done", "x")

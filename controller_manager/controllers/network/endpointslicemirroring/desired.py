@@ -1,5 +1,6 @@
 """The endpoints that the slices of Endpoints should have (reconciler_helpers.go)."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -54,10 +55,11 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
     invalid: list[str] = []
     skipped = 0
     for subset in repack(subsets):
-        parts = _without_equal_names(map(_port, subset.ports or ()))
-        for ports in parts:
+        groups: defaultdict[str, list[Group]] = defaultdict(list)
+        for ports in _without_equal_names(map(_port, subset.ports or ())):
             for address_type in (IPV4, IPV6):
                 group = Group(address_type, frozenset(ports))
+                groups[address_type].append(group)
                 found.setdefault(group, {})
                 ports_of.setdefault(group, ports)
         left = limit
@@ -70,8 +72,7 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
                 invalid.append(address.ip)
                 continue
             endpoint = _endpoint(address, parsed.text, ready=ready)
-            for ports in parts:
-                group = Group(parsed.type, frozenset(ports))
+            for group in groups[parsed.type]:
                 found[group][key_of_endpoint(endpoint)] = endpoint
             left -= 1
     return Desired(found, ports_of, tuple(invalid), skipped + len(invalid))
@@ -87,13 +88,13 @@ def _without_equal_names(
     of one name: upstream mirrors nothing of such Endpoints.
     """
     parts: list[list[EndpointPort]] = [[]]
+    known: Counter[str | None] = Counter()
     for port in ports:
-        for part in parts:
-            if all(port.name != each.name for each in part):
-                part.append(port)
-                break
-        else:
-            parts.append([port])
+        # Endpoints may have 30,000 ports: compare none of them with all others.
+        if known[port.name] == len(parts):
+            parts.append([])
+        parts[known[port.name]].append(port)
+        known[port.name] += 1
     return [tuple(part) for part in parts]
 
 

@@ -106,10 +106,10 @@ class ObjectStore:
             metadata["namespace"] = namespace
         self._stamp(kind, metadata, self._new_uid(), now)
         collection = self.storage.collection(kind.resource)
-        complete = {**kind.head, **obj, "metadata": metadata}
+        new = {**kind.head, **obj, "metadata": metadata}
         if collection.get(key) is not None:
-            return collection.put(key, complete)
-        return collection.add(key, complete)
+            return collection.put(key, new)
+        return collection.add(key, new)
 
     def _named(self, kind: Kind, metadata: JSON, submission: Submission | None) -> bool:
         """Generate the name of a new object without one; tell whether it had none.

@@ -220,6 +220,16 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
             {"create": [content("", A, "web sql"), content("", A)]},
             id="two ports of one name: no slice may have both",
         ),
+        pytest.param(
+            endpoints(
+                subset(A, "", SQL),
+                subset(A, "", {**SQL, "port": 5433}, WEB),
+                subset(A, "", {**SQL, "port": 5434}),
+            ),
+            (),
+            {"create": [content("", A, "web sql"), *[content("", A)] * 2]},
+            id="three ports of one name",
+        ),
     ],
 )
 def test_slices_follow_endpoints(
