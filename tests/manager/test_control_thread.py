@@ -233,7 +233,7 @@ async def test_a_manager_keeps_its_lease_while_its_main_loop_is_blocked(
 ) -> None:
     """For longer than a lease lasts. Before, nothing was renewed meanwhile."""
     lease = LeaderElectionConfig(
-        lease_duration=0.6, renew_deadline=0.4, retry_period=0.1
+        lease_duration=1.2, renew_deadline=0.9, retry_period=0.1
     )
     numbers = CollectorRegistry()
     async with threaded() as beside:
@@ -252,7 +252,7 @@ async def test_a_manager_keeps_its_lease_while_its_main_loop_is_blocked(
         await manager.started.wait()
         elector = manager.elector
         assert elector is not None
-        time.sleep(1)  # noqa: ASYNC251 - blocks the main loop
+        time.sleep(1.5)  # noqa: ASYNC251 - blocks the main loop
         assert elector.seconds_left() > 0
         await asyncio.sleep(0.05)
         assert not running.done()
