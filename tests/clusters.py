@@ -39,6 +39,7 @@ from controller_manager.options.config import (
 )
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry as this_build
+from controller_manager.version import USER_AGENT
 from tests.bound_claims import bind_claims
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -141,7 +142,7 @@ class Cluster:
             admission_plugins=admission_plugins,
             service_cluster_ip_range=service_cluster_ip_range,
         )
-        self.transport = InMemoryTransport(self.server, TOKEN)
+        self.transport = InMemoryTransport(self.server, TOKEN, USER_AGENT)
         self.client = Client(self.transport, self.clock)
         for name in sorted(NAMESPACES):
             self.add_namespace(name)
@@ -206,9 +207,11 @@ class Cluster:
         Yields the writes of the controllers; the cluster should enforce RBAC.
         """
         self.server.tokens.add("manager", User(MANAGER))
-        recording = RecordingTransport(InMemoryTransport(self.server))
+        recording = RecordingTransport(
+            InMemoryTransport(self.server, user_agent=USER_AGENT)
+        )
         connections = Connections(
-            InMemoryTransport(self.server, "manager"),
+            InMemoryTransport(self.server, "manager", USER_AGENT),
             anonymous=recording,
             root_ca=ROOT_CA,
         )

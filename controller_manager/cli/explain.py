@@ -33,7 +33,7 @@ from controller_manager.explain.view import Missing, Unread, View
 from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.durations import parse_duration
-from controller_manager.version import USER_AGENT
+from controller_manager.version import COMMAND_USER_AGENT
 
 _EXIT_CODES: Final = {State.HEALTHY: 0, State.PROGRESSING: 3, State.STUCK: 4}
 _IN_FLIGHT: Final = 8
@@ -201,7 +201,7 @@ async def _answer(
 
     async with AsyncExitStack() as stack:
         stack.enter_context(library_logs(silent_logger()))
-        transport = HTTPTransport(connect(), USER_AGENT)
+        transport = HTTPTransport(connect(), COMMAND_USER_AGENT)
         stack.push_async_callback(transport.close)
         server_clock = ServerClock(clock)
         client = Client(

@@ -36,7 +36,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
 from controller_manager.runtime.registry import Registry
-from controller_manager.version import USER_AGENT
+from controller_manager.version import COMMAND_USER_AGENT
 
 
 def demo_config(build: Registry) -> Config:
@@ -131,7 +131,7 @@ async def _fill(
     def report(manifest: Manifest) -> None:
         console.print(f"{manifest.kind.singular}/{manifest.name} created")
 
-    transport = HTTPTransport(cluster.credentials(), USER_AGENT)
+    transport = HTTPTransport(cluster.credentials(), COMMAND_USER_AGENT)
     try:
         await apply_manifests(transport, objects, report)
     finally:
@@ -167,7 +167,7 @@ async def run_demo(
             f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
         )
         async with controllers_over_https(cluster, demo_config(build), logger) as _:
-            transport = HTTPTransport(cluster.credentials(), USER_AGENT)
+            transport = HTTPTransport(cluster.credentials(), COMMAND_USER_AGENT)
             try:
                 summary = await Demo(transport, SystemClock(), console, explain).run()
             finally:

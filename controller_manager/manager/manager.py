@@ -57,11 +57,10 @@ from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.server import Server
+from controller_manager.version import COMPONENT
 
 if TYPE_CHECKING:  # most managers have no preview
     from controller_manager.preview.preview import Preview
-
-COMPONENT: Final = "kube-controller-manager"
 
 STRICT_READS: Final = "CONTROLLER_MANAGER_STRICT_READS"
 """The environment variable that switches on the strict mode of `informers.views`.

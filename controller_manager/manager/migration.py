@@ -11,9 +11,9 @@ from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
-from controller_manager.options.leader_migration import COMPONENT
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
+from controller_manager.version import COMPONENT
 
 
 def component_of(descriptor: Descriptor, config: GenericConfig) -> str | None:

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from controller_manager.version import COMPONENT
 from controller_manager.yaml_files import UnreadableFile, read_document
-
-COMPONENT: Final = "kube-controller-manager"
-"""The component that this program is, in the file."""
 
 _ANY: Final = "*"
 _KIND: Final = "LeaderMigrationConfiguration"

@@ -22,9 +22,8 @@ from controller_manager.serving.negotiation import (
     NotAcceptable,
     accepted_form,
 )
-from controller_manager.version import VERSION
+from controller_manager.version import COMPONENT, VERSION
 
-COMPONENT: Final = "kube-controller-manager"
 _WARNING: Final = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting "
     "compatibility guarantees and is for debugging purposes only."

@@ -19,6 +19,7 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.version import COMPONENT
 from tests.clusters import (
     ROOT_CA,
     TOKEN,
@@ -30,7 +31,7 @@ from tests.conformance.managers import SwitchedManager
 from tests.conformance.metrics_server import MetricsServer
 from tests.conformance.recordings import RECORDINGS, Recording, most
 from tests.conformance.whole import WholeForm
-from tests.conformance.writes import normalised, unknown_kinds
+from tests.conformance.writes import field_managers, normalised, unknown_kinds
 
 SLOW = (pytest.mark.slow, pytest.mark.sampled(days=2))
 QUICK = [
@@ -40,6 +41,18 @@ QUICK = [
 """All recordings, by area.
 
 The quick run plays every twelfth one, the slow run half of the others.
+"""
+
+FIELD_MANAGERS = {
+    COMPONENT,
+    "ResourceClaimController",
+    "clusterrole-aggregation-controller",
+    "service-cidr-controller",
+    "before-first-apply",
+}
+"""The managers of fields of upstream's writes: by User-Agent, or of server-side apply.
+
+The last is the API server's, for what an object had before the first apply.
 """
 
 
@@ -80,6 +93,7 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> Non
     assert checkpoints == scenario.expected()
     sent = scenario.writes_of(manager.writes)
     assert len(sent) <= scenario.most_writes()
+    assert field_managers(manager.writes) <= FIELD_MANAGERS
     if isinstance(form, WholeForm):
         recorded = scenario.compared(scenario.writes)
         ours = scenario.compared(normalised(sent, form.aliases))

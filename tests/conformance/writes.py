@@ -83,6 +83,19 @@ def _entry(write: Write) -> JSON:
     return {key: each for key, each in entry.items() if each is not None}
 
 
+def field_managers(writes: Iterable[Write]) -> set[str]:
+    """Return the managers of fields in the answers of writes, without the player's.
+
+    The player sends no name, so the API server calls it unknown.
+    """
+    answers = (json.loads(each.answer) for each in writes if each.answer)
+    return {
+        entry["manager"]
+        for answer in answers
+        for entry in answer.get("metadata", {}).get("managedFields") or ()
+    } - {"unknown"}
+
+
 def _complete_job(job: JSON) -> None:
     """Fill in the defaults of a new job; its labels are those of its pods."""
     JOB.strategy.apply_defaults(job)

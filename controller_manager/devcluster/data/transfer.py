@@ -30,7 +30,7 @@ from controller_manager.devcluster.server.storage.state import (
     state_of,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
-from controller_manager.version import USER_AGENT
+from controller_manager.version import COMMAND_USER_AGENT
 
 _PATIENCE: Final = 600.0
 """Seconds that a large cluster may take."""
@@ -166,7 +166,7 @@ async def _connection(kubeconfig: Path) -> AsyncIterator[HTTPTransport]:
         credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
     except ConfigError as error:
         raise DataError(str(error)) from error
-    transport = HTTPTransport(credentials, USER_AGENT)
+    transport = HTTPTransport(credentials, COMMAND_USER_AGENT)
     try:
         yield transport
     except (ConfigError, TransportError) as error:
