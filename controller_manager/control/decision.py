@@ -27,7 +27,7 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.outcome import Done, Outcome, Reason, Requeue
+from controller_manager.runtime.outcome import Done, Failed, Outcome, Reason, Requeue
 
 MAX_STEPS: Final = 16
 """The most steps of one sync; a `decide` that returns more steps has a defect."""
@@ -77,9 +77,9 @@ class Decision(Struct, Generic[ActionT, StatusT], frozen=True):
     sync. Then `status` is written as the object's new status; `None` leaves the
     status as it is. `reasons` say what the object still waits for; there are none
     if it is as its spec wants it. `requeue_after`, in seconds, asks for another sync
-    that no change of an object would cause. `retry` says that the sync is not
-    finished: a `Requeue` becomes the outcome; an exception is raised, and the key is
-    retried with a backoff.
+    that no change of an object would cause, also if an action fails. `retry` says that
+    the sync is not finished: a `Requeue` becomes the outcome; after an exception the
+    key is retried with a backoff.
     """
 
     actions: tuple[ActionT, ...] = ()
@@ -140,20 +140,18 @@ async def decide_and_apply_in_turns(
 
     `decide` may await turns of the event loop, but nothing else (`runtime.spread`).
 
-    Returns the outcome for the worker. Reasons are logged at ``-v=4``. Raises what
-    the applier raises, the exception in the decision's `retry`, and TooManySteps if
-    there is no decision after `MAX_STEPS` steps.
+    Returns the outcome for the worker, which is `Failed` if the last actions fail or
+    the decision has an exception to `retry`. Reasons are logged at ``-v=4``. Raises
+    what the applier raises before there is a decision, and TooManySteps if there is
+    none after `MAX_STEPS` steps.
     """
     for _ in range(MAX_STEPS):
         decided = await decide(view, clock.now())
         _log(decided.reasons, logger)
+        if isinstance(decided, Decision):
+            return await _carry_out(view, decided, applier)
         for action in decided.actions:
             view = await applier.apply(view, action)
-        if isinstance(decided, Step):
-            continue
-        if decided.status is not None:
-            await applier.report(view, decided.status)
-        return _outcome(decided)
     msg = f"no decision after {MAX_STEPS} steps"
     raise TooManySteps(msg)
 
@@ -179,11 +177,22 @@ def _log(reasons: tuple[Reason, ...], logger: Logger) -> None:
         )
 
 
-def _outcome(decision: Decision[Any, Any]) -> Outcome:
+async def _carry_out(
+    view: ViewT,
+    decision: Decision[ActionT, StatusT],
+    applier: Applier[ViewT, ActionT, StatusT],
+) -> Outcome:
+    try:
+        for action in decision.actions:
+            view = await applier.apply(view, action)
+        if decision.status is not None:
+            await applier.report(view, decision.status)
+    except Exception as error:  # noqa: BLE001 - the worker reports it
+        return Failed(error, decision.requeue_after)
     match decision.retry:
         case None:
             return Done(decision.requeue_after, decision.reasons)
         case Requeue() as requeue:
             return requeue
-        case error:
-            raise error
+        case failure:
+            return Failed(failure, decision.requeue_after)

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from controller_manager.clock import Clock
-from controller_manager.runtime.outcome import Done, Outcome, Reason
+from controller_manager.runtime.outcome import Done, Failed, Outcome, Reason, Requeue
 from controller_manager.workqueue.key_state import KeyState
 
 
@@ -61,16 +61,14 @@ class SyncRecords:
     def ended(self, key: str, outcome: Outcome, seconds: float) -> None:
         """Note the outcome of a sync that took some seconds."""
         now = self._clock.now
-        if not isinstance(outcome, Done):
-            record = SyncRecord(now(), seconds, "requeue", outcome.reason)
-        elif outcome.reasons:
-            record = SyncRecord(now(), seconds, "success", "", outcome.reasons)
-        else:
-            self._records.pop(key, None)
-            return
+        match outcome:
+            case Failed(error=error):
+                record = SyncRecord(now(), seconds, "error", str(error) or repr(error))
+            case Requeue(reason=reason):
+                record = SyncRecord(now(), seconds, "requeue", reason)
+            case Done(reasons=()):
+                self._records.pop(key, None)
+                return
+            case Done(reasons=reasons):
+                record = SyncRecord(now(), seconds, "success", "", reasons)
         self._records[key] = record
-
-    def failed(self, key: str, error: Exception, seconds: float) -> None:
-        """Note the error of a sync that took some seconds."""
-        message = str(error) or repr(error)
-        self._records[key] = SyncRecord(self._clock.now(), seconds, "error", message)

@@ -1,5 +1,6 @@
 """The outcome of a reconcile, which tells the worker loop how to go on with the key."""
 
+from collections.abc import Awaitable
 from datetime import datetime
 from typing import Final
 
@@ -49,7 +50,30 @@ class Requeue(Struct, frozen=True):
     reason: str
 
 
-Outcome = Done | Requeue
-"""A reconcile that fails raises; the loop turns that into a rate-limited retry."""
+class Failed(Struct, frozen=True):
+    """The sync failed with `error`, and the key is retried with a backoff.
+
+    `requeue_after`, in seconds, is the time at which the object needs a sync whether
+    or not this one failed: a deadline, the next run, a pod that becomes available. The
+    earlier of the two times counts.
+    """
+
+    error: Exception
+    requeue_after: float | None = None
+
+
+Outcome = Done | Requeue | Failed
+"""A reconcile that knows no such time raises its error, which is `Failed(error)`."""
 
 DONE: Final = Done()
+
+
+async def failure_of(
+    writes: Awaitable[object], requeue_after: float | None
+) -> Failed | None:
+    """Await writes; return `None`, or the failure that keeps the time of a sync."""
+    try:
+        await writes
+    except Exception as error:  # noqa: BLE001 - the worker reports it
+        return Failed(error, requeue_after)
+    return None

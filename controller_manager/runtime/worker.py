@@ -25,7 +25,7 @@ from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import SYNC_FIELDS, Logger
 from controller_manager.runtime.key_report import KeyReport, SyncRecords
-from controller_manager.runtime.outcome import Done, Outcome, Requeue, SyncError
+from controller_manager.runtime.outcome import Done, Failed, Outcome, Requeue, SyncError
 from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
@@ -57,10 +57,10 @@ class Workers:
 
     A worker waits for its turn, takes a key, awaits `reconcile` and maps the outcome
     to the queue: `Done` forgets the key's failures (and adds the key again after a
-    delay, if asked), `Requeue` adds it again after a delay, an exception adds it
-    rate-limited. A key is never dropped: upstream drops a
-    deployment after 15 failures, and it then stays stuck until it changes or the
-    resync comes, 12 hours later.
+    delay, if asked), `Requeue` adds it again after a delay, `Failed` and an exception
+    add it rate-limited, and `Failed` keeps the time of the next sync. A key is never
+    dropped: upstream drops a deployment after 15 failures, and it then stays stuck
+    until it changes or the resync comes, 12 hours later.
 
     Every log line written during a sync carries controller, key and a
     reconcile id.
@@ -199,15 +199,17 @@ class Workers:
             finally:
                 SYNC_KEY.reset(of_key)
         except Exception as error:  # noqa: BLE001 - a failed sync must not end it
-            self._failed(key, error, self._clock.monotonic() - started)
+            self._ended(key, Failed(error), self._clock.monotonic() - started)
         else:
-            self._succeeded(key, outcome, self._clock.monotonic() - started)
+            self._ended(key, outcome, self._clock.monotonic() - started)
         finally:
             SYNC_FIELDS.reset(of_log)
 
-    def _succeeded(self, key: str, outcome: Outcome, seconds: float) -> None:
+    def _ended(self, key: str, outcome: Outcome, seconds: float) -> None:
         self._records.ended(key, outcome, seconds)
         match outcome:
+            case Failed():
+                self._failed(key, outcome, seconds)
             case Done(requeue_after=after):
                 self._queue.forget(key)
                 if after is not None:
@@ -219,9 +221,12 @@ class Workers:
                 self._metrics.observe("requeue", seconds)
                 self._logger.v(4).info("Sync requeued", reason=reason)
 
-    def _failed(self, key: str, error: Exception, seconds: float) -> None:
+    def _failed(self, key: str, outcome: Failed, seconds: float) -> None:
+        error, after = outcome.error, outcome.requeue_after
         self._queue.add_rate_limited(key)
-        self._records.failed(key, error, seconds)
+        if after is not None and after > 0:
+            # A time that has passed is a matter of the backoff.
+            self._queue.add_after(key, after)
         self._metrics.observe("error", seconds)
         retries = self._queue.failures(key)
         if is_conflict(error) or is_namespace_terminating(error):

@@ -20,7 +20,7 @@ from controller_manager.control.decision import (
     reference_to,
 )
 from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.runtime.outcome import Done, Outcome, Reason, Requeue
+from controller_manager.runtime.outcome import Done, Failed, Outcome, Reason, Requeue
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ABOUT = ObjectReference(kind="Deployment", namespace="default", name="web")
@@ -85,10 +85,26 @@ async def test_each_step_is_decided_with_the_results_of_the_last_one() -> None:
 
 
 async def test_an_action_that_fails_ends_the_sync() -> None:
-    """Later actions are not carried out, and the status is not reported."""
+    """Later actions are not carried out, and the status is not reported.
+
+    The object is synced again at the time of the decision, as without the failure.
+    """
+    adder = Adder()
+    actions = (Add(1), Add(13), Add(2))
+    outcome = await run(lambda *_: Decision(actions, "done", requeue_after=7.0), adder)
+    assert isinstance(outcome, Failed)
+    assert (repr(outcome.error), outcome.requeue_after) == (
+        "ValueError('thirteen')",
+        7.0,
+    )
+    assert adder.done == [1]
+
+
+async def test_an_action_that_fails_before_the_decision_ends_the_sync() -> None:
+    """There is no time for the next sync yet."""
     adder = Adder()
     with pytest.raises(ValueError, match="thirteen"):
-        await run(lambda *_: Decision((Add(1), Add(13), Add(2)), "done"), adder)
+        await run(lambda *_: Step((Add(1), Add(13), Add(2))), adder)
     assert adder.done == [1]
 
 
@@ -98,9 +114,11 @@ async def test_an_unfinished_sync_asks_for_another() -> None:
     later = Requeue(1.0, "not yet")
     assert await run(lambda *_: Decision((Add(1),), retry=later), adder) == later
     refused = ConnectionError("no")
-    with pytest.raises(ConnectionError) as caught:
-        await run(lambda *_: Decision((Add(2),), "failed", retry=refused), adder)
-    assert caught.value is refused
+    failed = await run(
+        lambda *_: Decision((Add(2),), "failed", requeue_after=7.0, retry=refused),
+        adder,
+    )
+    assert failed == Failed(refused, 7.0)
     assert adder.done == [1, 2, "failed at 2"]
 
 

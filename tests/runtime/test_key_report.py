@@ -10,7 +10,14 @@ from controller_manager.client.errors import TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.key_report import KeyReport, SyncRecord, SyncRecords
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Reason, Requeue
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    Reason,
+    Requeue,
+)
 from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.key_state import KeyState
@@ -41,6 +48,11 @@ REASON = Reason("2 new pods to become available", None, ObjectReference(name="we
         (
             TransportError("no answer"),
             KeyState("BackingOff", next_sync=0.005, retries=1),
+            SyncRecord(EPOCH, 0, "error", "no answer"),
+        ),
+        (
+            Failed(TransportError("no answer"), 0.001),
+            KeyState("Delayed", next_sync=0.001, retries=1),
             SyncRecord(EPOCH, 0, "error", "no answer"),
         ),
     ],
@@ -74,7 +86,7 @@ async def test_nothing_is_remembered_of_a_key_whose_object_has_all_it_wants() ->
     """Nor of one that is gone: its last sync leaves nothing to do."""
     records = SyncRecords(LoopClock(EPOCH))
     for key in ("a", "b"):
-        records.failed(key, TransportError("no answer"), 1)
+        records.ended(key, Failed(TransportError("no answer")), 1)
     assert len(records) == 2
     records.ended("a", DONE, 1)
     records.ended("b", Done(5), 1)

@@ -126,7 +126,7 @@ async def test_a_defect_after_a_sync_ends_no_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The key is tried again."""
-    succeed = Workers._succeeded
+    succeed = Workers._ended
     failures = [LookupError("no such outcome")]
 
     def fail_once(self: Workers, key: str, outcome: Outcome, seconds: float) -> None:
@@ -134,7 +134,7 @@ async def test_a_defect_after_a_sync_ends_no_worker(
             raise failures.pop()
         succeed(self, key, outcome, seconds)
 
-    monkeypatch.setattr(Workers, "_succeeded", fail_once)
+    monkeypatch.setattr(Workers, "_ended", fail_once)
     script = Script(DONE, DONE)
     case = pool(script, iter(()), Failing(0))
     running = asyncio.create_task(case.workers.run())

@@ -12,7 +12,7 @@ from controller_manager.client.errors import Conflict, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.controller import WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue
 from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.queue import WorkQueue
@@ -102,6 +102,26 @@ async def test_a_failure_is_retried_with_backoff_and_success_resets_it() -> None
     assert queue.failures("a") == 0
     assert log.count('"Sync failed" err="boom"') == 3
     assert "Traceback" not in log
+
+
+async def test_a_failure_keeps_the_time_of_the_next_sync() -> None:
+    """The earlier of that time and the backoff counts, and both leave the failures."""
+    boom = TransportError("boom")
+    script = Script(*[boom] * 9, Failed(boom, 2), Failed(boom, 900))
+    syncs, _, _ = await play(script)
+    # The backoff after the ninth and the tenth failure: 1.28 and 2.56 seconds.
+    began = script.calls[9][0]
+    after = [round(each - began, 6) for each, _ in script.calls[10:]]
+    assert after == [2, 2.56, 902]
+    assert syncs.outcomes == ["error"] * 11 + ["success", "success"]
+
+
+async def test_a_time_that_has_passed_does_not_replace_the_backoff() -> None:
+    """Otherwise the key would be synced without a pause."""
+    boom = TransportError("boom")
+    script = Script(Failed(boom, 0), Failed(boom, -5))
+    await play(script)
+    assert [round(each - 0.1, 6) for each, _ in script.calls] == [0, 0.005, 0.015]
 
 
 async def test_a_key_is_never_dropped() -> None:

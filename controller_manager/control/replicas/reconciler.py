@@ -53,7 +53,7 @@ from controller_manager.control.takeover import Takeover
 from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.spread import spread
 
@@ -167,12 +167,24 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             failure,
             now,
         )
+        min_ready_seconds = owner.spec.min_ready_seconds
+        available_in = next_availability(active, min_ready_seconds, now)
+        ending = self._end(owner, status, failure, acted=acted)
+        failed = await failure_of(ending, available_in)
+        return failed or Done(self._requeue_after(key, available_in))
+
+    async def _end(
+        self,
+        owner: OwnerT,
+        status: OwnerStatus,
+        failure: Exception | None,
+        *,
+        acted: bool,
+    ) -> None:
+        """Write the status; then raise the failure of a write to pods."""
         await self._report(owner, status, acted=acted and failure is None)
         if failure is not None:
             raise failure
-        min_ready_seconds = owner.spec.min_ready_seconds
-        available_in = next_availability(active, min_ready_seconds, now)
-        return Done(self._requeue_after(key, available_in))
 
     def _requeue_after(self, key: str, available_in: float | None) -> float | None:
         """Return the seconds until the next sync, or `None` if an event causes it.

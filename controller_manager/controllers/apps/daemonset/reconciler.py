@@ -55,12 +55,19 @@ from controller_manager.controllers.apps.daemonset.revisions import (
     named_owner,
 )
 from controller_manager.controllers.apps.daemonset.status import calculate_status
-from controller_manager.controllers.apps.daemonset.sync import DaemonSetSync
+from controller_manager.controllers.apps.daemonset.sync import DaemonSetSync, Progress
 from controller_manager.controllers.apps.daemonset.tracker import TemplateTracker
 from controller_manager.controllers.apps.daemonset.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Outcome,
+    Requeue,
+    SyncError,
+    failure_of,
+)
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
 from controller_manager.runtime.worker import Workers
@@ -190,15 +197,26 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         ):
             return await self._read_api_server(daemon_set, selector)
         if state is State.PENDING:
-            await self._report(view, is_processed=False)
-            return Done(self._requeue_after(view, None))
-        progress = await self._updates.carry_out(view)
-        if progress.failure is None:
-            progress.failure = await self._clean_up(daemon_set, revisions, pods)
+            progress = Progress(view)
+            ending = self._report(view, is_processed=False)
+        else:
+            progress = await self._updates.carry_out(view)
+            ending = self._end(progress, revisions, pods)
+        next_change = self._next_change(progress)
+        failed = await failure_of(ending, next_change)
+        return failed or Done(self._requeue_after(key, next_change))
+
+    async def _end(
+        self, progress: Progress, revisions: Revisions, pods: Sequence[Pod]
+    ) -> None:
+        """Delete revisions and write the status; then raise the first failure."""
+        failure = progress.failure
+        if failure is None:
+            daemon_set = progress.view.daemon_set
+            failure = await self._clean_up(daemon_set, revisions, pods)
         await self._report(progress.view, is_processed=True)
-        if progress.failure is not None:
-            raise progress.failure
-        return Done(self._requeue_after(progress.view, progress.requeue_after))
+        if failure is not None:
+            raise failure
 
     def _usable_selector(self, daemon_set: DaemonSet) -> Selector | None:
         """Return the selector; warn, and return `None`, if it selects all pods.
@@ -243,22 +261,26 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             return error
         return None
 
-    def _requeue_after(self, view: View, requeue_after: float | None) -> float | None:
+    def _next_change(self, progress: Progress) -> float | None:
+        """Return the seconds until a pod is available, or the delay of one ends."""
+        view = progress.view
+        pods = (pod for each in view.pods.values() for pod in each)
+        minimum = view.daemon_set.spec.min_ready_seconds
+        available_in = next_availability(pods, minimum, self.clock.now())
+        seconds = (progress.requeue_after, available_in)
+        return min((each for each in seconds if each is not None), default=None)
+
+    def _requeue_after(self, key: str, next_change: float | None) -> float | None:
         """Return the seconds until the next sync, or `None` if an event causes it.
 
         While a write of this sync is not visible, the next sync must not depend on an
         event: a pod can be created and deleted while the watch is broken.
         """
-        daemon_set = view.daemon_set
-        seconds = [] if requeue_after is None else [requeue_after]
-        pods = (pod for each in view.pods.values() for pod in each)
-        minimum = daemon_set.spec.min_ready_seconds
-        available_in = next_availability(pods, minimum, self.clock.now())
-        if available_in is not None:
-            seconds.append(available_in)
-        if self._expectations.state(key_of(daemon_set)) is not State.FULFILLED:
-            seconds.append(_UNSEEN_RECHECK)
-        return min(seconds, default=None)
+        if self._expectations.state(key) is State.FULFILLED:
+            return next_change
+        if next_change is None:
+            return _UNSEEN_RECHECK
+        return min(_UNSEEN_RECHECK, next_change)
 
     async def _read_api_server(
         self, daemon_set: DaemonSet, selector: Selector

@@ -61,7 +61,7 @@ from controller_manager.informers.indexes import (
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
@@ -143,11 +143,10 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         status = calculated_status(budget, health, self._clock.now())
         try:
             is_gone = not await self._write(budget, status)
-        except Conflict:
-            raise
-        except APIError as refusal:
-            await self._fail_safe(budget, str(refusal))
-            raise
+        except _REQUEST_ERRORS as error:
+            if isinstance(error, APIError) and not isinstance(error, Conflict):
+                await self._fail_safe(budget, str(error))
+            return Failed(error, health.requeue_after)
         return DONE if is_gone else Done(health.requeue_after)
 
     async def _count(self, budget: PodDisruptionBudget) -> Health:

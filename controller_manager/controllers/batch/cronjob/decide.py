@@ -125,7 +125,7 @@ def start_run(
     if policy == _FORBID and found.active:
         return _wait(view, found, plan, _ALREADY_ACTIVE)
     if policy == _REPLACE and found.active:
-        return _replace_active(view, found)
+        return _replace_active(view, found, now)
     events = map(RecordEvent, (*found.events, *plan.events))
     return Step((*events, CreateJob(plan.due)))
 
@@ -146,14 +146,16 @@ def _search(view: View, now: datetime) -> CronJobStep:
     return Step((SearchRuns(tuple(each for each in names if each not in known)),))
 
 
-def _replace_active(view: View, found: ActiveJobs) -> CronJobStep | CronJobDecision:
+def _replace_active(
+    view: View, found: ActiveJobs, now: datetime
+) -> CronJobStep | CronJobDecision:
     """Delete the active jobs; the run starts once all of them are deleted."""
     untried = [each for each in found.active if each.uid not in view.deletions]
     if untried:
         return Step(tuple(DeleteJob(each.name, each.uid) for each in untried))
     left = found.active[0]
     error = SyncError(f"could not replace job {left.namespace}/{left.name}")
-    return replace(final_decision(view, found), retry=error)
+    return replace(_wait(view, found, _following(view, now)), retry=error)
 
 
 def finish_creation(
@@ -178,7 +180,8 @@ def finish_creation(
             return _wait(view, found, _following(view, now), event)
         case CreationFailed(error=error):
             event = warning("FailedCreate", f"Error creating job: {error}")
-            return replace(final_decision(view, found, event), retry=error)
+            decision = _wait(view, found, _following(view, now), event)
+            return replace(decision, retry=error)
         case NamespaceTerminating():
             return _wait(view, found, _following(view, now))
 

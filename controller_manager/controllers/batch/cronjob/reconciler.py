@@ -22,7 +22,7 @@ from controller_manager.controllers.batch.cronjob.schedule import (
 from controller_manager.controllers.batch.cronjob.tracker import CronJobTracker
 from controller_manager.controllers.batch.cronjob.view import View
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import Outcome
+from controller_manager.runtime.outcome import Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Owns
 from controller_manager.schedules.errors import ScheduleError
@@ -82,9 +82,19 @@ class CronJobReconciler(Reconciler[CronJob]):
             local=self._local,
             may_be_behind=self._tracker.takeover.must_recheck(cron_job),
         )
-        return await decide_and_apply(
-            view, decide, self._applier, self.clock, self.logger
-        )
+        try:
+            return await decide_and_apply(
+                view, decide, self._applier, self.clock, self.logger
+            )
+        except Exception as error:  # noqa: BLE001 - the worker reports it
+            return Failed(error, self._next_run(cron_job))
+
+    def _next_run(self, cron_job: CronJob) -> float | None:
+        """Return the seconds until the next run, `None` if there is none."""
+        try:
+            return seconds_until_next(cron_job, self._local, self.clock.now())
+        except ScheduleError:
+            return None
 
     def starting(self) -> None:
         """Note that this process starts to lead."""

@@ -69,6 +69,7 @@ from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (
     DONE,
     Done,
+    Failed,
     Outcome,
     Requeue,
     SyncError,
@@ -188,27 +189,33 @@ class JobReconciler(Reconciler[Job]):
             self.recorder.event(JOBS, job, WARNING, "UnknownCompletionMode", message)
             return DONE
         begun = self.clock.monotonic()
-        action, failed = RECONCILING, True
+        action, next_change = RECONCILING, self._deadline(job)
         try:
             decision = await self._decide(job)
             if isinstance(decision, Requeue):
-                failed = False
-                return decision
-            if decision.is_decided:
-                action = action_of(decision.plan)
-            group = ""
-            if decision.is_decided:
-                group = await self._gangs.group_of(job, decision.view.pods)
-            outcome = await self._carry_out(decision, group)
-            failed = False
-        except (Conflict, NotFound) as error:
-            if is_about(error, job.metadata.name):
-                await self._stored.wait_for_cache(job)
-            raise
-        finally:
-            seconds = self.clock.monotonic() - begun
-            self._metrics.synced(job, action, seconds, failed=failed)
+                outcome: Outcome = decision
+            else:
+                next_change = self._next_change(job, decision)
+                group = ""
+                if decision.is_decided:
+                    action = action_of(decision.plan)
+                    group = await self._gangs.group_of(job, decision.view.pods)
+                await self._carry_out(decision, group)
+                outcome = Done(self._requeue_after(job, next_change))
+        except Exception as error:  # noqa: BLE001 - the worker reports it
+            outcome = Failed(error, next_change)
+            await self._see_change(job, error)
+        seconds = self.clock.monotonic() - begun
+        failed = isinstance(outcome, Failed)
+        self._metrics.synced(job, action, seconds, failed=failed)
         return outcome
+
+    async def _see_change(self, job: Job, error: Exception) -> None:
+        """Wait for the cache after a refusal that shows that the job has changed."""
+        if not isinstance(error, (Conflict, NotFound)):
+            return
+        if is_about(error, job.metadata.name):
+            await self._stored.wait_for_cache(job)
 
     async def _decide(self, job: Job) -> JobDecision | Requeue:
         """Claim the pods of a job, and return the decision."""
@@ -232,13 +239,13 @@ class JobReconciler(Reconciler[Job]):
             return await self._read_api_server(job, selector, is_takeover=True)
         return decision
 
-    async def _carry_out(self, decision: JobDecision, group: str) -> Outcome:
+    async def _carry_out(self, decision: JobDecision, group: str) -> None:
         """Change the number of pods, then count those that have ended.
 
         New pods name the `group`, unless it is empty.
         """
         view, finished = decision.view, decision.finished
-        job, key = view.job, key_of(view.job)
+        key = key_of(view.job)
         if finished is not None:
             writes = await self._applier.delete_active(view)
             if active_after(view, writes) or not self._tracker.is_settled(key):
@@ -253,7 +260,6 @@ class JobReconciler(Reconciler[Job]):
         await self._track(view, writes, finished)
         if writes.failure is not None:
             raise writes.failure
-        return Done(self._requeue_after(job, decision))
 
     async def _track(
         self, view: JobView, writes: PodWrites, finished: FinishedCondition | None
@@ -276,21 +282,30 @@ class JobReconciler(Reconciler[Job]):
         if failure is not None:
             raise failure
 
-    def _requeue_after(self, job: Job, decision: JobDecision) -> float | None:
+    def _deadline(self, job: Job) -> float | None:
+        """Return the seconds until activeDeadlineSeconds are over."""
+        deadline = seconds_to_deadline(job, self.clock.now())
+        return None if deadline is None else max(deadline, 0.0)
+
+    def _next_change(self, job: Job, decision: JobDecision) -> float | None:
+        """Return the seconds until the deadline, or the end of the pods' backoff."""
+        deadline = self._deadline(job) if decision.finished is None else None
+        if not isinstance(decision.plan, Wait):
+            return deadline
+        backoff = max(decision.plan.seconds, BATCH_PERIOD)
+        return backoff if deadline is None else min(backoff, deadline)
+
+    def _requeue_after(self, job: Job, next_change: float | None) -> float | None:
         """Return the seconds until the next sync, `None` for no such sync.
 
         The watch may never show a write of this sync. So another sync is due even
         without an event.
         """
-        waits = []
-        if not self._tracker.is_settled(key_of(job)):
-            waits.append(_UNSEEN_RECHECK)
-        if isinstance(decision.plan, Wait):
-            waits.append(max(decision.plan.seconds, BATCH_PERIOD))
-        deadline = seconds_to_deadline(job, self.clock.now())
-        if deadline is not None and decision.finished is None:
-            waits.append(max(deadline, 0.0))
-        return min(waits, default=None)
+        if self._tracker.is_settled(key_of(job)):
+            return next_change
+        if next_change is None:
+            return _UNSEEN_RECHECK
+        return min(_UNSEEN_RECHECK, next_change)
 
     async def _claim(self, job: Job, selector: Selector) -> list[Pod]:
         orphans = self._pods.orphans(job.metadata.namespace, selector)

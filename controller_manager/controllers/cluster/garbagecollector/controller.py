@@ -58,7 +58,7 @@ from controller_manager.controllers.cluster.garbagecollector.options import (
 from controller_manager.controllers.cluster.garbagecollector.tracker import RecentSet
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
 
 _UNSEEN_BASE: Final = 0.05
 _UNSEEN_CAP: Final = 30.0
@@ -185,12 +185,15 @@ class GarbageCollector:
         return draw(self.graph, query.get("uid", ()), query.get("output", ()))
 
     async def rediscover(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
-        """Discover resources, and adjust the watches to them."""
+        """Discover resources, and adjust the watches to them, every 30 seconds."""
+        return await failure_of(self._rediscover(), REDISCOVER) or Done(REDISCOVER)
+
+    async def _rediscover(self) -> None:
         discovery = await discover(self._client)
         if not discovery.preferred("delete", "list", "watch"):
             self._metrics.sync_failed()
             self._logger.warning("No resources are discovered, keeping the watches")
-            return Done(REDISCOVER)
+            return
         if problem := discovery.problem():
             self._metrics.sync_failed()
             self._logger.warning("Not all resources are known", err=problem)
@@ -199,7 +202,6 @@ class GarbageCollector:
         if await self._monitors.adjust(discovery, self._clock.monotonic()):
             await self._check_unknown()
         self._discovered.set()
-        return Done(REDISCOVER)
 
     async def _check_unknown(self) -> None:
         """Check objects again whose kinds were not served: they may be served now."""

@@ -18,7 +18,14 @@ from controller_manager.controllers.cluster.namespace.deletion import (
 )
 from controller_manager.controllers.cluster.namespace.options import NamespaceOptions
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    Requeue,
+    SyncError,
+)
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
@@ -73,10 +80,11 @@ class NamespaceReconciler(Reconciler[Namespace]):
             name, namespace.metadata.deletion_timestamp
         )
         namespace = await self._report(namespace, findings)
+        after = self._requeue_after(findings.estimate) if findings.remaining else None
         if problems := findings.problems:
-            raise SyncError("; ".join(problems))
-        if findings.remaining:
-            return Requeue(self._requeue_after(findings.estimate), "content remains")
+            return Failed(SyncError("; ".join(problems)), after)
+        if after is not None:
+            return Requeue(after, "content remains")
         if namespace.status.phase != TERMINATING:
             # Users may still create objects in the namespace, which would outlive it.
             msg = f"the phase of the namespace {name} could not be written"

@@ -16,7 +16,7 @@ from controller_manager.controllers.cluster.resourcequota.monitors import (
     Monitors,
 )
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 from controller_manager.workqueue.queue import WorkQueue
 
 _UNSYNCED_RECHECK: Final = 1.0
@@ -64,8 +64,8 @@ class Resources:
     async def sync(self, key: str) -> Outcome:
         """Discover resources, or check which of them are synced."""
         if key == _DISCOVERY:
-            await self._discover()
-            return Done(REDISCOVER)
+            failed = await failure_of(self._discover(), REDISCOVER)
+            return failed or Done(REDISCOVER)
         if self._monitors.newly_synced():
             self._synced()
         return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE

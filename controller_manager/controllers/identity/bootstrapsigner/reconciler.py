@@ -1,6 +1,7 @@
 """Keeps the signatures of cluster-info right (bootstrapsigner.go)."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -26,7 +27,7 @@ from controller_manager.controllers.identity.bootstrapsigner.signatures import (
     signing_tokens,
 )
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
@@ -65,18 +66,22 @@ class BootstrapSignerReconciler(Reconciler[ConfigMap]):
             self.logger.v(3).info("No key in ConfigMap", key=CONTENT)
             return DONE
         wanted = signed(data, signing_tokens(secrets, now))
+        expires_in = _seconds_until_one_expires(secrets, now)
         if wanted is not None:
-            try:
-                await self.client.update(
-                    CONFIG_MAPS, structs.replace(config_map, data=wanted)
-                )
-            except (NotFound, Conflict):
-                return DONE  # It was deleted, or its change causes the next sync.
-        return _until_one_expires(secrets, now)
+            signing = self._write(structs.replace(config_map, data=wanted))
+            if failed := await failure_of(signing, expires_in):
+                return failed
+        return Done(expires_in)
+
+    async def _write(self, config_map: ConfigMap) -> None:
+        # If it was deleted or has changed, that causes the next sync.
+        with suppress(NotFound, Conflict):
+            await self.client.update(CONFIG_MAPS, config_map)
 
 
-def _until_one_expires(secrets: Iterable[Secret], now: datetime) -> Outcome:
-    """Return when the next token stops signing."""
+def _seconds_until_one_expires(
+    secrets: Iterable[Secret], now: datetime
+) -> float | None:
+    """Return the seconds until the next token stops signing."""
     left = (time_left(each, now) for each in secrets if is_bootstrap_token(each))
-    seconds = [each.total_seconds() for each in left if each]
-    return Done(min(seconds)) if seconds else DONE
+    return min((each.total_seconds() for each in left if each), default=None)

@@ -48,7 +48,7 @@ from controller_manager.controllers.nodes.devicetainteviction.status import (
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue
 
 _MESSAGE: Final = "Device Taint manager: deleting due to NoExecute taint"
 _SHORTEST_WAIT: Final = 0.001
@@ -132,14 +132,14 @@ class DeviceTaintEviction:
         The status is written first, as upstream, but an error of it stops no eviction.
         """
         selectors = self._reselected.pop(name, [])
+        rule = self._claims.rule(name)
         try:
-            rule = self._claims.rule(name)
-            requeue_after = None if rule is None else await self._status.update(rule)
+            after = None if rule is None else await self._status.update(rule)
+        except Exception as error:  # noqa: BLE001 - the worker reports it
+            return Failed(error, PERIOD)
         finally:
             await self._enqueue_selected(selectors)
-        return (
-            DONE if requeue_after is None else Done(max(requeue_after, _SHORTEST_WAIT))
-        )
+        return DONE if after is None else Done(max(after, _SHORTEST_WAIT))
 
     async def sync_pod(self, key: str) -> Outcome:
         """Plan, cancel or carry out the eviction of a pod."""

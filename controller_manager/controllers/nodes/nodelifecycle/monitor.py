@@ -51,7 +51,7 @@ from controller_manager.controllers.nodes.nodelifecycle.tracker import (
     NodeTracker,
 )
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import Done, Outcome
+from controller_manager.runtime.outcome import Done, Outcome, failure_of
 from controller_manager.runtime.worker import Workers
 
 _AT_ONCE: Final = 8
@@ -122,6 +122,10 @@ class NodeMonitor:
 
     async def check_nodes(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Check the nodes that may need a write; requeue after the period."""
+        failed = await failure_of(self._check_nodes(), self._period)
+        return failed or Done(self._period)
+
+    async def _check_nodes(self) -> None:
         began = self._clock.monotonic()
         if pause := self._pause_before(began):
             self._tracker.discount_pause(pause, began)
@@ -134,7 +138,6 @@ class NodeMonitor:
         await self._each(names, self._set_taints)
         self._checked_at = self._clock.monotonic()
         self._metrics.all_nodes_seconds.observe(self._checked_at - began)
-        return Done(self._period)
 
     def _pause_before(self, now: float) -> float:
         """Return the seconds for which this process was paused, 0 if it was not.

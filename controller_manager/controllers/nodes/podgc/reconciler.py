@@ -31,7 +31,13 @@ from controller_manager.controllers.nodes.podgc.metrics import PodGCMetrics
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Outcome,
+    SyncError,
+    failure_of,
+)
 
 _PERIOD: Final = 20.0
 _QUARANTINE: Final = 40.0
@@ -77,6 +83,9 @@ class PodGarbageCollector:
 
     async def sync_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Check all pods; requeue for the next check."""
+        return await failure_of(self._check_all(), _PERIOD) or Done(_PERIOD)
+
+    async def _check_all(self) -> None:
         nodes = {node.metadata.name: node for node in self._nodes.all()}
         pods = await self._pods_to_check(nodes)
         for name in missing_nodes(pods, nodes):
@@ -92,7 +101,6 @@ class PodGarbageCollector:
         ]
         for problem in problems:
             self._logger.error("Pod not deleted", err=problem)
-        return Done(_PERIOD)
 
     async def _pods_to_check(self, nodes: Mapping[str, Node]) -> list[Pod]:
         """Return the pods that may be collected; other tasks run meanwhile."""

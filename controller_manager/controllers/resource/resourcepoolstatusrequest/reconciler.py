@@ -33,7 +33,7 @@ from controller_manager.controllers.resource.resourcepoolstatusrequest import (
 )
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
@@ -102,9 +102,13 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         """Respond to a request, or delete it when its time is over."""
         if is_deleting(request):
             return DONE
-        if request.status is None and await self._answer(request):
-            return DONE
-        if (requeue_after := self._requeue_after(request)) > 0:
+        requeue_after = self._requeue_after(request)
+        try:
+            if request.status is None and await self._answer(request):
+                return DONE
+        except (APIError, ProtocolError, TransportError) as error:
+            return Failed(error, requeue_after)
+        if requeue_after > 0:
             return Done(requeue_after)
         metadata = request.metadata
         options = DeleteOptions(

@@ -46,7 +46,7 @@ from controller_manager.controllers.storage.attachdetach.volumes import (
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import Done, Outcome
+from controller_manager.runtime.outcome import Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
@@ -186,7 +186,10 @@ class AttachDetachReconciler(Reconciler[Node]):
             self._last_in_use.pop(name, None)
         for waiting in self._waiters.to_sync(view):
             self.queue.add(waiting)
-        await self._applier.apply(view, actions)
+        try:
+            await self._applier.apply(view, actions)
+        except Exception as error:  # noqa: BLE001 - the worker reports it
+            return Failed(error, self._requeue_after(actions, name))
         return Done(self._requeue_after(actions, name))
 
     def _update_pending(self, view: NodeView, actions: NodeActions) -> None:

@@ -43,7 +43,14 @@ from controller_manager.controllers.storage.volumebinder.sync_volume import (
 from controller_manager.controllers.storage.volumebinder.view import Caches, FoundClaim
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    Requeue,
+    SyncError,
+)
 
 _WORKERS: Final = 10
 """The claims synced at a time, and the volumes. Upstream syncs one of each."""
@@ -189,9 +196,10 @@ class VolumeBinder:
             self._applier.record(event)
         if finished.claim_to_sync:
             self._claim_queue.add(finished.claim_to_sync)
+        after = self._period if finished.requeue else None
         if finished.error:
-            raise SyncError(finished.error)
-        return Done(self._period) if finished.requeue else DONE
+            return Failed(SyncError(finished.error), after)
+        return Done(after)
 
     async def _is_current(self, name: str) -> bool:
         """Tell whether the cached volume has the version of the stored one."""

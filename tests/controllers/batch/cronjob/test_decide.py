@@ -276,6 +276,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
         Decision(
             (),
             status("b"),
+            requeue_after=TO_NEXT,
             retry=SyncError("could not replace job default/b"),
         ),
     ),
@@ -390,6 +391,7 @@ CASES: dict[str, tuple[View, CronJobStep | CronJobDecision]] = {
         Decision(
             (warning("FailedCreate", "Error creating job: no"),),
             status(last=-10),
+            requeue_after=TO_NEXT,
             retry=ERROR,
         ),
     ),
