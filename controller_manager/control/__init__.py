@@ -6,6 +6,7 @@
 - ``csi_migration``: in-tree volumes, translated for CSI drivers
 - ``decision``: decide, then apply: the form of a decision
 - ``definitions``: the wait of discovery after a changed custom resource definition
+- ``disk_names``: unique names of the disks that kubelets mount without a driver
 - ``endpoints``: the pods that back a service
 - ``expectations``: counts writes that the cache does not show yet
 - ``gates``: feature gates that several controllers read

@@ -1,5 +1,6 @@
 """The transform of pods: it drops unused fields, and makes pods share equal parts."""
 
+from collections.abc import Iterator
 from sys import intern
 from typing import Final
 
@@ -24,6 +25,8 @@ from controller_manager.informers.sharing import MAX_REMEMBERED, OwnerTransform
 from controller_manager.informers.trimming import Trim
 
 _ENCODER: Final = Encoder()
+
+_Container = Container | InitContainer | EphemeralContainer
 
 _Tolerations = tuple[Toleration, ...]
 
@@ -147,13 +150,33 @@ def _reduce(spec: PodSpec) -> None:
         force_setattr(spec, "affinity", None)
     if spec.volumes:
         force_setattr(spec, "volumes", _with_source(spec.volumes))
-    volumes = {each.name for each in spec.volumes or ()}
     for containers in (spec.containers, spec.init_containers):
         for each in containers or ():
             _keep_named_ports(each)
-            _keep_mounts(each, volumes)
-    for debugging in spec.ephemeral_containers or ():
-        _keep_mounts(debugging, volumes)
+    if not _has_several_labels(spec):
+        volumes = {each.name for each in spec.volumes or ()}
+        for mounting in _containers_of(spec):
+            _keep_mounts(mounting, volumes)
+
+
+def _containers_of(spec: PodSpec) -> Iterator[_Container]:
+    yield from spec.containers or ()
+    yield from spec.init_containers or ()
+    yield from spec.ephemeral_containers or ()
+
+
+def _has_several_labels(spec: PodSpec) -> bool:
+    """Tell whether containers have different SELinux labels: few pods have those.
+
+    Such a pod is told of each volume that is mounted with two labels, also of those
+    that no controller looks at.
+    """
+    of_pod = spec.security_context and spec.security_context.se_linux_options
+    labels = {
+        (each.security_context and each.security_context.se_linux_options) or of_pod
+        for each in _containers_of(spec)
+    }
+    return len(labels - {None}) > 1
 
 
 def _with_source(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
@@ -173,9 +196,7 @@ def _keep_named_ports(container: Container | InitContainer) -> None:
         force_setattr(container, "ports", named or None)
 
 
-def _keep_mounts(
-    container: Container | InitContainer | EphemeralContainer, volumes: set[str]
-) -> None:
+def _keep_mounts(container: _Container, volumes: set[str]) -> None:
     """Drop the mounts of the volumes that are dropped.
 
     Nearly each container mounts a volume with a token, whose name is that of no other

@@ -46,6 +46,9 @@ _LABELS: Final = st.dictionaries(
     st.sampled_from(("nodeName", "spec", "a")), _NAMES, max_size=2
 )
 _RESOURCES: Final = st.sampled_from(({}, {"requests": {"cpu": "1"}}))
+_LABEL: Final = _some(
+    seLinuxOptions=st.sampled_from(({}, {"level": "s0"}, {"level": "s1"}))
+)
 _CONTAINER: Final = _some(
     name=_NAMES,
     image=_NAMES,
@@ -53,6 +56,7 @@ _CONTAINER: Final = _some(
     resources=_RESOURCES,
     ports=_list(_some(name=_NAMES, containerPort=st.just(80))),
     volumeMounts=_list(_some(name=st.one_of(_TOKENS, _NAMES))),
+    securityContext=_LABEL,
 )
 _TEMPLATE: Final = _some(
     metadata=_some(labels=_LABELS), spec=_some(nodeName=_NODES, size=_NAMES)
@@ -73,6 +77,8 @@ _SPEC: Final = _some(
     volumes=_list(_VOLUME),
     containers=_list(_CONTAINER),
     initContainers=_list(_CONTAINER),
+    ephemeralContainers=_list(_CONTAINER),
+    securityContext=_LABEL,
     nodeName=_NODES,
     hostname=_NAMES,
     tolerations=_list(_some(key=_NAMES)),

@@ -124,6 +124,44 @@ def test_of_the_volumes_of_a_pod_only_its_claims_are_kept() -> None:
     assert kept == [{}, {"volumes": volumes[1:]}]
 
 
+@pytest.mark.parametrize(
+    ("labels", "kept"),
+    [
+        ((None, "s0", "s0"), ("data",)),
+        (("s0", None, None), ("data",)),
+        (("s0", "s0", None), ("data",)),
+        (("s0", "s1", None), ("data", "token")),
+        ((None, "s0", "s1"), ("data", "token")),
+    ],
+)
+def test_a_pod_with_several_labels_keeps_its_mounts(
+    labels: tuple[str | None, str | None, str | None], kept: tuple[str, ...]
+) -> None:
+    """It may mount any of its volumes with two of them."""
+    contexts: list[Any] = [
+        {} if each is None else {"securityContext": {"seLinuxOptions": {"level": each}}}
+        for each in labels
+    ]
+    mounts = [{"name": "data"}, {"name": "token"}]
+    one, two = ({**each, "volumeMounts": mounts} for each in contexts[1:])
+    data = {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}
+    spec = {
+        **contexts[0],
+        "containers": [one],
+        "ephemeralContainers": [two],
+        "volumes": [data, {"name": "token", "projected": {}}],
+    }
+    pod = msgspec.convert({"spec": spec}, Pod)
+    PodTransform()(pod)
+    mounted = [
+        tuple(mount.name for mount in each.volume_mounts or ())
+        for containers in (pod.spec.containers, pod.spec.ephemeral_containers)
+        for each in containers or ()
+    ]
+    assert mounted == [kept, kept]
+    assert [each.name for each in pod.spec.volumes or ()] == ["data"]
+
+
 def test_pods_of_one_owner_share_their_ephemeral_volumes() -> None:
     """Templates of claims are large; those of other pods stay apart."""
     transform = transform_for(PODS, [Reads(PODS, "spec.volumes")])

@@ -113,7 +113,7 @@ class Container(APIStruct, frozen=True):
     """The fields of a container that controllers read.
 
     A cache keeps only the ports that have names, and the mounts of the volumes that it
-    keeps.
+    keeps. It keeps all mounts of a pod whose containers have different SELinux labels.
     """
 
     name: str = ""

@@ -4,9 +4,9 @@ import hashlib
 import re
 from typing import Final
 
+from controller_manager.control.disk_names import FC, ISCSI
+
 _CSI: Final = "kubernetes.io/csi"
-_ISCSI: Final = "kubernetes.io/iscsi"
-_FC: Final = "kubernetes.io/fc"
 
 _OURS: Final = re.compile(r"csi-[0-9a-f]{64}")
 
@@ -32,7 +32,7 @@ def plugin_name(unique_name: str) -> str:
 
 def is_known(unique_name: str) -> bool:
     """Tell whether this controller attaches volumes of the plugin in a unique name."""
-    return unique_name.startswith((f"{_CSI}/", f"{_ISCSI}/", f"{_FC}/"))
+    return unique_name.startswith((f"{_CSI}/", f"{ISCSI}/", f"{FC}/"))
 
 
 def attachment_name(unique_name: str, node: str) -> str:
@@ -51,17 +51,3 @@ def attachment_name(unique_name: str, node: str) -> str:
 def is_attachment_name(name: str) -> bool:
     """Tell whether a name has the form of the names that `attachment_name` returns."""
     return _OURS.fullmatch(name) is not None
-
-
-def iscsi_name(portal: str, iqn: str, lun: int) -> str:
-    """Return the unique name of a disk behind iSCSI."""
-    return f"{_ISCSI}/{portal}:{iqn}:{lun}"
-
-
-def fc_name(
-    wwns: tuple[str, ...] | None, lun: int | None, wwids: tuple[str, ...] | None
-) -> str:
-    """Return the unique name of a disk behind Fibre Channel, "" without identifiers."""
-    if wwns and lun is not None:
-        return f"{_FC}/[{' '.join(wwns)}]:{lun}"
-    return f"{_FC}/[{' '.join(wwids)}]" if wwids else ""

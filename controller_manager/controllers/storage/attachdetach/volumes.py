@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from controller_manager.api.core.claims import BOUND, CLAIMS
 from controller_manager.api.core.v1 import PODS, Pod, PodVolume
-from controller_manager.api.core.volume_sources import FCSource, ISCSISource
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.owners import is_controlled_by
@@ -20,12 +19,9 @@ from controller_manager.control.csi_migration import (
     csi_volume,
     inline_csi_volume,
 )
+from controller_manager.control.disk_names import disk_name
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
-from controller_manager.controllers.storage.attachdetach.names import (
-    csi_name,
-    fc_name,
-    iscsi_name,
-)
+from controller_manager.controllers.storage.attachdetach.names import csi_name
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 
@@ -90,7 +86,7 @@ def volume_of(volume: PersistentVolume) -> Volume | None:
     spec, name = volume.spec, volume.metadata.name
     exclusive = is_exclusive(spec.access_modes or ())
     if spec.iscsi is not None or spec.fc is not None:
-        unique = _disk_name(spec.iscsi, spec.fc)
+        unique = disk_name(spec.iscsi, spec.fc)
         return Volume(unique, name, exclusive, name) if unique else None
     try:
         csi = csi_volume(volume)
@@ -104,7 +100,7 @@ def volume_of(volume: PersistentVolume) -> Volume | None:
 
 def inline_volume_of(pod: Pod, volume: PodVolume) -> Volume | None:
     """Return a volume that a pod defines itself, `None` if it is not attachable."""
-    if unique := _disk_name(volume.iscsi, volume.fc):
+    if unique := disk_name(volume.iscsi, volume.fc):
         return Volume(unique, volume.name, exclusive=False)
     try:
         csi = inline_csi_volume(volume, pod.metadata.namespace)
@@ -114,14 +110,6 @@ def inline_volume_of(pod: Pod, volume: PodVolume) -> Volume | None:
         return None
     unique = csi_name(csi.driver, csi.handle)
     return Volume(unique, csi.name, is_exclusive(csi.access_modes), csi=csi)
-
-
-def _disk_name(iscsi: ISCSISource | None, fc: FCSource | None) -> str:
-    if iscsi is not None:
-        return iscsi_name(iscsi.target_portal, iscsi.iqn, iscsi.lun)
-    if fc is not None:
-        return fc_name(fc.target_wwns, fc.lun, fc.wwids)
-    return ""
 
 
 def _unique_name(volume: PersistentVolume) -> Iterable[str]:

@@ -1,9 +1,9 @@
 """selinux-warning-controller: warns of pods that cannot share a volume.
 
-``volumes`` finds the labels with which a pod mounts its volumes, ``conflicts`` the
-conflicts of two pods and their texts (pure functions); ``tracker`` keeps the pods of
-each volume; ``reconciler`` syncs one pod at a time, and records events. ``metrics``
-shows the conflicts; ``options`` has the feature gates.
+``volumes`` finds the volumes that pods may share and the labels of their mounts,
+``conflicts`` the conflicts of two pods and their texts (pure functions); ``tracker``
+keeps the pods of each volume; ``reconciler`` syncs one pod at a time, and records
+events. ``metrics`` shows the conflicts; ``options`` has the feature gates.
 """
 
 from controller_manager.api.core.claims import CLAIMS

@@ -10,23 +10,19 @@ from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.storage.v1 import CSI_DRIVERS, CSIDriver
 from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.control.csi_migration import (
-    CSIVolume,
-    UntranslatableError,
-    csi_volume,
-    inline_csi_volume,
-)
+from controller_manager.control.csi_migration import UntranslatableError
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.controllers.storage.selinuxwarning.metrics import (
     SELinuxWarningMetrics,
 )
-from controller_manager.controllers.storage.selinuxwarning.tracker import (
-    Volume,
-    VolumeUses,
-)
+from controller_manager.controllers.storage.selinuxwarning.tracker import VolumeUses
 from controller_manager.controllers.storage.selinuxwarning.volumes import (
+    ALONE,
     Use,
+    Volume,
     mounted_labels,
+    shared_inline_volume,
+    shared_volume,
     use_of,
 )
 from controller_manager.informers.changes import DependsOn
@@ -46,8 +42,8 @@ def _has_ended(old: Pod, new: Pod) -> bool:
 class SELinuxWarningReconciler(Reconciler[Pod]):
     """Warns pods that use one volume with different labels or policies.
 
-    It reads all pods on all nodes, and writes only events. Only drivers that mount
-    volumes with a label matter: for other drivers the container runtime changes the
+    It reads all pods on all nodes, and writes only events. Only drivers and plugins
+    that mount volumes with a label matter: for others the container runtime changes the
     label of each file, and the last pod wins.
     """
 
@@ -112,19 +108,20 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
 
     def _uses_of(self, pod: Pod) -> dict[Volume, Use]:
         """Return the uses of a pod's volumes that the caches show."""
-        labels = mounted_labels(pod)
+        sources = {each.name: each for each in pod.spec.volumes or ()}
         found: dict[Volume, Use] = {}
-        for each in pod.spec.volumes or ():
-            volume = self._volume_of(pod, each) if each.name in labels else None
+        for name, labels in mounted_labels(pod).items():
+            # A cache leaves out the volumes that no controller looks at.
+            source = sources.get(name, PodVolume(name=name))
+            volume = self._volume_of(pod, source)
             if volume is None:
                 continue
-            if len(labels[each.name]) > 1:
-                self._tell_of_two_labels(pod, each.name)
-                continue
-            label = next(iter(labels[each.name]), "")
-            mounts = self._mounts_labels(volume.driver)
-            use = use_of(pod, label, driver_mounts=mounts)
-            found[volume.driver, volume.handle] = use
+            if len(labels) > 1:
+                self._tell_of_two_labels(pod, name)
+            elif volume != ALONE:
+                mounts = self._mounts_labels(volume)
+                use = use_of(pod, next(iter(labels), ""), mounts_label=mounts)
+                found[volume] = use
         return found
 
     def _tell_of_two_labels(self, pod: Pod, volume: str) -> None:
@@ -134,22 +131,20 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         )
         self.recorder.event(PODS, pod, WARNING, "MultipleSELinuxLabels", message)
 
-    def _mounts_labels(self, name: str) -> bool:
+    def _mounts_labels(self, volume: Volume) -> bool:
+        name, _ = volume
+        if not name:
+            return True
         driver = self.lister(CSI_DRIVERS).get("", name)
         return driver is not None and bool(driver.spec.se_linux_mount)
 
-    def _volume_of(self, pod: Pod, volume: PodVolume) -> CSIVolume | None:
-        """Return the volume of a pod's entry, `None` if the caches do not show it.
-
-        Volumes of plugins other than CSI never conflict, and a volume that only one pod
-        can have never conflicts either.
-        """
+    def _volume_of(self, pod: Pod, volume: PodVolume) -> Volume | None:
+        """Return the volume of a pod's entry, `None` if the caches do not show it."""
         try:
-            name = claim_name(pod, volume)
-            if not name:
-                return inline_csi_volume(volume, pod.metadata.namespace)
-            bound = self._bound_to(pod, volume, name)
-            return None if bound is None else csi_volume(bound)
+            if name := claim_name(pod, volume):
+                bound = self._bound_to(pod, volume, name)
+                return None if bound is None else shared_volume(bound)
+            return shared_inline_volume(volume, pod.metadata.namespace)
         except UntranslatableError as error:
             self.logger.v(4).info("Skipping a volume", pod=key_of(pod), reason=error)
             return None

@@ -6,10 +6,7 @@ from controller_manager.controllers.storage.selinuxwarning.conflicts import (
     Conflict,
     conflicts_of,
 )
-from controller_manager.controllers.storage.selinuxwarning.volumes import Use
-
-Volume = tuple[str, str]
-"""The driver of a volume, and its handle."""
+from controller_manager.controllers.storage.selinuxwarning.volumes import Use, Volume
 
 _Pods = dict[Use, dict[str, None]]
 """The keys of the pods of a volume, by their use: most volumes have one use."""

@@ -1,11 +1,10 @@
-"""The SELinux labels with which a pod mounts its volumes (syncVolume).
+"""The volumes that pods may share, and the labels of their mounts (syncVolume).
 
 Only the labels in pods are known: the defaults are on the nodes, where this process
 cannot read them. Upstream: translator/selinux_translator.go.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
 from typing import Final
 
 from msgspec import Struct
@@ -15,10 +14,30 @@ from controller_manager.api.core.v1 import (
     EphemeralContainer,
     InitContainer,
     Pod,
+    PodVolume,
     SELinuxOptions,
 )
+from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.control.csi_migration import csi_volume, inline_csi_volume
+from controller_manager.control.disk_names import disk_name
+
+Volume = tuple[str, str]
+"""The driver of a volume, and its handle.
+
+The driver is empty, and the handle is the unique name, of a disk that kubelets mount
+without a driver.
+"""
+
+ALONE: Final[Volume] = ("", "")
+"""A volume about which pods never conflict.
+
+No other pod has it, or its plugin cannot mount it with a label.
+"""
 
 _Container = Container | EphemeralContainer | InitContainer
+
+_PARTS: Final = 4
+"""The number of parts of a label."""
 
 MOUNT_OPTION: Final = "MountOption"
 RECURSIVE: Final = "Recursive"
@@ -31,6 +50,28 @@ class Use(Struct, frozen=True):
     policy: str
 
 
+def shared_volume(volume: PersistentVolume) -> Volume:
+    """Return the volume behind a persistent volume.
+
+    Raises UntranslatableError if an in-tree source names no volume of its driver.
+    """
+    csi = csi_volume(volume)
+    if csi is not None:
+        return csi.driver, csi.handle
+    return "", disk_name(volume.spec.iscsi, volume.spec.fc)
+
+
+def shared_inline_volume(volume: PodVolume, namespace: str) -> Volume:
+    """Return the volume that a pod of `namespace` defines itself.
+
+    Raises UntranslatableError if an in-tree source names no volume of its driver.
+    """
+    csi = inline_csi_volume(volume, namespace)
+    if csi is not None:
+        return csi.driver, csi.handle
+    return "", disk_name(volume.iscsi, volume.fc)
+
+
 def label_of(options: SELinuxOptions) -> str:
     """Return ``user:role:type:level``, with empty parts for fields that are not set."""
     parts = (options.user, options.role, options.type, options.level)
@@ -38,13 +79,21 @@ def label_of(options: SELinuxOptions) -> str:
 
 
 def conflicts(one: str, other: str) -> bool:
-    """Tell whether two labels differ in a part that both have.
+    """Tell whether two labels differ in their levels, or in a part that both have.
 
-    A part that is not set gets the default of the node, which may be equal. The level
-    is the last part, and may have colons itself.
+    A user, role or type that is not set gets the default of the node, which may be
+    equal. There is no default of the level, the last part, which may have colons
+    itself. Upstream: ConflictsParsed.
     """
-    parts = zip_longest(one.split(":", 3), other.split(":", 3), fillvalue="")
-    return any(a != b and a and b for a, b in parts)
+    (*parts, level), (*other_parts, other_level) = _parts(one), _parts(other)
+    if level != other_level:
+        return True
+    return any(a != b and a and b for a, b in zip(parts, other_parts, strict=True))
+
+
+def _parts(label: str) -> list[str]:
+    parts = label.split(":", _PARTS - 1)
+    return parts + [""] * (_PARTS - len(parts))
 
 
 def mounted_labels(pod: Pod) -> Mapping[str, frozenset[str]]:
@@ -80,14 +129,15 @@ def _mounts(pod: Pod) -> Iterator[tuple[SELinuxOptions | None, list[str]]]:
         yield own or of_pod, [mount.name for mount in each.volume_mounts or ()]
 
 
-def use_of(pod: Pod, label: str, *, driver_mounts: bool) -> Use:
+def use_of(pod: Pod, label: str, *, mounts_label: bool) -> Use:
     """Return the use of a volume that a pod mounts with a label.
 
-    `driver_mounts` tells whether the driver of the volume can mount it with a label. If
-    it cannot, or if there is no label, the container runtime changes each file.
+    `mounts_label` tells whether the plugin of the volume, or its driver, can mount it
+    with a label. If it cannot, or if there is no label, the container runtime changes
+    each file.
     """
     context = pod.spec.security_context
     policy = (context and context.se_linux_change_policy) or MOUNT_OPTION
-    if policy == RECURSIVE or not driver_mounts or not label:
+    if policy == RECURSIVE or not mounts_label or not label:
         return Use("", RECURSIVE)
     return Use(label, policy)

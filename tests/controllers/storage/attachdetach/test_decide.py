@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import AttachedVolume, Node, NodeStatus
+from controller_manager.api.core.volume_sources import ISCSISource
 from controller_manager.api.meta import PartialMetadata
 from controller_manager.api.storage.v1 import (
     Attachment,
@@ -13,6 +14,7 @@ from controller_manager.api.storage.v1 import (
     AttachmentStatus,
 )
 from controller_manager.control.csi_migration import CSIVolume
+from controller_manager.control.disk_names import disk_name
 from controller_manager.controllers.storage.attachdetach.actions import (
     ForcedDetach,
     Operation,
@@ -26,9 +28,7 @@ from controller_manager.controllers.storage.attachdetach.decide import (
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
     csi_name,
-    fc_name,
     is_known,
-    iscsi_name,
     plugin_name,
 )
 from controller_manager.controllers.storage.attachdetach.options import Settings
@@ -452,12 +452,8 @@ def test_names_are_those_of_upstream() -> None:
         "csi-96621850d0c8afa5e559f2127d28b02159bb6275b296642f6352d35354085451"
     )
     assert attachment_name(csi_name("d", "a^b"), "n").startswith("csi-")
-    disk = iscsi_name("10.0.0.1:3260", "iqn.2026", 0)
-    assert disk == "kubernetes.io/iscsi/10.0.0.1:3260:iqn.2026:0"
+    disk = disk_name(ISCSISource("10.0.0.1:3260", "iqn.2026"), None)
     assert attachment_name(disk, "n") == ""
-    assert fc_name(("a", "b"), 0, None) == "kubernetes.io/fc/[a b]:0"
-    assert fc_name(None, None, ("w",)) == "kubernetes.io/fc/[w]"
-    assert fc_name(("a",), None, None) == ""
     assert [plugin_name(each) for each in (unique, disk)] == [
         "kubernetes.io/csi:csi.example.com",
         "kubernetes.io/iscsi",

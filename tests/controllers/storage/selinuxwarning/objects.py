@@ -19,9 +19,16 @@ def add_driver(cluster: Cluster, name: str = DRIVER, *, mounts: bool = True) -> 
 
 
 def add_claim(
-    cluster: Cluster, name: str = "data", handle: str = "v", **metadata: Any
+    cluster: Cluster,
+    name: str = "data",
+    handle: str = "v",
+    source: JSON | None = None,
+    **metadata: Any,
 ) -> None:
-    """Store a claim and a volume that are bound to each other."""
+    """Store a claim and a volume that are bound to each other.
+
+    The volume is one of the driver, unless another `source` is given.
+    """
     size = {"storage": "1Gi"}
     modes = ["ReadWriteMany"]
     claim = {
@@ -41,7 +48,7 @@ def add_claim(
     volume = {
         "accessModes": modes,
         "capacity": size,
-        "csi": {"driver": DRIVER, "volumeHandle": handle},
+        **(source or {"csi": {"driver": DRIVER, "volumeHandle": handle}}),
         "claimRef": {
             "kind": "PersistentVolumeClaim",
             "namespace": "default",

@@ -45,7 +45,10 @@ def test_a_label_has_the_parts_that_are_set(
     ("one", "other", "differ"),
     [
         ("", "", False),
-        ("", "u:r:t:s0", False),
+        ("", "u:r:t:", False),
+        ("", "u:r:t:s0", True),
+        ("", ":::s0:c1,c2", True),
+        ("u:r:t:", "u:r:t:s0", True),
         ("u:r:t:s0", "u:r:t:s0", False),
         ("u:r:t:s0:c1,c2", ":::s0:c1,c2", False),
         ("u:r:t:s0:c1,c2", ":::s0:c98,c99", True),
@@ -55,10 +58,10 @@ def test_a_label_has_the_parts_that_are_set(
         ("::t:", "u::x:", True),
     ],
 )
-def test_labels_conflict_in_a_part_that_both_have(
+def test_labels_conflict_in_the_level_or_in_a_part_that_both_have(
     one: str, other: str, *, differ: bool
 ) -> None:
-    """The order of the labels does not matter."""
+    """A node has no default of the level. The order of the labels does not matter."""
     assert conflicts(one, other) is differ
     assert conflicts(other, one) is differ
 
@@ -126,7 +129,7 @@ def test_a_label_is_mounted_if_the_driver_and_the_pod_allow_it(
 ) -> None:
     """Otherwise the label of each file is changed."""
     context = {} if policy is None else {"seLinuxChangePolicy": policy}
-    assert use_of(pod(securityContext=context), label, driver_mounts=mounts) == use
+    assert use_of(pod(securityContext=context), label, mounts_label=mounts) == use
 
 
 X, Y = Use(":::x", MOUNT_OPTION), Use(":::y", MOUNT_OPTION)
@@ -139,7 +142,8 @@ END = ". If both pods land on the same node, only one of them may access the vol
     [
         (X, X, []),
         (X, Y, ["SELinuxLabel"]),
-        (X, FILES, ["SELinuxChangePolicy"]),
+        (X, FILES, ["SELinuxChangePolicy", "SELinuxLabel"]),
+        (Use("::t:", MOUNT_OPTION), FILES, ["SELinuxChangePolicy"]),
         (FILES, FILES, []),
         (X, Use(":::y", "Other"), ["SELinuxChangePolicy", "SELinuxLabel"]),
     ],
@@ -178,7 +182,7 @@ def test_a_conflict_is_told_once_to_both_pods() -> None:
     assert set(uses.conflicts()) == {told, tells}
     assert uses.note("ns/q", {volume: X}) == []
     assert list(uses.conflicts()) == []
-    assert len(uses.note("ns/q", {volume: FILES})) == 2
+    assert len(uses.note("ns/q", {volume: FILES})) == 4
 
 
 def test_the_tracker_drops_pods_that_are_gone() -> None:

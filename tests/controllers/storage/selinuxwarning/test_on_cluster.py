@@ -1,12 +1,13 @@
 """Pods are warned that share a volume, on a cluster in memory and virtual time."""
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import CSI_DRIVERS
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import DeleteOptions, PatchType
@@ -46,8 +47,9 @@ async def told(cluster: Cluster) -> set[tuple[str, str, str]]:
     [
         (pod_spec(X), pod_spec(Y), LABELS),
         (pod_spec(X), pod_spec(X), set()),
-        (pod_spec(X), pod_spec(X, "Recursive"), POLICIES),
-        (pod_spec(X), pod_spec(), POLICIES),
+        (pod_spec(X), pod_spec(X, "Recursive"), POLICIES | LABELS),
+        (pod_spec(X), pod_spec(), POLICIES | LABELS),
+        (pod_spec({"type": "t"}), pod_spec(), POLICIES),
         (pod_spec(X, "Recursive"), pod_spec(Y, "Recursive"), set()),
         (pod_spec(X), pod_spec(Y, claim="other"), set()),
         (pod_spec(X), pod_spec(Y, claim="missing"), set()),
@@ -161,6 +163,109 @@ async def test_a_pod_that_mounts_a_volume_twice_is_told_so() -> None:
     assert event.message == (
         'Volume "data" is mounted twice with different SELinux labels inside this pod'
     )
+
+
+OTHER_SOURCES: Final[tuple[JSON, ...]] = (
+    {"emptyDir": {}},
+    {"configMap": {"name": "settings"}},
+    {"secret": {"secretName": "keys"}},
+    {"projected": {"sources": []}},
+    {"hostPath": {"path": "/srv"}},
+    {"nfs": {"server": "store", "path": "/"}},
+    {"csi": {"driver": DRIVER}},
+    {"fc": {"wwids": ["w"]}},
+)
+
+
+@pytest.mark.parametrize("source", OTHER_SOURCES, ids=lambda it: next(iter(it)))
+@pytest.mark.parametrize("debugs", [False, True], ids=["container", "debugging"])
+async def test_a_pod_is_told_of_two_labels_of_a_volume_of_any_kind(
+    source: dict[str, Any], *, debugs: bool
+) -> None:
+    """A volume that no other pod can have counts, too."""
+    cluster = Cluster()
+    add_driver(cluster)
+    spec = pod_spec(X)
+    second = {**spec["containers"][0], "name": "d"}
+    second["securityContext"] = {"seLinuxOptions": Y}
+    spec["ephemeralContainers" if debugs else "initContainers"] = [second]
+    spec["volumes"] = [{"name": "data", **source}]
+    add_pod(cluster, "p", spec)
+    add_pod(cluster, "q", {**pod_spec(X), "volumes": spec["volumes"]})
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(60)
+        page = await cluster.client.list_page(EVENTS)
+    message = (
+        'Volume "data" is mounted twice with different SELinux labels inside this pod'
+    )
+    assert [
+        (each.involved_object.name, each.reason, each.message, each.count)
+        for each in page.items
+    ] == [("p", "MultipleSELinuxLabels", message, 1)]
+
+
+async def test_two_labels_of_a_claim_are_told_once_it_is_bound() -> None:
+    """Until then its volume is not known; upstream retries."""
+    cluster = Cluster()
+    spec = pod_spec(X)
+    second = {**spec["containers"][0], "name": "d"}
+    second["securityContext"] = {"seLinuxOptions": Y}
+    spec["containers"].append(second)
+    add_pod(cluster, "p", spec)
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(60)
+        assert await told(cluster) == set()
+        add_claim(cluster)
+        await asyncio.sleep(1)
+        assert await told(cluster) == {("p", "MultipleSELinuxLabels", "Warning")}
+
+
+FC: Final[JSON] = {"fc": {"targetWWNs": ["a", "b"], "lun": 0}}
+DISKS: Final[tuple[tuple[JSON, JSON, set[tuple[str, str, str]]], ...]] = (
+    (FC, FC, LABELS),
+    (FC, {"fc": {"targetWWNs": ["a", "b"], "lun": 1}}, set()),
+    ({"fc": {"wwids": ["w"]}}, {"fc": {"wwids": ["w"]}}, LABELS),
+    ({"fc": {"targetWWNs": ["a"]}}, {"fc": {"targetWWNs": ["a"]}}, set()),
+    (
+        {"iscsi": {"targetPortal": "10.0.0.1", "iqn": "iqn.2020-01.a:b", "lun": 3}},
+        {"iscsi": {"targetPortal": "10.0.0.1", "iqn": "iqn.2020-01.a:b", "lun": 3}},
+        LABELS,
+    ),
+    (
+        {"iscsi": {"targetPortal": "10.0.0.1", "iqn": "iqn.2020-01.a:b", "lun": 3}},
+        {"iscsi": {"targetPortal": "10.0.0.2", "iqn": "iqn.2020-01.a:b", "lun": 3}},
+        set(),
+    ),
+    (
+        {"nfs": {"server": "s", "path": "/"}},
+        {"nfs": {"server": "s", "path": "/"}},
+        set(),
+    ),
+    ({"hostPath": {"path": "/srv"}}, {"hostPath": {"path": "/srv"}}, set()),
+)
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), DISKS)
+@pytest.mark.parametrize("claimed", [False, True], ids=["inline", "claimed"])
+async def test_disks_that_the_kubelet_mounts_itself_are_compared(
+    one: dict[str, Any],
+    other: dict[str, Any],
+    expected: set[tuple[str, str, str]],
+    *,
+    claimed: bool,
+) -> None:
+    """Of the plugins in the kubelet, those for FC and iSCSI mount with a label."""
+    cluster = Cluster()
+    add_pod(cluster, "p", {**pod_spec(X), "volumes": [{"name": "data", **one}]})
+    second = pod_spec(Y)
+    if claimed:
+        add_claim(cluster, source=other)
+    else:
+        second["volumes"] = [{"name": "data", **other}]
+    add_pod(cluster, "q", second)
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        assert await told(cluster) == expected
 
 
 async def test_the_metric_has_each_conflict_twice() -> None:
