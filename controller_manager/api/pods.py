@@ -30,6 +30,26 @@ def is_terminating(pod: Pod) -> bool:
     )
 
 
+def has_stopped(pod: Pod) -> bool:
+    """Tell whether no container of a pod runs, and none will run.
+
+    The pod has ended, or it is being deleted and each container has ended or waits.
+    Upstream: IsPodTerminated of pkg/volume/util.
+    """
+    if is_terminal(pod):
+        return True
+    status = pod.status
+    containers = (
+        *(status.init_container_statuses or ()),
+        *(status.container_statuses or ()),
+        *(status.ephemeral_container_statuses or ()),
+    )
+    return bool(pod.metadata.deletion_timestamp) and all(
+        each.state.terminated is not None or each.state.waiting is not None
+        for each in containers
+    )
+
+
 def ready_condition(pod: Pod) -> PodCondition | None:
     """Return the condition of type Ready, `None` if the pod has none."""
     return find_condition(pod.status.conditions, "Ready")

@@ -301,6 +301,7 @@ class PodStatus(APIStruct, frozen=True):
     conditions: tuple[PodCondition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
 class Pod(Projection, frozen=True):

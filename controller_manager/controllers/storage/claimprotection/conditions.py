@@ -9,53 +9,35 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.core.claims import (
-    BOUND,
-    ClaimCondition,
-    PersistentVolumeClaim,
-)
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.claims import ClaimCondition, PersistentVolumeClaim
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.raw_fields import with_fields
 from controller_manager.api.times import format_time
+from controller_manager.informers.indexes import Index
 
 UNUSED: Final = "Unused"
 
-_ENDED: Final = ("Succeeded", "Failed")
-
 
 def is_tracked(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a claim needs the condition: it is bound and not being deleted."""
-    return claim.status.phase == BOUND and not is_deleting(claim)
-
-
-def refers(pod: Pod) -> bool:
-    """Tell whether a pod counts for the claims that its volumes name.
-
-    A pod without a node counts, an ended pod does not.
-    """
-    return pod.status.phase not in _ENDED
+    """Tell whether a claim needs the condition: it is not being deleted."""
+    return not is_deleting(claim)
 
 
 def is_marked(claim: PersistentVolumeClaim, *, unused: bool) -> bool:
-    """Tell whether the condition of a claim has the status for `unused`."""
-    status = "True" if unused else "False"
+    """Tell whether the condition of a claim says that the claim is unused, or used.
+
+    Each status but True says that the claim is used.
+    """
     return any(
-        each.type == UNUSED and each.status == status
+        each.type == UNUSED and (each.status == "True") == unused
         for each in claim.status.conditions or ()
     )
 
 
 def marked(
-    claim: PersistentVolumeClaim, pods: Iterable[Pod], now: datetime
+    claim: PersistentVolumeClaim, now: datetime, *, unused: bool
 ) -> PersistentVolumeClaim:
-    """Return a claim whose condition is that of the pods that name it.
-
-    The same claim is returned if its condition is right already.
-    """
-    unused = not any(refers(pod) for pod in pods)
-    if is_marked(claim, unused=unused):
-        return claim
+    """Return a claim with a condition that says so; it had another or none."""
     new = ClaimCondition(
         type=UNUSED,
         status="True" if unused else "False",
@@ -71,3 +53,16 @@ def marked(
         conditions = (*conditions, new)
     raw = with_fields(claim.raw_status, {"conditions": conditions})
     return replace(claim, raw_status=raw)
+
+
+def _namespace_of_unmarked(claim: PersistentVolumeClaim) -> Iterable[str]:
+    may_become_unused = is_tracked(claim) and not is_marked(claim, unused=True)
+    return (claim.metadata.namespace,) if may_become_unused else ()
+
+
+UNMARKED: Final = Index(
+    "not marked as unused",
+    _namespace_of_unmarked,
+    lambda old, new: _namespace_of_unmarked(old) == _namespace_of_unmarked(new),
+)
+"""The claims that may become unused, by their namespace."""

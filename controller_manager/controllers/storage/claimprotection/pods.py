@@ -1,14 +1,18 @@
 """The pods that use a claim (podUsesPVC of pvc_protection_controller.go)."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.pods import has_stopped
 from controller_manager.control.live_use import SharedLists, Waiting, listed
 from controller_manager.control.pods_by_claim import claim_name, claim_names
 from controller_manager.runtime.context import ControllerContext
+
+Find = Callable[[Iterable[Pod], KubeObject], Pod | None]
+"""Returns one of the pods that uses a claim, `None` if none of them does."""
 
 
 def user_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
@@ -22,11 +26,31 @@ def uses(pod: Pod, claim: KubeObject) -> bool:
     A pod without a node does not use it: no kubelet starts a pod whose claim is being
     deleted. An ended pod uses its claims until it is gone.
     """
-    if not pod.spec.node_name:
+    if not pod.spec.node_name or (is_controlled_by(claim, pod) and _is_done(pod)):
         return False
+    return _has(pod, claim)
+
+
+def referrer_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
+    """Return a pod that refers to a claim, `None` if none of them does."""
+    return next((each for each in pods if refers(each, claim)), None)
+
+
+def refers(pod: Pod, claim: KubeObject) -> bool:
+    """Tell whether a pod of the claim's namespace makes the claim a used one.
+
+    A pod without a node counts, a pod whose containers have ended does not. Upstream:
+    podUsesPVCForUnusedSince.
+    """
+    return not has_stopped(pod) and _has(pod, claim)
+
+
+def _has(pod: Pod, claim: KubeObject) -> bool:
+    """Tell whether a volume of a pod is a claim.
+
+    The pod must own the claim of an ephemeral volume.
+    """
     owns = is_controlled_by(claim, pod)
-    if owns and _is_done(pod):
-        return False
     return any(
         claim_name(pod, volume) == claim.metadata.name
         and (volume.persistent_volume_claim is not None or owns)
@@ -46,7 +70,7 @@ def _is_done(pod: Pod) -> bool:
 
 
 class LivePods:
-    """Lists the pods of namespaces, once for many claims that are deleted at a time.
+    """Lists the pods of namespaces, once for many claims that are looked at together.
 
     A list shows that no pod uses a claim if the cache showed the deletion of the claim
     before the list began: no kubelet starts a pod that is bound later. Upstream shares
@@ -54,9 +78,15 @@ class LivePods:
     `LONGEST_USE`, so that a list from before a stalled watch decides nothing.
     """
 
-    def __init__(self, context: ControllerContext, waiting: Waiting) -> None:
-        """Take the context of a controller that watches pods."""
+    def __init__(
+        self, context: ControllerContext, waiting: Waiting, find: Find
+    ) -> None:
+        """Take the context of a controller that watches pods.
+
+        `find` returns a pod that uses a claim.
+        """
         self._context = context
+        self._find = find
         self._lists: SharedLists[dict[str, list[Pod]]] = SharedLists(
             waiting, context.clock
         )
@@ -66,24 +96,23 @@ class LivePods:
         self._lists.forget()
 
     async def user_of(self, claim: KubeObject) -> Pod | None:
-        """Return a pod that uses a claim which is being deleted, `None` for none.
+        """Return a pod that uses a claim, `None` for none.
 
         Raises SyncError if the API server answers with a list that is older than the
         cache.
         """
         name, known = claim.metadata.name, self._lists.found_for(claim)
-        if known is not None and user_among(known.get(name, ()), claim) is None:
+        if known is not None and self._find(known.get(name, ()), claim) is None:
             return None
         found = await self._list(claim)
-        return user_among(found.get(name, ()), claim)
+        return self._find(found.get(name, ()), claim)
 
     async def _list(self, claim: KubeObject) -> dict[str, list[Pod]]:
-        """List the pods of the namespace; keep those that have a node and claims."""
+        """List the pods of the namespace; keep those that have claims."""
         namespace, served = claim.metadata.namespace, self._lists.serving(claim)
         found: defaultdict[str, list[Pod]] = defaultdict(list)
         async for pod in listed(self._context, PODS, namespace):
-            if pod.spec.node_name:
-                for name in claim_names(pod):
-                    found[name].append(pod)
+            for name in claim_names(pod):
+                found[name].append(pod)
         self._lists.keep(namespace, served, dict(found))
         return found

@@ -14,14 +14,16 @@ from controller_manager.client.errors import NotFound, is_about
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_names
 from controller_manager.control.protection import Protection
 from controller_manager.controllers.storage.claimprotection.conditions import (
+    UNMARKED,
     is_marked,
     is_tracked,
     marked,
-    refers,
 )
 from controller_manager.controllers.storage.claimprotection.options import UNUSED_SINCE
 from controller_manager.controllers.storage.claimprotection.pods import (
     LivePods,
+    referrer_among,
+    refers,
     user_among,
     uses,
 )
@@ -49,7 +51,12 @@ _USE: Final = DependsOn(
 )
 """The parts of a pod by which it uses its claims."""
 
-_USE_AND_END: Final = DependsOn(*_USE.parts, "status.phase", reading=_USE.reading)
+_USE_AND_END: Final = DependsOn(
+    *_USE.parts,
+    *("status.phase", "status.containerStatuses"),
+    *("status.initContainerStatuses", "status.ephemeralContainerStatuses"),
+    reading=_USE.reading,
+)
 """The parts of a pod by which it refers to its claims."""
 
 
@@ -100,7 +107,9 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         super().__init__(context)
         self._pods = context.lister(PODS, PODS_BY_CLAIM)
         waiting = context.lister(CLAIMS, WAITING)
-        self._live_pods = LivePods(context, partial(waiting.by_index, WAITING))
+        self._live_pods = LivePods(
+            context, partial(waiting.by_index, WAITING), user_among
+        )
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
         """Add the finalizer, or remove it if no pod uses the deleted claim."""
@@ -119,9 +128,14 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         cached = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
         if (found := user_among(cached, claim)) is not None:
             return found
-        found = await self._live_pods.user_of(claim)
+        return await self._listed_user_of(claim, self._live_pods)
+
+    async def _listed_user_of(
+        self, claim: PersistentVolumeClaim, pods: LivePods
+    ) -> Pod | None:
+        found = await pods.user_of(claim)
         if not len(self.queue):
-            self._live_pods.forget()
+            pods.forget()
         return found
 
     async def _set_finalizers(self, cached: PersistentVolumeClaim) -> Outcome:
@@ -161,17 +175,25 @@ def _needs_sync(claim: PersistentVolumeClaim) -> bool:
 class UnusedClaimReconciler(ClaimProtectionReconciler):
     """Keeps deleted claims, and sets the condition Unused of others.
 
-    The pods for the condition are read from the cache. A change of a pod adds only the
-    claims of the pod whose condition it contradicts.
+    A change of a pod adds only the claims of the pod whose condition it contradicts.
+    Before a claim is marked as unused, the pods are listed from the API server.
     """
 
     def _contradicted(self, pod: Pod) -> Iterable[str]:
         """Return the claims of a pod whose condition contradicts the pod."""
-        return self._claims_without_mark(pod, unused=not refers(pod))
+        return (
+            key_of(claim)
+            for claim in self._tracked_of(pod)
+            if not is_marked(claim, unused=not refers(pod, claim))
+        )
 
     def _left(self, pod: Pod) -> Iterable[str]:
         """Return the claims of a deleted pod that are not marked as unused."""
-        return self._claims_without_mark(pod, unused=True)
+        return (
+            key_of(claim)
+            for claim in self._tracked_of(pod)
+            if not is_marked(claim, unused=True)
+        )
 
     watches: ClassVar[Sequence[Watch]] = (
         For(CLAIMS, when=_needs_sync),
@@ -180,35 +202,50 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
         Maps(PODS, _left, on=("delete",)),
     )
 
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the claims that may become unused."""
+        super().__init__(context)
+        unmarked = context.lister(CLAIMS, UNMARKED)
+        self._live_referrers = LivePods(
+            context, partial(unmarked.by_index, UNMARKED), referrer_among
+        )
+
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
-        """Write the finalizer of the claim if needed, otherwise its condition."""
-        if not is_settled(claim):
-            # The event of this write adds the claim again, for the condition.
-            return await super().reconcile(claim)
+        """Write the condition of the claim if needed, and then its finalizer."""
         if is_tracked(claim):
             await self._mark(claim)
-        return DONE
+        return await super().reconcile(claim)
 
     async def _mark(self, claim: PersistentVolumeClaim) -> None:
-        pods = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
-        new = marked(claim, pods, self.clock.now())
-        if new is claim:
+        if (unused := await self._contradicting(claim)) is None:
             return
+        new = marked(claim, self.clock.now(), unused=unused)
         try:
             await self.client.update_for_metadata(CLAIMS, new, "status")
         except NotFound as error:
             if not is_about(error, claim.metadata.name):
                 raise
 
-    def _claims_without_mark(self, pod: Pod, *, unused: bool) -> Iterable[str]:
+    async def _contradicting(self, claim: PersistentVolumeClaim) -> bool | None:
+        """Tell whether a claim is unused, `None` if its condition says the same.
+
+        A condition that agrees with the cache takes no list: if the cache does not show
+        a pod yet, that pod adds the claim again.
+        """
+        cached = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
+        unused = referrer_among(cached, claim) is None
+        if is_marked(claim, unused=unused):
+            return None
+        if unused:
+            found = await self._listed_user_of(claim, self._live_referrers)
+            unused = found is None
+        return None if is_marked(claim, unused=unused) else unused
+
+    def _tracked_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
         for name in claim_names(pod):
             claim = self.objects.get(pod.metadata.namespace, name)
-            if (
-                claim is not None
-                and is_tracked(claim)
-                and not is_marked(claim, unused=unused)
-            ):
-                yield key_of(claim)
+            if claim is not None and is_tracked(claim):
+                yield claim
 
 
 def init_claim_protection(context: ControllerContext) -> Workers:

@@ -3,23 +3,28 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from controller_manager.api.core.claims import CLAIMS, ClaimCondition
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.client.client import DeleteOptions
+from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.controllers.storage.claimprotection.options import UNUSED_SINCE
+from controller_manager.controllers.storage.claimprotection.reconciler import FINALIZER
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.storage.claimprotection.test_on_cluster import (
     CONFIG,
+    Lists,
+    Unseen,
     add_claim,
     add_pod,
     delete_claim,
     delete_pod,
+    strip,
 )
 
 pytestmark = pytest.mark.looptime
@@ -37,9 +42,9 @@ async def bind(cluster: Cluster, phase: str = "Bound") -> None:
     )
 
 
-async def end(cluster: Cluster, name: str, phase: str) -> None:
-    """Set the phase of a pod."""
-    patch = {"status": {"phase": phase}}
+async def patch_status(cluster: Cluster, name: str, status: JSON) -> None:
+    """Change the status of a pod."""
+    patch = {"status": status}
     await cluster.client.patch(PODS, "default", name, patch, subresource="status")
 
 
@@ -80,7 +85,7 @@ async def test_a_claim_is_unused_when_its_last_pod_has_ended() -> None:
         add_pod(cluster, "one")
         add_pod(cluster, "two", nodeName="n")
         assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **USED)
-        await end(cluster, "two", "Succeeded")
+        await patch_status(cluster, "two", {"phase": "Succeeded"})
         assert (await conditions(cluster))["Unused"] == condition(cluster, 2, **USED)
         await delete_pod(cluster, "one")
         assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **IDLE)
@@ -91,15 +96,149 @@ async def test_a_claim_is_unused_when_its_last_pod_has_ended() -> None:
     assert writes == [("PUT", path, 200)] * 3
 
 
-@pytest.mark.parametrize("phase", ["Pending", "Lost"])
-async def test_a_claim_that_is_not_bound_has_no_condition_unused(
+@pytest.mark.parametrize("phase", ["Pending", "Bound", "Lost"])
+async def test_a_claim_has_the_condition_in_every_phase(
     cluster: Cluster, phase: str
 ) -> None:
-    """There is no volume that could be unused."""
+    """A claim that waits for its first pod is unused, too."""
     add_claim(cluster)
     await bind(cluster, phase)
     async with cluster.manager(TRACKING):
-        assert "Unused" not in await conditions(cluster)
+        assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **IDLE)
+        add_pod(cluster)
+        assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **USED)
+
+
+RUNNING: Final[JSON] = {"state": {"running": {}}}
+ENDED: Final[JSON] = {"state": {"terminated": {"exitCode": 0}}}
+WAITING: Final[JSON] = {"state": {"waiting": {"reason": "PodInitializing"}}}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "is_used"),
+    [
+        ({}, False),
+        ({"containerStatuses": [ENDED, WAITING]}, False),
+        ({"containerStatuses": [ENDED, RUNNING]}, True),
+        ({"containerStatuses": [WAITING], "initContainerStatuses": [RUNNING]}, True),
+        ({"containerStatuses": [ENDED], "initContainerStatuses": [ENDED]}, False),
+        (
+            {"containerStatuses": [ENDED], "ephemeralContainerStatuses": [RUNNING]},
+            True,
+        ),
+    ],
+)
+async def test_a_deleted_pod_uses_a_claim_while_a_container_runs(
+    cluster: Cluster, statuses: JSON, *, is_used: bool
+) -> None:
+    """It may wait for a finalizer after that."""
+    add_claim(cluster)
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    kind = cluster.server.catalogue.of("v1", "Pod")
+    assert kind is not None
+    pod = {
+        "metadata": {"name": "web", "finalizers": ["example.com/hold"]},
+        "spec": {
+            "containers": [{"name": "c", "image": "app:v1"}],
+            "nodeName": "n",
+            "volumes": [volume],
+        },
+    }
+    cluster.server.objects.create(kind, "default", pod)
+    running = {"containerStatuses": [RUNNING]}
+    async with cluster.manager(TRACKING):
+        await patch_status(cluster, "web", running)
+        assert (await conditions(cluster))["Unused"].status == "False"
+        await cluster.client.delete(PODS, "default", "web")
+        assert (await conditions(cluster))["Unused"].status == "False"
+        await patch_status(cluster, "web", {"containerStatuses": [], **statuses})
+        found = (await conditions(cluster))["Unused"]
+        assert found.status == ("False" if is_used else "True")
+
+
+@pytest.mark.parametrize(("owned", "status"), [(True, "False"), (False, "True")])
+async def test_a_pod_uses_a_claim_of_an_ephemeral_volume_that_it_owns(
+    cluster: Cluster, status: str, *, owned: bool
+) -> None:
+    """A claim of the same name may have been there before."""
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    add_pod(cluster, volumes=[scratch])
+    pod = await cluster.client.get(PODS, "default", "web")
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "web",
+        "uid": pod.metadata.uid if owned else "another",
+        "controller": True,
+    }
+    add_claim(cluster, "web-scratch", ownerReferences=[owner])
+    async with cluster.manager(TRACKING):
+        await asyncio.sleep(1)
+        claim = await cluster.client.get(CLAIMS, "default", "web-scratch")
+    assert [each.status for each in claim.status.conditions or ()] == [status]
+
+
+async def test_a_pod_that_the_cache_does_not_show_uses_its_claim(
+    cluster: Cluster,
+) -> None:
+    """The pods are listed before a claim is marked as unused."""
+    add_claim(cluster)
+    async with cluster.manager(TRACKING, Unseen(cluster)) as recording:
+        assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **USED)
+        await delete_pod(cluster)
+        assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **IDLE)
+    assert len(recording.writes) == 2
+
+
+async def test_claims_that_are_unused_together_share_a_list(cluster: Cluster) -> None:
+    """And a claim that is marked already takes none."""
+    names = [f"data-{number}" for number in range(50)]
+    for name in (*names, "data"):
+        add_claim(cluster, name)
+    add_pod(cluster)
+    transport = Lists(cluster)
+    async with cluster.manager(TRACKING, transport) as recording:
+        assert (await conditions(cluster))["Unused"].status == "False"
+        assert (transport.count, len(recording.writes)) == (1, 51)
+        patch = {"metadata": {"labels": {"a": "b"}}}
+        for name in (*names, "data"):
+            await cluster.client.patch(CLAIMS, "default", name, patch, PatchType.MERGE)
+        await asyncio.sleep(1)
+        assert (transport.count, len(recording.writes)) == (1, 51)
+        await delete_pod(cluster)
+        assert (await conditions(cluster))["Unused"].status == "True"
+    assert (transport.count, len(recording.writes)) == (2, 52)
+
+
+async def test_a_used_claim_keeps_a_condition_that_is_not_true(
+    cluster: Cluster,
+) -> None:
+    """Upstream writes only a condition that says that the claim is unused."""
+    add_claim(cluster)
+    add_pod(cluster)
+    other = {"type": "Unused", "status": "Unknown"}
+    status = {"status": {"conditions": [other]}}
+    await cluster.client.patch(CLAIMS, "default", "data", status, subresource="status")
+    async with cluster.manager(TRACKING) as recording:
+        assert (await conditions(cluster))["Unused"].status == "Unknown"
+        assert recording.writes == []
+        await delete_pod(cluster)
+        assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **IDLE)
+
+
+async def test_a_claim_gets_its_condition_before_its_finalizer(
+    cluster: Cluster,
+) -> None:
+    """In upstream's order."""
+    add_claim(cluster)
+    await strip(cluster)
+    async with cluster.manager(TRACKING) as recording:
+        assert (await conditions(cluster))["Unused"].status == "True"
+    path = "/api/v1/namespaces/default/persistentvolumeclaims/data"
+    writes = [(each.path, each.status) for each in recording.writes]
+    assert writes == [(f"{path}/status", 200), (path, 200)]
+    claim = await cluster.client.get(CLAIMS, "default", "data")
+    assert claim.metadata.finalizers == (FINALIZER,)
 
 
 async def test_a_claim_that_is_deleted_keeps_its_condition(cluster: Cluster) -> None:
