@@ -42,6 +42,8 @@ CONTROLLER = Descriptor(
             PODS,
             *("spec.nodeName", "spec.volumes", "status.phase"),
             "status.containerStatuses.state",
+            "status.initContainerStatuses.state",
+            "status.ephemeralContainerStatuses.state",
         ),
     ),
     options=AttachDetachOptions,

@@ -9,6 +9,7 @@ from msgspec import Struct
 from controller_manager.api.core.v1 import PODS, Node, Pod
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import key_of
+from controller_manager.api.pods import has_stopped
 from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.controllers.storage.attachdetach.nodes import (
     keeps_volumes_of_ended_pods,
@@ -17,7 +18,6 @@ from controller_manager.controllers.storage.attachdetach.volumes import (
     Unresolved,
     Volume,
     Volumes,
-    is_ended,
 )
 from controller_manager.runtime.context import ControllerContext
 
@@ -64,7 +64,7 @@ class DesiredState:
             if each.spec.volumes
         )
         for pod in sorted(on_node, key=key_of):
-            needs = keeps or not is_ended(pod)
+            needs = keeps or not has_stopped(pod)
             for found in self._volumes.of(pod):
                 if isinstance(found, Volume):
                     used.append(found.unique_name)

@@ -6,6 +6,7 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import key_of
+from controller_manager.api.pods import has_stopped
 from controller_manager.api.storage.v1 import (
     ATTACHMENTS,
     CSI_DRIVERS,
@@ -41,7 +42,6 @@ from controller_manager.controllers.storage.attachdetach.tracker import (
 from controller_manager.controllers.storage.attachdetach.view import NodeView, NodeViews
 from controller_manager.controllers.storage.attachdetach.volumes import (
     Volumes,
-    is_ended,
 )
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
@@ -124,6 +124,8 @@ class AttachDetachReconciler(Reconciler[Node]):
                     "metadata.deletionTimestamp",
                     "spec.nodeName",
                     "status.containerStatuses",
+                    "status.ephemeralContainerStatuses",
+                    "status.initContainerStatuses",
                     "status.phase",
                     reading=("spec.volumes",),
                 ),
@@ -133,7 +135,7 @@ class AttachDetachReconciler(Reconciler[Node]):
     def _pod_changed(self, old: Pod, new: Pod) -> None:
         is_another = old.metadata.uid != new.metadata.uid
         is_bound = old.spec.node_name != new.spec.node_name
-        if is_another or is_bound or is_ended(old) != is_ended(new):
+        if is_another or is_bound or has_stopped(old) != has_stopped(new):
             for key in {*_node_of(old), *_node_of(new)}:
                 self.queue.add(key)
 

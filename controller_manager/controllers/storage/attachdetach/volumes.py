@@ -8,7 +8,6 @@ from msgspec import Struct
 from controller_manager.api.core.claims import BOUND, CLAIMS
 from controller_manager.api.core.v1 import PODS, Pod, PodVolume
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
-from controller_manager.api.meta import is_deleting
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.storage.v1 import CSI_DRIVERS
 from controller_manager.control.csi_migration import (
@@ -24,8 +23,6 @@ from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.controllers.storage.attachdetach.names import csi_name
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
-
-_ENDED: Final = ("Failed", "Succeeded")
 
 
 class Volume(Struct, frozen=True):
@@ -66,19 +63,6 @@ def is_exclusive(modes: Iterable[str]) -> bool:
     """
     given = tuple(modes)
     return bool(given) and READ_WRITE_MANY not in given and READ_ONLY_MANY not in given
-
-
-def is_ended(pod: Pod) -> bool:
-    """Tell whether all containers of a pod have ended, as its kubelet reports.
-
-    Upstream: IsPodTerminated.
-    """
-    if pod.status.phase in _ENDED:
-        return True
-    return is_deleting(pod) and all(
-        each.state.terminated is not None or each.state.waiting is not None
-        for each in pod.status.container_statuses or ()
-    )
 
 
 def volume_of(volume: PersistentVolume) -> Volume | None:

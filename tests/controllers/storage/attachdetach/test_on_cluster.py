@@ -6,8 +6,10 @@ from unittest import mock
 
 import pytest
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.attachdetach.view import NodeViews
 from controller_manager.devcluster.server.apimachinery.statuses import forbidden
+from controller_manager.devcluster.server.rest.deletion import Deletion
 from tests.controllers.storage.attachdetach.cluster import (
     DRIVER,
     MANAGED,
@@ -307,6 +309,48 @@ async def test_volumes_of_ended_pods_stay_where_the_node_says_so(*, kept: bool) 
         cluster.edit(
             "pods", "p", lambda obj: obj["status"].update(phase="Failed"), "status"
         )
+        await asyncio.sleep(1)
+        assert bool(cluster.attachments()) is kept
+
+
+RUNNING: JSON = {"state": {"running": {}}}
+ENDED: JSON = {"state": {"terminated": {"exitCode": 0}}}
+WAITING: JSON = {"state": {"waiting": {"reason": "PodInitializing"}}}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kept"),
+    [
+        ({}, False),
+        ({"containerStatuses": [ENDED]}, False),
+        ({"containerStatuses": [RUNNING]}, True),
+        ({"containerStatuses": [WAITING], "initContainerStatuses": [RUNNING]}, True),
+        ({"containerStatuses": [WAITING], "initContainerStatuses": [ENDED]}, False),
+        ({"containerStatuses": [ENDED], "ephemeralContainerStatuses": [RUNNING]}, True),
+    ],
+)
+async def test_a_deleted_pod_needs_its_volumes_while_any_container_runs(
+    statuses: JSON, *, kept: bool
+) -> None:
+    """Init containers and those for debugging count, too."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    async with running(cluster):
+        cluster.attached("a", "n")
+        cluster.edit(
+            "pods",
+            "p",
+            lambda obj: obj["status"].update(containerStatuses=[RUNNING]),
+            "status",
+        )
+        kind, namespace = cluster._kind("pods")
+        cluster.server.objects.delete(kind, namespace, "p", Deletion(grace_period=30))
+        await asyncio.sleep(1)
+        assert cluster.attachments() == [("a", "n", True)]
+        stopped = {"containerStatuses": [], **statuses}
+        cluster.edit("pods", "p", lambda obj: obj["status"].update(stopped), "status")
         await asyncio.sleep(1)
         assert bool(cluster.attachments()) is kept
 
