@@ -34,14 +34,20 @@ class NodeWriter:
         return format_time(self._clock.now())
 
     def is_stale(self, node: Node) -> bool:
-        """Tell whether a cached node is older than the last write of it."""
-        written = self._written.get(node.metadata.name)
+        """Tell whether a node, cached or answered, is older than the last write of it.
+
+        A node may be the answer to that write. Then the cache may still be older.
+        """
+        written, version = self._written.get(node.metadata.name), self._version(node)
         if written is None:
             return False
-        if self._version(node) < written:
-            return True
-        del self._written[node.metadata.name]
-        return False
+        if version > written:
+            del self._written[node.metadata.name]
+        return version < written
+
+    async def read(self, node: Node) -> Node:
+        """Return the node as the API server has it."""
+        return await self._client.get(NODES, "", node.metadata.name)
 
     def forget(self, name: str) -> None:
         """Drop the last write of a node that is gone."""

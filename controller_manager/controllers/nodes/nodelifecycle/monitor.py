@@ -57,6 +57,9 @@ from controller_manager.runtime.worker import Workers
 _AT_ONCE: Final = 8
 """Nodes that are written concurrently, as upstream."""
 
+_ATTEMPTS: Final = 5
+"""The attempts to swap the taints of a node that changes (UpdateTaintBackoff)."""
+
 _TURN: Final = 200
 """The number of nodes that are checked in one turn: about one millisecond."""
 
@@ -191,8 +194,8 @@ class NodeMonitor:
             self._tracker.set_status(record, record.ready)
             return
         conditions = unknown_conditions(node, self._writer.timestamp())
-        stored = await self._writer.set_conditions(node, conditions)
-        record.health = observe(record.health, stored, record.health.seen_at, 0)
+        record.node = await self._writer.set_conditions(node, conditions)
+        record.health = observe(record.health, record.node, record.health.seen_at, 0)
         if record.ready == READY:
             self._event(node)
         self._tracker.set_status(record, UNKNOWN)
@@ -237,22 +240,42 @@ class NodeMonitor:
     async def _set_taints(self, record: NodeRecord) -> None:
         """Remove the NoExecute taints of a ready node; enqueue other nodes for taints.
 
-        The node has the status from before this check set it to Unknown.
+        A node that this check set to Unknown is enqueued, too. The queue reads the node
+        again.
         """
         node = record.node
         status = ready_status(node)
-        if not status or self._writer.is_stale(node):
+        if not status:
             return
         if status == READY or self._all_down:
-            await self._remove_taints(record)
-            return
-        taints = no_execute_taints(node, self._writer.timestamp())
-        if taints is None:
-            self._tainter.discard(record.zone, node.metadata.name)
+            if not self._writer.is_stale(node):
+                await self._remove_taints(record)
         elif has_opposite(node):
-            await self._write(node, taints)
+            await self._swap_taints(node)
+        elif no_execute_taints(node, self._writer.timestamp()) is None:
+            self._tainter.discard(record.zone, node.metadata.name)
         else:
             self._tainter.add(record.zone, node.metadata.name)
+
+    async def _swap_taints(self, node: Node) -> None:
+        """Replace a NoExecute taint that does not fit the health of its node.
+
+        Other taints of the node are written at the same time. Raises Conflict if the
+        node changes again and again.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            if attempt > 1 or self._writer.is_stale(node):
+                node = await self._writer.read(node)
+            if not has_opposite(node):
+                return
+            try:
+                now = self._writer.timestamp()
+                await self._write(node, no_execute_taints(node, now))
+            except Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
 
     async def _write(self, node: Node, taints: tuple[Taint, ...] | None) -> None:
         if taints is not None:

@@ -5,6 +5,7 @@ doNoExecuteTaintingPass, and RateLimitedTimedQueue of rate_limited_queue.go.
 """
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from controller_manager.api.core.v1 import NODES
 from controller_manager.client.errors import Conflict, NotFound
@@ -89,6 +90,12 @@ def _bucket(rate: float, clock: Clock) -> TokenBucket | None:
     return TokenBucket(rate, 1, clock) if rate > 0 else None
 
 
+_DELAY: Final = 0.1
+"""Seconds until a new node is tainted at the earliest (NodeEvictionPeriod).
+
+By then the cache shows its new status, and its NoSchedule taint is written.
+"""
+
 _RETRY = 0.1
 """Seconds until the retry for a node whose cached version is old."""
 
@@ -139,7 +146,7 @@ class NoExecuteTainter:
         """Put a node into the queue of its zone."""
         self.add_zone(zone)
         self._zones[zone].add(name)
-        self._queue.add(zone)
+        self._queue.add_after(zone, _DELAY)
 
     def discard(self, zone: str, name: str) -> None:
         """Remove a node from the queue of its zone."""

@@ -119,6 +119,24 @@ async def test_a_refused_write_is_tried_again(
     assert len(fragile.sent) == 5
 
 
+async def test_a_taint_is_swapped_in_the_same_check_if_the_node_has_changed(
+    cluster: Cluster,
+) -> None:
+    """The NoSchedule taint of the node is written at the same time."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    await post(cluster, "a", Ready="False")
+    fragile = Fragile(cluster.transport)
+    config = lifecycle_config(period=30.0)
+    async with heartbeats(cluster, "ok"), cluster.manager(config, fragile):
+        await asyncio.sleep(29)
+        assert "not-ready:NoExecute" in await taints(cluster, "a")
+        fragile.refused["/api/v1/nodes/a"] = refusal(409, "Conflict")
+        await asyncio.sleep(2)
+        assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
+    assert fragile.refused == {}
+
+
 async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Cluster) -> None:
     """The clock of the node was set back by a year."""
     add_node(cluster, "a")

@@ -268,6 +268,53 @@ async def test_the_two_evicting_taints_are_swapped_at_once(cluster: Cluster) -> 
         assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
 
 
+@pytest.mark.parametrize("dead", [("a",), ("a", "b", "c", "d", "e")])
+async def test_a_silent_node_is_tainted_in_the_check_that_marks_it(
+    cluster: Cluster, dead: tuple[str, ...]
+) -> None:
+    """Its pods are not evicted a whole period later, in the next check."""
+    alive = [f"ok-{number}" for number in range(5)]
+    for name in (*alive, *dead):
+        add_node(cluster, name)
+    config = lifecycle_config(period=30.0, node_eviction_rate=1000.0)
+    async with heartbeats(cluster, *alive), cluster.manager(config) as recording:
+        await asyncio.sleep(29)
+        assert {(await statuses(cluster, each))["Ready"] for each in dead} == {"True"}
+        await asyncio.sleep(2)
+        assert {each: await taints(cluster, each) for each in dead} == dict.fromkeys(
+            dead, UNREACHABLE
+        )
+    assert [each.status for each in recording.writes] == [200] * 3 * len(dead)
+
+
+async def test_a_node_that_never_posted_is_tainted_in_the_check_that_marks_it(
+    cluster: Cluster,
+) -> None:
+    """It had no condition Ready before."""
+    add_node(cluster, "ok")
+    cluster.add("Node", "mute")
+    config = lifecycle_config(period=30.0)
+    async with heartbeats(cluster, "ok"), cluster.manager(config):
+        await asyncio.sleep(31)
+        assert await taints(cluster, "mute") == UNREACHABLE
+
+
+async def test_the_taint_of_a_silent_node_is_swapped_in_the_check_that_marks_it(
+    cluster: Cluster,
+) -> None:
+    """Its kubelet had posted that the node is not ready, and then nothing."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    await post(cluster, "a", Ready="False")
+    # The second taint must not wait for a turn.
+    config = lifecycle_config(period=30.0, node_eviction_rate=0.001)
+    async with heartbeats(cluster, "ok"), cluster.manager(config):
+        await asyncio.sleep(5)
+        assert await taints(cluster, "a") == NOT_READY
+        await asyncio.sleep(26)
+        assert sorted(await taints(cluster, "a")) == sorted(UNREACHABLE)
+
+
 async def test_a_taint_has_the_time_of_the_server(cluster: Cluster) -> None:
     """Tolerations count from it: with a slow clock, pods would be evicted too early."""
     add_node(cluster, "ok")
