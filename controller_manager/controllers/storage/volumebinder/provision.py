@@ -33,6 +33,8 @@ FAILED: Final = "ProvisioningFailed"
 """The reason of the event."""
 
 HOST_PATH: Final = "kubernetes.io/host-path"
+NFS: Final = "kubernetes.io/nfs"
+"""The plugins of upstream's binder; that for NFS only recycles."""
 
 
 def provision(claim: PersistentVolumeClaim, view: ClusterView) -> Action:
@@ -50,6 +52,8 @@ def provision(claim: PersistentVolumeClaim, view: ClusterView) -> Action:
             f"volume plugin {HOST_PATH} does not provision volumes in this controller "
             "manager; use a class with an external provisioner",
         )
+    if provisioner == NFS:
+        return _failed(claim, "no provisionable volume plugin matched")
     if provisioner.startswith(IN_TREE):
         return _failed(claim, f"no volume plugin matched name: {provisioner}")
     return _ask(claim, provisioner)

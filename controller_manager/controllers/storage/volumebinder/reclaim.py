@@ -23,7 +23,7 @@ from controller_manager.controllers.storage.volumebinder.annotations import (
 )
 from controller_manager.controllers.storage.volumebinder.binding import volume_in_phase
 from controller_manager.controllers.storage.volumebinder.migration import IN_TREE
-from controller_manager.controllers.storage.volumebinder.provision import HOST_PATH
+from controller_manager.controllers.storage.volumebinder.provision import HOST_PATH, NFS
 
 _DELETABLE: Final = "/tmp/"  # noqa: S108 - upstream's deleter looks for it in paths
 _TEMPORARY: Final = (
@@ -31,7 +31,6 @@ _TEMPORARY: Final = (
     "and the volume by hand"
 )
 _NO_DELETER: Final = "no deletable volume plugin matched"
-_WITHOUT_DELETER: Final = frozenset(("kubernetes.io/nfs", "kubernetes.io/local-volume"))
 _NO_RECYCLER: Final = "No recycler plugin found for the volume!"
 _LEFT_OUT: Final = (
     "Recycle failed: recyclers of host path and NFS volumes are not part of this "
@@ -84,7 +83,7 @@ def deletion_problem(volume: PersistentVolume) -> str:
         return ""
     if provisioner == HOST_PATH:
         return _host_path_problem(volume)
-    if provisioner in _WITHOUT_DELETER:
+    if provisioner == NFS:
         return _NO_DELETER
     if provisioner:
         return f"no volume plugin matched name: {provisioner}"
@@ -92,10 +91,9 @@ def deletion_problem(volume: PersistentVolume) -> str:
         return ""
     if spec.host_path is not None:
         return _host_path_problem(volume)
-    # Upstream's binder has plugins for these two, which do not delete. It has no
-    # plugins for FC, iSCSI, flex volumes and so on.
-    has_plugin = spec.nfs is not None or spec.local is not None
-    why = _NO_DELETER if has_plugin else "no volume plugin matched"
+    # Of the other plugins, upstream's binder has only that for NFS, which does not
+    # delete. The plugins for local, FC, iSCSI and so on are not part of it.
+    why = _NO_DELETER if spec.nfs is not None else "no volume plugin matched"
     name = volume.metadata.name
     return f'error getting deleter volume plugin for volume "{name}": {why}'
 

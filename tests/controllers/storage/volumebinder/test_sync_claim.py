@@ -422,3 +422,31 @@ def test_unknown_fields_stay() -> None:
     written = msgspec.json.decode(msgspec.json.encode(action.obj))
     assert written["spec"]["later"] == {"a": None}
     assert written["status"]["later"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "message"),
+    [
+        ("kubernetes.io/nfs", "no provisionable volume plugin matched"),
+        *(
+            (name, f"no volume plugin matched name: {name}")
+            for name in (
+                "kubernetes.io/no-provisioner",
+                "kubernetes.io/local-volume",
+                "kubernetes.io/fc",
+                "kubernetes.io/iscsi",
+                "kubernetes.io/csi",
+            )
+        ),
+    ],
+)
+def test_a_plugin_that_provisions_nothing_is_told_of(
+    provisioner: str, message: str
+) -> None:
+    """Upstream's binder knows the plugins of host paths and NFS only."""
+    classes = [storage_class(provisioner=provisioner)]
+    action = decide_claim(claim(), Snapshot(classes=classes))
+    assert isinstance(action, Finished)
+    assert [(each.reason, each.message) for each in action.events] == [
+        ("ProvisioningFailed", message)
+    ]

@@ -239,7 +239,7 @@ def test_the_next_action_for_a_volume(
             )
             for source, why in (
                 ("nfs", "no deletable volume plugin matched"),
-                ("local", "no deletable volume plugin matched"),
+                ("local", "no volume plugin matched"),
                 ("fc", "no volume plugin matched"),
                 ("iscsi", "no volume plugin matched"),
                 ("flexVolume", "no volume plugin matched"),
@@ -254,6 +254,17 @@ def test_the_next_action_for_a_volume(
                 persistentVolumeReclaimPolicy="Delete",
             ),
             "no deletable volume plugin matched",
+        ),
+        (
+            released(
+                "local",
+                annotations={
+                    "pv.kubernetes.io/provisioned-by": "kubernetes.io/local-volume"
+                },
+                metadata={"finalizers": [FINALIZER]},
+                persistentVolumeReclaimPolicy="Delete",
+            ),
+            "no volume plugin matched name: kubernetes.io/local-volume",
         ),
         (
             released("local", persistentVolumeReclaimPolicy="Recycle"),
