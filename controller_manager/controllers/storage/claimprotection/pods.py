@@ -79,7 +79,7 @@ class LivePods:
     """
 
     def __init__(
-        self, context: ControllerContext, waiting: Waiting, find: Find
+        self, context: ControllerContext, waiting: Waiting, find: Find = user_among
     ) -> None:
         """Take the context of a controller that watches pods.
 

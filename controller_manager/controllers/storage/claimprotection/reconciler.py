@@ -107,9 +107,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         super().__init__(context)
         self._pods = context.lister(PODS, PODS_BY_CLAIM)
         waiting = context.lister(CLAIMS, WAITING)
-        self._live_pods = LivePods(
-            context, partial(waiting.by_index, WAITING), user_among
-        )
+        self._live_pods = LivePods(context, partial(waiting.by_index, WAITING))
 
     async def reconcile(self, claim: PersistentVolumeClaim) -> Outcome:
         """Add the finalizer, or remove it if no pod uses the deleted claim."""
