@@ -29,14 +29,14 @@ _ANSWERED: Final = timedelta(hours=1)
 """The time that a request stays after it was signed, denied, or failed."""
 
 _PENDING: Final = timedelta(hours=24)
-"""The time that a request without any condition stays."""
+"""The time that a request without any condition stays after its creation.
+
+An approved request without a certificate stays as long after its approval.
+"""
 
 
 def expires_at(request: CertificateSigningRequest) -> datetime | None:
-    """Return the time at which a request is deleted, `None` if it stays.
-
-    An approved request stays at least until it has its certificate.
-    """
+    """Return the time at which a request is deleted, `None` if it stays."""
     return min(_ends(request), default=None)
 
 
@@ -46,12 +46,15 @@ def _ends(request: CertificateSigningRequest) -> Iterator[datetime]:
     if not conditions and created:
         yield parse_time(created) + _PENDING
     encoded = request.status.certificate
+    stays = {
+        DENIED: _ANSWERED,
+        FAILED: _ANSWERED,
+        APPROVED: _ANSWERED if encoded else _PENDING,
+    }
     for condition in conditions:
-        is_answer = condition.type in (DENIED, FAILED) or (
-            condition.type == APPROVED and encoded
-        )
-        if is_answer and condition.last_update_time:
-            yield parse_time(condition.last_update_time) + _ANSWERED
+        since = condition.last_update_time
+        if since and condition.type in stays:
+            yield parse_time(since) + stays[condition.type]
         if condition.type == APPROVED and encoded:
             yield from _ends_of_certificate(encoded)
 

@@ -28,7 +28,10 @@ class CleanerProperties(Properties):
         times = [each["lastUpdateTime"] for each in conditions]
         since, limit = request["metadata"]["creationTimestamp"], _PENDING
         if times:
-            since, limit = min(times), _ANSWERED
+            since = min(times)
+            types = {each["type"] for each in conditions}
+            waits = types == {"Approved"} and "certificate" not in request["status"]
+            limit = _PENDING if waits else _ANSWERED
         now = self.state.server.objects.clock.now()
         if now < parse_time(since) + limit:
             yield f"{write}: the request is not old enough"

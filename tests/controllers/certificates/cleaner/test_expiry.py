@@ -42,7 +42,12 @@ def _ago(minutes: float) -> str:
         pytest.param(1, VALID, {"Approved": 50}, False, id="issued"),
         pytest.param(1, VALID, {"Approved": 61}, True, id="issued long ago"),
         pytest.param(1, None, {"Approved": 50}, False, id="approved"),
-        pytest.param(9999, None, {"Approved": 9999}, False, id="approved long ago"),
+        pytest.param(9999, None, {"Approved": 23 * 60}, False, id="approved today"),
+        pytest.param(1, None, {"Approved": 24 * 60 + 1}, True, id="approved long ago"),
+        pytest.param(1, "", {"Approved": 24 * 60 + 1}, True, id="empty certificate"),
+        pytest.param(
+            1, None, {"Approved": 9999, "Denied": 1}, True, id="approved, then denied"
+        ),
         pytest.param(1, EXPIRED, {"Approved": 50}, True, id="expired"),
         pytest.param(1, EXPIRED, {}, False, id="expired, but approved by nobody"),
         pytest.param(1, GARBAGE, {"Approved": 50}, False, id="garbage"),

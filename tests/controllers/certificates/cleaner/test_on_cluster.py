@@ -29,11 +29,12 @@ def _spec(duration: int | None) -> dict[str, Any]:
 
 async def _deleted_after(cluster: Cluster, since: datetime) -> timedelta:
     """Return the time until the one request is gone, to the next ten seconds."""
-    while True:
-        page = await cluster.client.list_page(SIGNING_REQUESTS)
-        if not page.items:
-            return cluster.clock.now() - since
-        await asyncio.sleep(10)
+    async with asyncio.timeout((48 * HOUR).total_seconds()):
+        while True:
+            page = await cluster.client.list_page(SIGNING_REQUESTS)
+            if not page.items:
+                return cluster.clock.now() - since
+            await asyncio.sleep(10)
 
 
 @pytest.mark.parametrize(
@@ -77,14 +78,21 @@ async def test_a_request_goes_some_time_after_its_answer(
 
 
 @pytest.mark.slow
-async def test_an_approved_request_without_a_certificate_stays(tmp_path: Path) -> None:
-    """Its signer may come later."""
+async def test_an_approved_request_without_a_certificate_goes_a_day_later(
+    tmp_path: Path,
+) -> None:
+    """The day is counted from the approval; until then its signer may come."""
     cluster = Cluster(rbac=True)
     make(cluster, signing_request())
-    await decide(cluster, "a")
     async with cluster.confined_manager(config_for(tmp_path, (CLEANER,))) as recording:
-        await asyncio.sleep(timedelta(days=2).total_seconds())
-    assert recording.writes == []
+        await asyncio.sleep((20 * HOUR).total_seconds())
+        since = cluster.clock.now()
+        await decide(cluster, "a")
+        took = await _deleted_after(cluster, since)
+    assert timedelta(0) <= took - 24 * HOUR <= timedelta(seconds=11)
+    assert [(each.method, each.status) for each in recording.writes] == [
+        ("DELETE", 200)
+    ]
 
 
 async def test_an_old_request_goes_at_the_start(tmp_path: Path) -> None:
