@@ -147,14 +147,16 @@ def calculate_status(
 def _terminating(everything: Iterable[ReplicaSet]) -> int | None:
     """Return the sum of the terminating pods, `None` if a replica set has no number.
 
-    A replica set has no number until its controller counts its pods
-    (GetTerminatingReplicaCountForReplicaSets).
+    A replica set that its controller has not synced yet has no pods, so it may lack
+    the number. Others lack it if a controller synced them that does not count
+    terminating pods (GetTerminatingReplicaCountForReplicaSets).
     """
     total = 0
-    for each in everything:
-        if each.status.terminating_replicas is None:
+    for status in (each.status for each in everything):
+        if status.terminating_replicas is not None:
+            total += status.terminating_replicas
+        elif status.observed_generation:
             return None
-        total += each.status.terminating_replicas
     return total
 
 

@@ -117,15 +117,34 @@ def test_a_deployment_that_is_being_deleted_only_reports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "expected"), [((), 0), ((2, 0), 2), ((2, None), None), ((None,), None)]
+    ("counted", "expected"),
+    [
+        ([], 0),
+        ([(1, 2), (1, 0)], 2),
+        ([(1, 2), (1, None)], None),
+        ([(1, None)], None),
+        ([(0, None)], 0),
+        ([(1, 2), (0, None)], 2),
+        ([(0, None), (1, None)], None),
+        ([(0, 3)], 3),
+    ],
 )
-def test_terminating_pods_are_counted_if_every_replica_set_counts_them(
-    counted: tuple[int | None, ...], expected: int | None
+def test_terminating_pods_are_counted_if_each_synced_replica_set_counts_them(
+    counted: list[tuple[int, int | None]], expected: int | None
 ) -> None:
-    """A replica set that was just created, or is of an old manager, has no number."""
+    """A replica set that an old manager has synced has no number.
+
+    Each pair has the generation that was synced last, and the number. A replica set
+    that was never synced has no pods.
+    """
     sets = tuple(
-        replace(each, status=replace(each.status, terminating_replicas=number))
-        for index, number in enumerate(counted)
+        replace(
+            each,
+            status=replace(
+                each.status, observed_generation=generation, terminating_replicas=number
+            ),
+        )
+        for index, (generation, number) in enumerate(counted)
         for each in (sized(f"o{index}", 1, 1),)
     )
     subject = web(metadata={"deletion_timestamp": EARLIER})
