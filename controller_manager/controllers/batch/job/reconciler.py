@@ -184,6 +184,8 @@ class JobReconciler(Reconciler[Job]):
         if is_finished(job):
             self._tracker.forget(key_of(job))
             return DONE
+        if self._tracker.has_finished(job):
+            return DONE  # the cache will show its end, which adds the key again
         if completion_mode(job) not in (INDEXED, NON_INDEXED):
             message = "Skipped Job sync because completion mode is unknown"
             self.recorder.event(JOBS, job, WARNING, "UnknownCompletionMode", message)
@@ -278,7 +280,9 @@ class JobReconciler(Reconciler[Job]):
         status = count_released(job.status, tracked)
         if failure is None and count.is_whole:
             status = with_final_condition(job, status, finished, self.clock.now())
-        await self._applier.write_status(job, status)
+        job = await self._applier.write_status(job, status)
+        if is_finished(job):
+            self._tracker.add_finished(job)
         if failure is not None:
             raise failure
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
+from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import key_of
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
 from controller_manager.controllers.batch.job.backoff import BackoffRecord
@@ -12,7 +14,7 @@ from controller_manager.runtime.context import ControllerContext
 
 
 class JobTracker:
-    """Expectations, backoffs, released pods and parsed indexes, by the keys of jobs.
+    """Expectations, backoffs, released pods, parsed indexes and ends, by keys of jobs.
 
     Nothing is kept of a job that is finished or gone. A new process starts empty, and
     reads from the API server instead.
@@ -28,6 +30,8 @@ class JobTracker:
         self._reads_own_writes = reads_own_writes
         self._backoffs: dict[str, BackoffRecord] = {}
         self._released: dict[str, frozenset[str]] = {}
+        self._finished: dict[str, str] = {}
+        """The uid of each job whose end was written, until the cache shows it."""
 
     def forget(self, key: str) -> None:
         """Forget a job that is gone or finished."""
@@ -36,6 +40,7 @@ class JobTracker:
         self.indexes.forget(key)
         self._backoffs.pop(key, None)
         self._released.pop(key, None)
+        self._finished.pop(key, None)
 
     # Expectations.
 
@@ -74,3 +79,17 @@ class JobTracker:
             tracked = {pod.metadata.uid for pod in pods if has_finalizer(pod)}
             self.add_released(key, released & tracked)
         return self._released.get(key, frozenset())
+
+    # Jobs whose end the cache does not show yet.
+
+    def add_finished(self, job: Job) -> None:
+        """Note that the end of a job was written."""
+        self._finished[key_of(job)] = job.metadata.uid
+
+    def has_finished(self, job: Job) -> bool:
+        """Tell whether the end of a job was written (finishedJobExpectations).
+
+        A cache that does not show it lacks the counted pods, too. Without the gate
+        READS_OWN_WRITES, nothing else keeps the job from getting other pods.
+        """
+        return self._finished.get(key_of(job)) == job.metadata.uid

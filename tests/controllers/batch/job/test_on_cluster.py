@@ -7,6 +7,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import JOBS, UncountedTerminatedPods
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
@@ -21,6 +22,7 @@ from tests.runtime.silence import SilentWatches
 pytestmark = pytest.mark.looptime
 
 TRACKING = "batch.kubernetes.io/job-tracking"
+BACKGROUND = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
 
 
 def creations(recording: RecordingTransport) -> int:
@@ -200,6 +202,42 @@ async def test_a_pod_is_counted_once_while_the_cache_still_shows_its_finalizer(
         assert (status.succeeded, creations(recording)) == (1, 2)
 
 
+@pytest.mark.parametrize("gate", [True, False])
+@pytest.mark.parametrize(
+    ("spec", "code", "end"),
+    [
+        ({"completions": 1}, 0, "Complete"),
+        ({"parallelism": 1}, 0, "Complete"),
+        ({"completions": 1, "completionMode": "Indexed"}, 0, "Complete"),
+        ({"backoffLimit": 0}, 1, "Failed"),
+    ],
+    ids=["completions", "work queue", "indexed", "failed"],
+)
+async def test_a_job_whose_end_the_cache_does_not_show_gets_no_pod(
+    cluster: Cluster, user: JobUser, gate: bool, spec: JSON, code: int, end: str
+) -> None:
+    """With and without the gate of consistent reads; a new job of the name runs."""
+    watches = SilentWatches(cluster.transport)
+    config = config_with_gate(on=gate)
+    async with cluster.manager(config, transport=watches) as recording:
+        await user.run(**spec)
+        await settle()
+        watches.silence("jobs")
+        await user.end(*await user.pods(), code=code)
+        for number in range(20):
+            await settle(30)
+            for pod in await user.pods():
+                poke = {"metadata": {"labels": {"poke": str(number)}}}
+                await user.patch(PODS, pod.metadata.name, poke)
+        assert [each for each, _ in await user.ends()][-1] == end
+        assert creations(recording) == 1
+        await user.client.delete(JOBS, "default", "j", BACKGROUND)
+        await user.run(**spec)
+        watches.speak("jobs")
+        await settle()
+        assert creations(recording) == 2
+
+
 async def test_a_surplus_pod_that_has_ended_meanwhile_is_counted(
     cluster: Cluster, user: JobUser
 ) -> None:
@@ -231,8 +269,7 @@ async def test_no_pods_are_created_for_a_job_that_is_gone(
         await user.run(completions=9, parallelism=2)
         await settle()
         watches.silence("jobs")
-        orphan = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
-        await user.client.delete(JOBS, "default", "j", orphan)
+        await user.client.delete(JOBS, "default", "j", BACKGROUND)
         for _ in range(10):
             for pod in await user.pods():
                 await user.client.delete(PODS, "default", pod.metadata.name)
