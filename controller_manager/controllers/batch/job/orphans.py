@@ -1,17 +1,21 @@
 """Removes the finalizer from pods that no job counts any more (syncOrphanPod)."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final
+from weakref import WeakValueDictionary
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
+from controller_manager.client.client import Client
 from controller_manager.client.errors import Conflict, NotFound, is_about
 from controller_manager.controllers.batch.job.apply import remove_finalizer
 from controller_manager.controllers.batch.job.conditions import is_finished
 from controller_manager.controllers.batch.job.metrics import JobMetrics
+from controller_manager.controllers.batch.job.options import JobOptions
 from controller_manager.controllers.batch.job.spec import external_manager
 from controller_manager.controllers.batch.job.view import has_finalizer
 from controller_manager.informers.changes import DependsOn
@@ -34,6 +38,10 @@ LAST_RETRY: Final = 60.0
 _CACHE_RECHECK: Final = 5.0
 """Seconds until the next look at the cache of jobs."""
 
+KEPT: Final = 100
+"""The number of gone jobs that are remembered; others are asked for again. The pods of a
+job come one after the other, so a few are enough."""
+
 
 class OrphanPods:
     """Watches pods with the finalizer that lose their job.
@@ -55,8 +63,7 @@ class OrphanPods:
         self._queue = context.queue(
             "job_orphan_pod", ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
         )
-        self._gone = ""
-        """The uid of the job that the API server last reported as gone."""
+        self._gone = GoneJobs(context.client)
         self._jobs = context.lister(JOBS, BY_SELECTED_LABEL)
         self._pods = context.lister(PODS, BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
         context.informers.informer(PODS).add_handler(
@@ -78,8 +85,9 @@ class OrphanPods:
         )
 
     def make_workers(self) -> Workers:
-        """Return the one worker, not yet running, as upstream has one."""
-        return self._context.workers(self._queue, self._sync, 1, self._enqueue_all)
+        """Return as many workers as jobs have, not yet running, as upstream does."""
+        count = self._context.config.of(JobOptions).concurrent_syncs
+        return self._context.workers(self._queue, self._sync, count, self._enqueue_all)
 
     def _enqueue_all(self) -> Iterator[None]:
         """Add the pods that lost their job before this process led."""
@@ -147,19 +155,50 @@ class OrphanPods:
         """Tell whether the pod has no job; ask the API server if the cache has no job.
 
         The cache of jobs may be behind the cache of pods, and the job may have to count
-        the pod. Pods of one job come one after the other, so the last answer is kept.
+        the pod.
         """
         reference = controller_of(pod)
         if reference is None or self._jobs.controller_of(pod) is not None:
             return True
-        if reference.uid != self._gone:
-            namespace = pod.metadata.namespace
-            if await self._job_exists(namespace, reference.name, reference.uid):
-                return False
-            self._gone = reference.uid
-        return True
+        namespace = pod.metadata.namespace
+        return await self._gone.is_gone(namespace, reference.name, reference.uid)
 
-    async def _job_exists(self, namespace: str, name: str, uid: str) -> bool:
+
+class GoneJobs:
+    """The jobs that the API server has last reported as gone.
+
+    Several workers may need the same job at a time. One of them asks for it, the others
+    wait for the answer. A job that exists may be gone later, so each of them asks then.
+    """
+
+    def __init__(self, client: Client) -> None:
+        """Take the client; know of no job."""
+        self._client = client
+        self._uids: dict[str, None] = {}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """A lock for each uid that a worker asks for; it is dropped afterwards."""
+
+    def __len__(self) -> int:
+        """Return the number of jobs that are remembered."""
+        return len(self._uids)
+
+    async def is_gone(self, namespace: str, name: str, uid: str) -> bool:
+        """Tell whether a job is gone; ask the API server if that is not known.
+
+        Raises what the client raises.
+        """
+        lock = self._asking.setdefault(uid, asyncio.Lock())
+        async with lock:
+            if uid in self._uids:
+                return True
+            if await self._exists(namespace, name, uid):
+                return False
+            self._uids[uid] = None
+            if len(self._uids) > KEPT:
+                del self._uids[next(iter(self._uids))]
+            return True
+
+    async def _exists(self, namespace: str, name: str, uid: str) -> bool:
         try:
             job = await self._client.get(JOBS, namespace, name)
         except NotFound as error:
