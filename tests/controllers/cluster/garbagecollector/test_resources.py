@@ -85,6 +85,34 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
         assert await user.names() == []
 
 
+async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
+    user: User,
+) -> None:
+    """The webhook that converts its objects is down."""
+    transport = Interfering(user.cluster.transport, broken="/widgets")
+    await user.create("owner")
+    async with collecting(user.cluster, transport):
+        await asyncio.sleep(3)
+        await define(user)
+        widget = await user.create("widget", resource=WIDGETS)
+        await user.create("of-widget", widget)
+        await user.create("lost", {**widget, "uid": "gone"}, resource=WIDGETS)
+        for number in range(5):
+            owner = await user.create(f"owner-{number}")
+            await user.create(f"dependent-{number}", owner)
+            await asyncio.sleep(60)
+            await user.delete(f"owner-{number}")
+            await asyncio.sleep(3)
+            assert await user.names() == ["of-widget", "owner"]
+        assert await user.names(WIDGETS) == ["lost", "widget"]
+        transport.broken = ""
+        await asyncio.sleep(120)
+        assert await user.names(WIDGETS) == ["widget"]
+        await user.delete("widget", resource=WIDGETS)
+        await asyncio.sleep(3)
+        assert await user.names() == ["owner"]
+
+
 async def test_workers_start_when_the_graph_is_synced(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,40 @@ async def test_objects_that_cannot_be_deleted_are_reported_and_retried(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.parametrize("verbs", [("GET",), ("GET", "DELETE")])
+async def test_one_kind_that_cannot_be_listed_keeps_the_namespace_but_no_other_object(
+    cluster: Cluster, spoilt: Spoilt, verbs: tuple[str, ...]
+) -> None:
+    """It may have objects, which a later namespace of the name would show again."""
+    await create(cluster, "shop", config_map("settings"))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    await create(cluster, "shop", secret)
+    where = "/api/v1/namespaces/shop/configmaps"
+    for verb in verbs:
+        spoilt.answers[verb, where] = refused(500, "conversion webhook is down")
+    async with managed(cluster, spoilt):
+        await cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(600)
+        subject = await namespace(cluster.client)
+        assert conditions(subject) == {
+            **WELL,
+            "NamespaceDeletionContentFailure": ("True", "ContentDeletionFailed"),
+        }
+        assert message(subject, "NamespaceDeletionContentFailure") == (
+            "Failed to delete all resource types, 1 remaining: "
+            "conversion webhook is down"
+        )
+        assert len(cluster.server.storage.collection("secrets")) == 0
+        cluster.add_namespace("other")
+        await cluster.client.delete(NAMESPACES, "", "other")
+        await asyncio.sleep(7)
+        left = (await cluster.client.list_page(NAMESPACES)).items
+        assert "other" not in {each.metadata.name for each in left}
+        spoilt.answers.clear()
+        await asyncio.sleep(310)
+        assert await namespace(cluster.client) is None
+
+
 WEBHOOK_DOWN = (
     'failed calling webhook "status.shop.example.com": Post '
     '"https://hook.shop.svc:443/": service "hook" not found'

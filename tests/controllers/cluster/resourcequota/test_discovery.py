@@ -116,6 +116,31 @@ async def test_a_resource_that_cannot_be_listed_does_not_stop_the_others(
         assert user.used() == {"count/leases.coordination.k8s.io": "0", "secrets": "2"}
 
 
+async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
+    user: User,
+) -> None:
+    """The webhook that converts its objects is down."""
+    user.add_quota({"count/widgets.example.com": "3", "secrets": "5"})
+    transport = Failing(user.cluster.transport, broken="/widgets")
+    async with counting(user.cluster, transport):
+        await asyncio.sleep(60)
+        assert user.used() == {"secrets": "0"}
+        await _define(user)
+        await asyncio.sleep(60)
+        for number in range(3):
+            user.cluster.add("Secret", f"s{number}")
+            await asyncio.sleep(60)
+            await user.delete("secrets", f"s{number}")
+            await asyncio.sleep(0.2)
+            assert user.used() == {"secrets": "0"}
+        user.add_quota({"configmaps": "5"}, name="later")
+        await asyncio.sleep(1)
+        assert user.used("later") == {"configmaps": "0"}
+        transport.broken = ""
+        await asyncio.sleep(120)
+        assert user.used() == {"count/widgets.example.com": "0", "secrets": "0"}
+
+
 @pytest.mark.parametrize("fault", [{"broken": "/apis"}, {"empty": True}])
 async def test_a_failing_discovery_keeps_the_watches(
     user: User, fault: dict[str, Any]
