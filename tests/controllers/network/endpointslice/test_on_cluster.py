@@ -513,6 +513,58 @@ async def test_hints_are_set_again_when_nodes_are_added(user: ServiceUser) -> No
         assert await _hints(user) == {"a": 2, "b": 2, "c": 2}
 
 
+async def _set_zone(user: ServiceUser, node: str, zone: str | None) -> None:
+    labels = {"metadata": {"labels": {"topology.kubernetes.io/zone": zone}}}
+    await user.client.patch(NODES, "", node, labels, PatchType.MERGE)
+
+
+def _add_hinted_service(user: ServiceUser, **spec: Any) -> None:
+    """Add a service with hints by topology, or by `spec`, and six pods on two nodes."""
+    mode = {} if spec else {"service.kubernetes.io/topology-mode": "Auto"}
+    user.cluster.add(
+        "Service",
+        "web",
+        metadata={"name": "web", "annotations": mode},
+        spec={"selector": {"app": "web"}, "ports": PORTS, **spec},
+    )
+    for number in range(1, 7):
+        user.add_pod(f"p{number}", f"10.1.0.{number}", node=f"n{number % 2 + 2}")
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"trafficDistribution": "PreferSameZone"}], ids=["topology", "zone"]
+)
+async def test_hints_follow_zones_that_nodes_get_late(
+    user: ServiceUser, spec: JSON
+) -> None:
+    """The cloud provider labels a node after its pods run; no other event comes."""
+    await user.delete(NODES, "n1")
+    for node in ("n2", "n3"):
+        user.add_node(node, zone="")
+    _add_hinted_service(user, **spec)
+    async with user.cluster.manager(slice_config()):
+        await asyncio.sleep(60)
+        assert await _hints(user) == {}
+        await _set_zone(user, "n2", "a")
+        await asyncio.sleep(2)
+        assert await _hints(user) == ({"a": 3} if spec else {})
+        await _set_zone(user, "n3", "b")
+        await asyncio.sleep(2)
+        assert await _hints(user) == {"a": 3, "b": 3}
+        zones = {
+            each.node_name: each.zone
+            for found in await user.slices()
+            for each in found.endpoints or ()
+        }
+        assert zones == {"n2": "a", "n3": "b"}
+        await _set_zone(user, "n3", None)
+        await asyncio.sleep(2)
+        assert await _hints(user) == ({"a": 3} if spec else {})
+        await _set_zone(user, "n3", "c")
+        await asyncio.sleep(2)
+        assert await _hints(user) == {"a": 3, "c": 3}
+
+
 async def _hints(user: ServiceUser) -> Counter[str]:
     return Counter(
         zone.name
