@@ -65,6 +65,9 @@ class DaemonPods:
         for each in plan.deletions:
             if each.has_ended:
                 self._record_end(daemon_set, each)
+        for node in plan.nodes:
+            generation = daemon_set.status.observed_generation
+            self._backoff.created(key, generation, node)
         applied = Applied([], [])
         applied.failure = await self._create(daemon_set, plan, revision_hash, applied)
         results = await asyncio.gather(
@@ -82,7 +85,8 @@ class DaemonPods:
         which = f"{metadata.namespace}/{metadata.name} on node {deletion.node}"
         if deletion.pod.status.phase == "Failed":
             generation = daemon_set.status.observed_generation
-            self._backoff.replaced(key_of(daemon_set), generation, deletion.node)
+            key, uid = key_of(daemon_set), metadata.uid
+            self._backoff.replaced(key, generation, deletion.node, uid)
             message = f"Found failed daemon pod {which}, will try to kill it"
             event = WARNING, FAILED_DAEMON_POD, message
         else:

@@ -1,9 +1,10 @@
 """The delay before a failed pod of a node is replaced (flowcontrol.Backoff)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.clock import Clock
 
@@ -13,11 +14,31 @@ _FORGOTTEN_AFTER: Final = 2 * _LONGEST
 """Seconds after the last replacement after which the next one counts as the first."""
 
 
+class Delays(Struct, frozen=True):
+    """The seconds until failed pods may be replaced, by node.
+
+    `failed` has the nodes whose failed pods must stay. `missing` has those of them
+    whose failed pod is gone already, because another client has deleted it.
+    """
+
+    failed: Mapping[str, float]
+    missing: Mapping[str, float]
+
+
+NO_DELAYS: Final = Delays({}, {})
+
+
 class _Replacement(Struct, frozen=True):
-    """The last replacement of a failed pod, and the delay until the next one."""
+    """The last replacement of a failed pod, and the delay until the next one.
+
+    `uid` is that of the last failed pod. `is_missing` is true if another client has
+    deleted it, and no other pod was created for the node.
+    """
 
     at: float
     delay: float
+    uid: str
+    is_missing: bool = False
 
 
 class _Failures(Struct, frozen=True):
@@ -34,6 +55,8 @@ class FailedPodBackoff:
     would replace them as fast as it can. The first failed pod of a node is replaced at
     once, the next ones at least 1, 2, 4 and so on up to 900 seconds later. A new
     observed generation starts afresh.
+
+    A failed pod that another client deletes is replaced after the same delay.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -45,17 +68,15 @@ class FailedPodBackoff:
         """Return the number of daemon sets that have failures."""
         return len(self._failures)
 
-    def delays(
-        self, key: str, generation: int, nodes: Collection[str]
-    ) -> dict[str, float]:
-        """Return the seconds for which failed pods must stay, by node.
+    def delays(self, key: str, generation: int, nodes: Collection[str]) -> Delays:
+        """Return the seconds until failed pods may be replaced, by node.
 
         Drops the failures of nodes that are not in `nodes`. A node without a delay is
         absent.
         """
         failures = self._failures.pop(key, None)
         if failures is None or failures.generation != generation:
-            return {}
+            return NO_DELAYS
         now = self._clock.monotonic()
         kept = {
             node: each
@@ -69,16 +90,45 @@ class FailedPodBackoff:
         remaining = {
             node: round(each.at + each.delay - now, 6) for node, each in kept.items()
         }
-        return {node: seconds for node, seconds in remaining.items() if seconds > 0}
+        failed = {node: seconds for node, seconds in remaining.items() if seconds > 0}
+        missing = {node: failed[node] for node in failed if kept[node].is_missing}
+        return Delays(failed, missing)
 
-    def replaced(self, key: str, generation: int, node: str) -> None:
-        """Note that a failed pod of this node is replaced now."""
+    def replaced(self, key: str, generation: int, node: str, uid: str) -> None:
+        """Note that the failed pod `uid` of this node is replaced now."""
+        failures = self._of(key, generation)
+        last = failures.by_node.get(node)
+        delay = _FIRST if last is None else min(max(2 * last.delay, _FIRST), _LONGEST)
+        failures.by_node[node] = _Replacement(self._clock.monotonic(), delay, uid)
+
+    def deleted_by_others(self, key: str, generation: int, node: str, uid: str) -> None:
+        """Note that another client has deleted the failed pod `uid` of this node.
+
+        The next pod of the node then replaces it, and waits for the delay. A pod that
+        was replaced already is ignored: its deletion causes several events.
+        """
+        failures = self._of(key, generation)
+        last = failures.by_node.get(node)
+        if last is None:
+            last = _Replacement(self._clock.monotonic(), 0.0, "")
+        if last.uid != uid:
+            failures.by_node[node] = replace(last, uid=uid, is_missing=True)
+
+    def created(self, key: str, generation: int, node: str) -> None:
+        """Note that a pod is created for this node; it may replace a missing one."""
+        failures = self._failures.get(key)
+        if failures is None or failures.generation != generation:
+            return
+        last = failures.by_node.get(node)
+        if last is not None and last.is_missing:
+            self.replaced(key, generation, node, last.uid)
+
+    def _of(self, key: str, generation: int) -> _Failures:
+        """Return the failures of a generation; forget those of another one."""
         failures = self._failures.get(key)
         if failures is None or failures.generation != generation:
             failures = self._failures[key] = _Failures(generation, {})
-        last = failures.by_node.get(node)
-        delay = _FIRST if last is None else min(2 * last.delay, _LONGEST)
-        failures.by_node[node] = _Replacement(self._clock.monotonic(), delay)
+        return failures
 
     def forget(self, key: str) -> None:
         """Drop the failures of a daemon set that is gone."""

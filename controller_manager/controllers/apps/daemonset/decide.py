@@ -1,6 +1,6 @@
 """Missing, failed and surplus pods (manage and podsShouldBeOnNode)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from controller_manager.api.core.v1 import Pod
@@ -10,37 +10,43 @@ from controller_manager.controllers.apps.daemonset.actions import (
     Plan,
     in_burst,
 )
+from controller_manager.controllers.apps.daemonset.backoff import Delays
 from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.rolling_update import allows_surge
 from controller_manager.controllers.apps.daemonset.view import View, oldest_first
 
 
-def manage_pods(view: View, delays: Mapping[str, float], now: datetime) -> Plan:
+def manage_pods(view: View, delays: Delays, now: datetime) -> Plan:
     """Return the plan that gives each node the pods that it must have.
 
-    `delays` has the seconds for which a failed pod stays on its node, by node. The plan
-    has the order of the nodes in the view.
+    A failed pod is not replaced before its delay ends. With maxSurge, too, no pod is
+    created beside a failed pod that waits: that one may fail as well, and so on. The
+    plan has the order of the nodes in the view.
     """
     nodes: list[str] = []
     deletions: list[Deletion] = []
-    waits: list[float] = []
+    waits = [*delays.missing.values()]
     for node, fit in view.fits.items():
         if fit is not Fit.NONE and view.is_at_rest(node):
             continue
+        is_held = node in delays.missing
         if fit is Fit.RUN and not view.on(node):
-            nodes.append(node)
+            if not is_held:
+                nodes.append(node)
         elif fit is Fit.NONE:
             deletions += (Deletion(node, pod) for pod in view.staying(node))
         else:
             running, ended = _running_and_ended(view.staying(node))
-            delay = delays.get(node)
+            delay = delays.failed.get(node)
             leaving, waiting = _ended_to_delete(ended, delay)
             deletions += (Deletion(node, pod, has_ended=True) for pod in leaving)
             if waiting and delay is not None:
                 waits.append(delay)
+                is_held = True
             surplus = _surplus(view, running, now)
             deletions += (Deletion(node, pod) for pod in surplus)
-            if fit is Fit.RUN and not running and allows_surge(view.daemon_set):
+            may_have_another = fit is Fit.RUN and not running and not is_held
+            if may_have_another and allows_surge(view.daemon_set):
                 nodes.append(node)
     deletions += _without_node(view)
     return in_burst(nodes, deletions, min(waits, default=None))

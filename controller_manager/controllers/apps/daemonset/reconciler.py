@@ -24,6 +24,7 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
+from controller_manager.api.times import parse_time
 from controller_manager.client.errors import (
     APIError,
     Conflict,
@@ -44,7 +45,7 @@ from controller_manager.controllers.apps.daemonset.apply import DaemonPods
 from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
 from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
 from controller_manager.controllers.apps.daemonset.metrics import DaemonSetMetrics
-from controller_manager.controllers.apps.daemonset.nodes import placement_of
+from controller_manager.controllers.apps.daemonset.nodes import placement_of, target_of
 from controller_manager.controllers.apps.daemonset.options import (
     READS_OWN_WRITES,
     DaemonSetOptions,
@@ -71,6 +72,10 @@ from controller_manager.runtime.outcome import (
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
 from controller_manager.runtime.worker import Workers
+
+_FAILS_AT_ONCE: Final = 10.0
+"""The age in seconds up to which a failed pod may have been deleted by a program that
+deletes all failed pods. The delay holds then, or pods would be made without end."""
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""
@@ -162,9 +167,24 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             self._expectations.creations_settled(key)
 
     def dependent_gone(self, key: str, obj: Pod | ControllerRevision) -> None:
-        """Stop expecting the deletion of this pod."""
+        """Stop expecting the deletion of this pod; note one that others deleted."""
         if isinstance(obj, Pod):
+            if obj.metadata.uid not in self._expectations.awaited_deletions(key):
+                self._note_failure(key, obj)
             self._expectations.deletion_settled(key, obj.metadata.uid)
+
+    def _note_failure(self, key: str, pod: Pod) -> None:
+        """Note a failed pod that another client has deleted soon after its creation.
+
+        Somebody who deletes an older one asks for another attempt now.
+        """
+        created, daemon_set = pod.metadata.creation_timestamp, self.objects.by_key(key)
+        if pod.status.phase != "Failed" or created is None or daemon_set is None:
+            return
+        age = (self.context.server_clock.now() - parse_time(created)).total_seconds()
+        if age < _FAILS_AT_ONCE:
+            generation, node = daemon_set.status.observed_generation, target_of(pod)
+            self._backoff.deleted_by_others(key, generation, node, pod.metadata.uid)
 
     def is_known_gone(self, obj: DaemonSet) -> bool:
         """Tell whether the API server has said that this daemon set is gone."""

@@ -4,7 +4,7 @@ Without maxSurge the old pod is deleted first; with maxSurge the new pod is crea
 beside the old one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -71,8 +71,11 @@ def bounds_of(view: View) -> Bounds:
     return Bounds(unavailable, surge, desired)
 
 
-def plan_update(view: View, now: datetime) -> Plan:
+def plan_update(view: View, held: Collection[str], now: datetime) -> Plan:
     """Return the plan of the next step of the update; none for OnDelete.
+
+    The nodes of `held` get no pod: a failed pod of theirs was deleted, and the delay
+    of its replacement has not ended.
 
     Raises IntOrStringError for a bound that is neither a number nor a percentage.
     """
@@ -82,7 +85,7 @@ def plan_update(view: View, now: datetime) -> Plan:
         return Plan()
     bounds = bounds_of(view)
     if bounds.surge > 0:
-        return plan_surge(view, bounds, now)
+        return plan_surge(view, bounds, held, now)
     return _plan_replacements(view, bounds.unavailable, now)
 
 
@@ -112,6 +115,9 @@ def _plan_replacements(view: View, most_unavailable: int, now: datetime) -> Plan
 class _SurgePlan(Struct):
     """The changes that nodes need, and the numbers that limit these changes."""
 
+    held: Collection[str]
+    """Nodes that get no pod yet."""
+
     replacements: list[str] = msgspec.field(default_factory=list)
     """Nodes without a second pod whose old pod is not available."""
 
@@ -126,15 +132,18 @@ class _SurgePlan(Struct):
     available: int = 0
 
 
-def plan_surge(view: View, bounds: Bounds, now: datetime) -> Plan:
+def plan_surge(
+    view: View, bounds: Bounds, held: Collection[str], now: datetime
+) -> Plan:
     """Create new pods beside old ones; delete old pods beside available new ones.
 
     The bound limits the new pods beside available old pods. An old pod that is not
     available gets its new pod at once. On a node that must not have a pod any more, an
     available old pod stays until more pods are available than nodes must have one:
-    with maxSurge the user expects that all of them serve.
+    with maxSurge the user expects that all of them serve. A node of `held` counts as
+    one whose new pod is not available.
     """
-    found = _SurgePlan()
+    found = _SurgePlan(held)
     for node in view.nodes_of_update():
         _add_node(view, node, found, now)
     within_bound = found.candidates[: max(bounds.surge - found.surge, 0)]
@@ -174,13 +183,15 @@ def _plan_single_pod(
     view: View, node: str, old: Sequence[Pod], found: _SurgePlan, now: datetime
 ) -> None:
     """Replace an old pod, or delete it if the node must not have a pod any more."""
-    is_wanted = view.fits.get(node) is Fit.RUN
-    if view.is_available(old[0], now):
-        if is_wanted:
+    is_available = view.is_available(old[0], now)
+    if view.fits.get(node) is Fit.RUN:
+        if node in found.held:
+            found.surge += 1
+        elif is_available:
             found.candidates.append(node)
         else:
-            found.misplaced.append(Deletion(node, old[0]))
-    elif is_wanted:
-        found.replacements.append(node)
+            found.replacements.append(node)
+    elif is_available:
+        found.misplaced.append(Deletion(node, old[0]))
     else:
         found.deletions.append(Deletion(node, old[0]))

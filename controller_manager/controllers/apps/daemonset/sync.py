@@ -8,7 +8,10 @@ from controller_manager.api.meta import key_of
 from controller_manager.clock import Clock
 from controller_manager.controllers.apps.daemonset.actions import Plan
 from controller_manager.controllers.apps.daemonset.apply import DaemonPods
-from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
+from controller_manager.controllers.apps.daemonset.backoff import (
+    Delays,
+    FailedPodBackoff,
+)
 from controller_manager.controllers.apps.daemonset.decide import manage_pods
 from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
 from controller_manager.controllers.apps.daemonset.view import View
@@ -81,12 +84,11 @@ class DaemonSetSync:
         progress.failure = applied.failure
 
     def _manage(self, view: View) -> Plan:
-        delays = self._backoff.delays(
-            key_of(view.daemon_set),
-            view.daemon_set.status.observed_generation,
-            view.fits,
-        )
-        return manage_pods(view, delays, self._clock.now())
+        return manage_pods(view, self._delays(view), self._clock.now())
 
     def _update(self, view: View) -> Plan:
-        return plan_update(view, self._clock.now())
+        return plan_update(view, self._delays(view).missing, self._clock.now())
+
+    def _delays(self, view: View) -> Delays:
+        generation = view.daemon_set.status.observed_generation
+        return self._backoff.delays(key_of(view.daemon_set), generation, view.fits)

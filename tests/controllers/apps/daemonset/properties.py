@@ -1,7 +1,7 @@
 """The properties of the daemon set controller."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import Any, Final
@@ -211,14 +211,14 @@ def _image(pod: JSON) -> str:
     return str(pod["spec"]["containers"][0]["image"])
 
 
-Planner = Callable[[View, datetime], Plan]
+Planner = Callable[[View, Collection[str], datetime], Plan]
 
 
 def checked_planner(planner: Planner, violate: Violate) -> Planner:
     """Return a planner that reports how its plans break the bounds."""
 
-    def checked(view: View, now: datetime) -> Plan:
-        plan = planner(view, now)
+    def checked(view: View, held: Collection[str], now: datetime) -> Plan:
+        plan = planner(view, held, now)
         for problem in plan_problems(view, plan, now):
             violate(problem)
         return plan

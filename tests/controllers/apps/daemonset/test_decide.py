@@ -4,6 +4,7 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.daemonset.actions import Plan
+from controller_manager.controllers.apps.daemonset.backoff import NO_DELAYS, Delays
 from controller_manager.controllers.apps.daemonset.decide import manage_pods
 from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.view import View
@@ -22,8 +23,8 @@ SUCCEEDED = pod("succeeded", "n3", phase="Succeeded")
 SURGING = daemon_set(surge=1, unavailable=0)
 
 
-def managed(seen: View, **delays: float) -> tuple[list[str], list[str]]:
-    return summary(manage_pods(seen, delays, NOW))
+def managed(seen: View) -> tuple[list[str], list[str]]:
+    return summary(manage_pods(seen, NO_DELAYS, NOW))
 
 
 def test_a_node_that_must_have_a_pod_gets_one() -> None:
@@ -76,14 +77,30 @@ def test_pods_that_have_ended_are_deleted() -> None:
 
 def test_a_failed_pod_stays_while_there_is_a_delay() -> None:
     """Another sync comes when the delay ends; a succeeded pod never waits."""
-    plan = manage_pods(view(*ALL[:2], FAILED, SUCCEEDED), {"n3": 4.0, "n1": 1.0}, NOW)
-    assert (summary(plan), plan.requeue_after) == (([], ["succeeded"]), 4.0)
+    delays = Delays({"n3": 4.0, "n1": 1.0}, {})
+    for of in (None, SURGING):
+        plan = manage_pods(view(*ALL[:2], FAILED, SUCCEEDED, of=of), delays, NOW)
+        assert (summary(plan), plan.requeue_after) == (([], ["succeeded"]), 4.0)
+
+
+def test_a_node_whose_failed_pod_others_deleted_gets_none_before_the_delay_ends() -> (
+    None
+):
+    """Also with surge, beside a pod that is being deleted."""
+    delays = Delays({"n3": 4.0, "n1": 1.0}, {"n3": 4.0})
+    for of in (None, SURGING):
+        plan = manage_pods(view(*ALL[:2], of=of), delays, NOW)
+        assert plan == Plan(requeue_after=4.0)
+    leaving = pod("c", "n3", leaving=True)
+    plan = manage_pods(view(*ALL[:2], leaving, of=SURGING), delays, NOW)
+    assert plan == Plan(requeue_after=4.0)
 
 
 def test_failed_pods_of_one_node_are_deleted_one_by_one() -> None:
     """The deletion of the first begins a delay for the second."""
     both = (pod("c", "n3", phase="Failed"), pod("d", "n3", phase="Failed"))
     assert managed(view(*ALL[:2], *both)) == ([], ["c"])
+    assert managed(view(*ALL[:2], *both, of=SURGING)) == (["n3"], ["c"])
 
 
 @pytest.mark.parametrize(
@@ -129,11 +146,11 @@ def test_one_sync_creates_and_deletes_at_most_250_pods() -> None:
     nodes = [f"m{number:03}" for number in range(600)]
     fits = {node: Fit.RUN if node < "m300" else Fit.NONE for node in nodes}
     pods = [pod(f"of-{node}", node) for node in nodes if node >= "m300"]
-    plan = manage_pods(view_of((*ALL, *pods), fits), {}, NOW)
+    plan = manage_pods(view_of((*ALL, *pods), fits), NO_DELAYS, NOW)
     assert (len(plan.nodes), len(plan.deletions)) == (250, 250)
 
 
 def test_nothing_to_do_is_an_empty_plan() -> None:
     """So a sync without changes writes nothing."""
-    assert manage_pods(view(*ALL), {}, NOW) == Plan()
+    assert manage_pods(view(*ALL), NO_DELAYS, NOW) == Plan()
     assert Plan().is_empty

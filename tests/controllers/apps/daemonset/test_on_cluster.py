@@ -235,7 +235,7 @@ async def test_no_state_is_kept_of_a_daemon_set_that_is_deleted_during_a_sync(
         key = "default/gone"
         controller._takeover.rechecked(key)
         controller._expectations.outcome_unknown(key)
-        controller._backoff.replaced(key, 1, "n1")
+        controller._backoff.replaced(key, 1, "n1", "p")
         controller._templates.of(daemon_set("gone"))
         assert remembered(manager) != {}
         controller.queue.add(key)

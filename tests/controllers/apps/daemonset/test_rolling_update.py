@@ -33,7 +33,7 @@ OLD = (old("a", "n1"), old("b", "n2"), old("c", "n3"))
 def planned(
     *pods: Pod, of: DaemonSet | None = None, **fits: Fit
 ) -> tuple[list[str], list[str]]:
-    return summary(plan_update(view_of(pods, fits, of), NOW))
+    return summary(plan_update(view_of(pods, fits, of), (), NOW))
 
 
 def test_one_old_pod_is_deleted_at_a_time() -> None:
@@ -89,7 +89,7 @@ def test_bounds_count_only_nodes_that_must_have_a_pod() -> None:
 def test_a_bound_that_is_no_number_is_named() -> None:
     """An API server refuses it."""
     with pytest.raises(IntOrStringError, match="'many'"):
-        plan_update(view(*OLD, of=daemon_set(unavailable="many")), NOW)
+        plan_update(view(*OLD, of=daemon_set(unavailable="many")), (), NOW)
 
 
 def test_an_old_pod_is_deleted_from_a_node_that_only_keeps_it() -> None:
@@ -130,7 +130,7 @@ def test_a_pod_is_of_the_current_template_by_its_hash_or_by_its_generation(
     subject = pod("p1", "n1", hash=hash_label, generation=generation)
     seen = view(subject, of=agent, n2=Fit.NONE, n3=Fit.NONE)
     assert seen.is_updated(subject) is is_updated
-    plan = plan_update(seen, NOW)
+    plan = plan_update(seen, (), NOW)
     assert summary(plan) == ([], [] if is_updated else ["p1"])
 
 
@@ -176,3 +176,25 @@ def test_a_pod_on_an_unsuitable_node_stays_until_others_are_available() -> None:
 def test_with_surge_surplus_pods_count_against_the_surge() -> None:
     """The surplus pods are deleted first."""
     assert planned(*OLD, old("a2", "n1"), of=SURGING) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("surge", "broken", "fit", "expected"),
+    [
+        (1, "", Fit.RUN, ([], [])),
+        (2, "", Fit.RUN, (["n2"], [])),
+        (1, "ab", Fit.RUN, (["n2"], [])),
+        (1, "ab", Fit.KEEP, (["n2", "n3"], ["a"])),
+    ],
+)
+def test_with_surge_a_node_gets_no_new_pod_while_its_failed_one_is_missing(
+    surge: int, broken: str, fit: Fit, expected: tuple[list[str], list[str]]
+) -> None:
+    """It uses up the surge, as the failed pod would."""
+    pods = [old(name, f"n{number}", ready=name not in broken) for number, name in _ON]
+    seen = view_of(pods, {"n1": fit}, daemon_set(surge=surge, unavailable=0))
+    assert summary(plan_update(seen, ["n1"], NOW)) == expected
+
+
+_ON = tuple(enumerate("abc", 1))
+"""The names of old pods, each with the number of its node."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.daemonset.actions import Plan
+from controller_manager.controllers.apps.daemonset.backoff import NO_DELAYS
 from controller_manager.controllers.apps.daemonset.decide import manage_pods
 from controller_manager.controllers.apps.daemonset.nodes import Fit, target_of
 from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
@@ -103,10 +104,10 @@ def _hash(each: Pod) -> str:
 
 def _sync(model: Model, *, slowly: bool) -> bool:
     """Sync once; tell whether pods were created or deleted."""
-    managed = manage_pods(model.view(), {}, NOW)
+    managed = manage_pods(model.view(), NO_DELAYS, NOW)
     model.carry_out(managed, slowly=slowly)
     seen = model.view()
-    updated = plan_update(seen, NOW)
+    updated = plan_update(seen, (), NOW)
     assert list(plan_problems(seen, updated, NOW)) == []
     model.carry_out(updated, slowly=slowly)
     return not (managed.is_empty and updated.is_empty)
@@ -148,7 +149,7 @@ def test_no_pod_is_deleted_twice_and_no_node_gets_a_third_pod(
     surge, unavailable = bounds
     of = daemon_set(surge=surge, unavailable=unavailable)
     seen = view_of(pods, fits, of)
-    plan = manage_pods(seen, {}, NOW)
+    plan = manage_pods(seen, NO_DELAYS, NOW)
     names = [each.pod.metadata.name for each in plan.deletions]
     assert len(names) == len(set(names))
     assert len(plan.nodes) == len(set(plan.nodes))
