@@ -113,8 +113,14 @@ async def test_claims_and_volumes_in_use_are_protected(cluster: Cluster) -> None
         assert await volumes(cluster) == []
 
 
-async def test_a_volume_is_detached_from_a_lost_node_by_force(cluster: Cluster) -> None:
-    """After six minutes; until then the pod on another node waits for it."""
+@pytest.mark.parametrize("successor", ["b", "a"])
+async def test_a_volume_is_detached_from_a_lost_node_by_force(
+    cluster: Cluster, successor: str
+) -> None:
+    """After six minutes; until then the pod on another node waits for it.
+
+    A stateful set gives it the name of the pod on the lost node.
+    """
     async with everything(cluster):
         await create_claim(cluster)
         at_node_0 = {"kubernetes.io/hostname": "node-0"}
@@ -126,15 +132,15 @@ async def test_a_volume_is_detached_from_a_lost_node_by_force(cluster: Cluster) 
         await send(cluster, "PATCH", f"{CORE}/nodes/node-0", stopped)
         await send(cluster, "DELETE", f"{PODS}/a", {"gracePeriodSeconds": 0})
         at_node_1 = {"kubernetes.io/hostname": "node-1"}
-        await create_pod(cluster, "b", volumes=MOUNTED, nodeSelector=at_node_1)
+        await create_pod(cluster, successor, volumes=MOUNTED, nodeSelector=at_node_1)
         await asyncio.sleep(300)
         assert await attached(cluster) == ["node-0"]
         assert await in_use(cluster) == [name]
         told = [each for each in await events(cluster) if "FailedAttachVolume" in each]
         assert [each.partition(":")[0] for each in told] == [
-            "b Warning FailedAttachVolume"
+            f"{successor} Warning FailedAttachVolume"
         ]
         await asyncio.sleep(120)
         assert await attached(cluster) == ["node-1"]
-        pod = await send(cluster, "GET", f"{PODS}/b")
+        pod = await send(cluster, "GET", f"{PODS}/{successor}")
         assert pod["status"]["phase"] == "Running"

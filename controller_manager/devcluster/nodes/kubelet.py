@@ -118,7 +118,7 @@ class Kubelet:
         if "deletionTimestamp" in pod["metadata"]:
             self._sync_terminating(pod, run)
         elif is_over(pod):
-            self._end(key)
+            self._end(pod)
         elif run is None and has_not_begun(pod):
             self._sync_new(pod)
         else:
@@ -193,10 +193,10 @@ class Kubelet:
             held.timer.cancel()
         self._sources.forget(key)
 
-    def _end(self, key: Key) -> None:
+    def _end(self, pod: JSON) -> None:
         """Unmount the volumes of a pod without further runs."""
-        self.forget(key)
-        self._mounts.release(key)
+        self.forget(_key(pod))
+        self._mounts.release(pod)
 
     def close(self) -> None:
         """Stop waiting for all pods."""
@@ -256,7 +256,7 @@ class Kubelet:
 
     def _sync_terminating(self, pod: JSON, held: PodRun | None) -> None:
         if is_over(pod):
-            self._end(_key(pod))
+            self._end(pod)
             if pod["metadata"].get("deletionGracePeriodSeconds"):
                 self._delete(pod)
             return
@@ -349,7 +349,7 @@ class Kubelet:
 
     def _delete(self, pod: JSON) -> None:
         metadata = pod["metadata"]
-        self._mounts.release(_key(pod))
+        self._mounts.release(pod)
         options = Deletion(grace_period=0, uid=metadata["uid"])
         self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
 

@@ -188,6 +188,8 @@ class Nodes:
         self._scheduler.node_changed(change)
         for key in self._mounts.ready_on(change.key[1]):
             self._kubelet.sync(key)
+        if change.type == "ADDED":
+            self._mounts.settle(change.key[1])
         if change.type == "MODIFIED" and change.before is not None:
             node = change.after.obj
             if is_stopped(change.before.obj) and not is_stopped(node):
@@ -230,7 +232,7 @@ class Nodes:
         if change.type == "DELETED":
             self._scheduler.pod_changed(change.key, None)
             self._kubelet.forget(change.key)
-            self._mounts.release(change.key)
+            self._mounts.release(change.after.obj)
             for claim in claims_of(change.after.obj):
                 self._scheduler.claim_changed(claim)  # only one pod may use it
         elif change.after.obj["spec"].get("nodeName"):

@@ -35,7 +35,7 @@ _MOUNT_TIMEOUT: Final = 123.0
 class _Use(Struct, frozen=True):
     """The claims of a pod on a node, and the names of its attachable volumes."""
 
-    uid: str
+    pod: Key
     node: str
     claims: tuple[Key, ...]
     volumes: tuple[str, ...]
@@ -46,7 +46,8 @@ class Mounts:
 
     A kubelet reports the volumes of its pods as in use, so that the controller does not
     detach them, and waits until its node lists them as attached. They are in use until
-    the pod has ended.
+    the pod has ended, or until its kubelet works again if that was stopped. Another pod
+    of the same name does not change that.
     """
 
     def __init__(self, storage: StorageObjects, report: Reporter) -> None:
@@ -56,8 +57,9 @@ class Mounts:
         self._pods = storage.objects.storage.collection(POD.resource)
         self._report = report
         self._delays = Delays()
-        self._uses: dict[Key, _Use] = {}
-        self._by_node: dict[str, dict[Key, None]] = {}
+        self._uses: dict[str, _Use] = {}
+        """The volumes in use, by the uid of the pod."""
+        self._by_node: dict[str, dict[str, None]] = {}
         self._waiting: dict[Key, tuple[str | Key, ...]] = {}
         """For each pod that waits for its volumes, the node and the claims."""
         self._waiting_for: dict[str | Key, dict[Key, None]] = {}
@@ -79,8 +81,7 @@ class Mounts:
         if volumes is None:
             self._wait(key, node, claims)
             return False
-        use = _Use(metadata["uid"], node, tuple(claims), volumes)
-        self._use(key, use)
+        self._use(metadata["uid"], _Use(key, node, tuple(claims), volumes))
         if not self._attached(node).issuperset(volumes):
             self._wait(key, node, claims)
             return False
@@ -104,31 +105,29 @@ class Mounts:
             if not pods:
                 self._waiting_for.pop(each, None)
 
-    def _use(self, key: Key, use: _Use) -> None:
+    def _use(self, uid: str, use: _Use) -> None:
         """Report the volumes of a pod as in use."""
-        old = self._uses.get(key)
-        if old == use:
+        if self._uses.get(uid) == use:
             return
-        if old is not None:
-            self._drop(key, old)
-        self._uses[key] = use
-        self._by_node.setdefault(use.node, {})[key] = None
+        self._uses[uid] = use
+        self._by_node.setdefault(use.node, {})[uid] = None
         self._report_in_use(use.node)
 
-    def release(self, key: Key) -> None:
+    def release(self, pod: JSON) -> None:
         """Unmount the volumes of a pod that has ended or is gone.
 
         A stopped kubelet unmounts nothing; `settle` does it later.
         """
-        self._stop_waiting(key)
-        use = self._uses.get(key)
+        metadata = pod["metadata"]
+        self._stop_waiting((metadata["namespace"], metadata["name"]))
+        use = self._uses.get(metadata["uid"])
         if use is not None and not self._is_stopped(use.node):
-            self._drop(key, use)
+            self._drop(metadata["uid"], use)
 
-    def _drop(self, key: Key, use: _Use) -> None:
-        del self._uses[key]
+    def _drop(self, uid: str, use: _Use) -> None:
+        del self._uses[uid]
         of_node = self._by_node[use.node]
-        del of_node[key]
+        del of_node[uid]
         if not of_node:
             del self._by_node[use.node]
         self._report_in_use(use.node)
@@ -138,13 +137,20 @@ class Mounts:
 
         It unmounts the volumes of deleted pods, and resizes file systems.
         """
-        for key in list(self._by_node.get(node, ())):
-            stored = self._pods.get(key)
-            if stored is None or stored.obj["metadata"]["uid"] != self._uses[key].uid:
-                self.release(key)
+        for uid in list(self._by_node.get(node, ())):
+            use = self._uses[uid]
+            if self._pod(uid, use) is None:
+                self._drop(uid, use)
                 continue
-            for claim in self._uses[key].claims:
+            for claim in use.claims:
                 self.claim_changed(claim)
+
+    def _pod(self, uid: str, use: _Use) -> JSON | None:
+        """Return the pod that uses volumes, `None` if it is gone."""
+        stored = self._pods.get(use.pod)
+        if stored is None or stored.obj["metadata"]["uid"] != uid:
+            return None
+        return stored.obj
 
     def report_late(self) -> None:
         """Report pods that have waited for their volumes for two minutes or more."""
@@ -177,8 +183,12 @@ class Mounts:
         if not waiting:
             return ()
         attached = self._attached(node)
-        uses = ((key, self._uses.get(key)) for key in waiting)
-        return [key for key, use in uses if use and attached.issuperset(use.volumes)]
+        uses = (self._uses[uid] for uid in self._by_node.get(node, ()))
+        return [
+            use.pod
+            for use in uses
+            if use.pod in waiting and attached.issuperset(use.volumes)
+        ]
 
     def claim_changed(self, key: Key) -> None:
         """Resize the file system of a claim in the pods that use it."""
@@ -187,11 +197,12 @@ class Mounts:
             self._delays.call(key, RESIZE_SECONDS, self._resize_mounted)
 
     def _resize_mounted(self, key: Key) -> None:
-        for pod_key, use in self._uses.items():
-            if key in use.claims and pod_key not in self._waiting:
-                stored = self._pods.get(pod_key)
-                if stored is not None and not self._is_stopped(use.node):
-                    self._resize(key, stored.obj)
+        for uid, use in self._uses.items():
+            if key not in use.claims or use.pod in self._waiting:
+                continue
+            pod = self._pod(uid, use)
+            if pod is not None and not self._is_stopped(use.node):
+                self._resize(key, pod)
                 return
 
     def _volumes(self, claims: Sequence[Key]) -> tuple[str, ...] | None:

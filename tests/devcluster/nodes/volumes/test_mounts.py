@@ -123,21 +123,86 @@ async def test_a_stopped_kubelet_reports_its_volumes_as_in_use(
     cluster: Cluster,
 ) -> None:
     """Also if their pods are gone, until it works again."""
-    stopped = {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
-    started = {"metadata": {"annotations": {"devcluster/stopped": None}}}
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         await list_attached(cluster, UNIQUE_NAME)
         await create_pod(cluster, "p", volumes=MOUNTED)
         assert await phase(cluster) == "Running"
-        await send(cluster, "PATCH", f"{CORE}/nodes/node-0", stopped)
-        await asyncio.sleep(0.1)
+        await stop(cluster, "node-0")
         await send(cluster, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
         await asyncio.sleep(1)
         assert await in_use(cluster) == [UNIQUE_NAME]
-        await send(cluster, "PATCH", f"{CORE}/nodes/node-0", started)
-        await asyncio.sleep(0.1)
+        await start(cluster, "node-0")
         assert await in_use(cluster) == []
+
+
+async def test_successors_of_one_name_leave_the_volumes_of_stopped_kubelets(
+    cluster: Cluster,
+) -> None:
+    """Each kubelet unmounts the volumes of its own pod when it works again."""
+    nodes = ["node-0", "node-1", "node-2"]
+
+    async def used() -> list[str]:
+        return [each for each in nodes if await in_use(cluster, each) == [UNIQUE_NAME]]
+
+    async with cluster.nodes(count=3):
+        await bound_claim(cluster)
+        for node in nodes:
+            await list_attached(cluster, UNIQUE_NAME, node=node)
+            await create_pod(cluster, "p", volumes=MOUNTED, nodeName=node)
+            assert await phase(cluster) == "Running"
+            if node != "node-2":
+                await stop(cluster, node)
+                await send(cluster, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        assert await used() == nodes
+        await start(cluster, "node-1")
+        assert await used() == ["node-0", "node-2"]
+        await send(cluster, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        await asyncio.sleep(0.1)
+        assert await used() == ["node-0"]
+        await start(cluster, "node-0")
+        assert await used() == []
+
+
+async def test_a_node_that_is_registered_again_reports_no_former_volumes(
+    cluster: Cluster,
+) -> None:
+    """Its kubelet has started again, and has unmounted the volumes of gone pods."""
+    async with cluster.nodes(count=1):
+        await bound_claim(cluster)
+        await list_attached(cluster, UNIQUE_NAME)
+        await create_pod(cluster, "p", volumes=MOUNTED)
+        assert await phase(cluster) == "Running"
+        await stop(cluster, "node-0")
+        await send(cluster, "DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+        await asyncio.sleep(0.1)
+        await send(cluster, "DELETE", f"{CORE}/nodes/node-0")
+        await send(cluster, "POST", f"{CORE}/nodes", {"metadata": {"name": "node-0"}})
+        await asyncio.sleep(15)
+        other = {"driver": "devcluster", "volumeHandle": "w"}
+        await create_volume(cluster, "w", csi=other)
+        await create_claim(cluster, "other")
+        await bind(cluster, "w", "other")
+        mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": "other"}}]
+        await create_pod(cluster, "q", volumes=mounted, nodeName="node-0")
+        await asyncio.sleep(1)
+        assert await in_use(cluster) == ["kubernetes.io/csi/devcluster^w"]
+
+
+async def stop(cluster: Cluster, node: str) -> None:
+    """Stop the kubelet of a node."""
+    await _annotate(cluster, node, "true")
+
+
+async def start(cluster: Cluster, node: str) -> None:
+    """Start the stopped kubelet of a node again."""
+    await _annotate(cluster, node, None)
+
+
+async def _annotate(cluster: Cluster, node: str, value: str | None) -> None:
+    change = {"metadata": {"annotations": {"devcluster/stopped": value}}}
+    await send(cluster, "PATCH", f"{CORE}/nodes/{node}", change)
+    await asyncio.sleep(0.1)
 
 
 async def test_nodes_have_the_driver(cluster: Cluster) -> None:
