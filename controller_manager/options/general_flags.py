@@ -322,7 +322,8 @@ _GENERIC: Final = section(
         "bool",
         "false",
         "With --preview, send each write as a dry run, so that admission can refuse "
-        "it. Not one of upstream's flags.",
+        "it. Aggregated API servers get none: they may do the write. Not one of "
+        "upstream's flags.",
     ),
     Flag(
         "preview-grace",

@@ -10,8 +10,8 @@ forgotten. A write that is not confirmed after a grace time is a divergence.
 - ``reading`` and ``streams`` put the overlay on top of reads and watches; ``versions``
   are the resource versions of this view.
 - ``writing`` does with a write what the API server would do; ``defaults`` completes new
-  objects, ``patches`` applies patches, ``dry_run`` asks admission, ``answers`` are the
-  answers.
+  objects, ``patches`` applies patches, ``dry_run`` asks admission, of the ``servers``
+  that honour it, ``answers`` are the answers.
 - ``overlay`` holds the ``entry`` of each object with unconfirmed writes, in its
   ``entries``, and compares them with the server; ``creations`` finds the objects of the
   server that match those that the preview has created. ``changes`` passes the changes

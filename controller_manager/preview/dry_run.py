@@ -12,6 +12,7 @@ from controller_manager.preview.answers import Refused
 from controller_manager.preview.contents import controller_uid
 from controller_manager.preview.fields import JSON
 from controller_manager.preview.overlay import Overlay
+from controller_manager.preview.servers import Servers
 from controller_manager.preview.target import Target
 from controller_manager.preview.versions import change_number, server_version
 
@@ -32,13 +33,21 @@ A webhook with side effects refuses every dry run with 400.
 """
 
 
+_OF_STORED_OBJECTS: Final = frozenset(("", "status", "scale", "approval", "finalize"))
+"""Subresources that the API server serves itself: it passes others on to programs."""
+
+
 class DryRun:
-    """Sends writes as dry runs, if the preview is to do so."""
+    """Sends writes as dry runs, if the preview is to do so.
+
+    Only the API server itself gets dry runs, since other servers may do the write.
+    """
 
     def __init__(self, overlay: Overlay, inner: Transport) -> None:
         """Take the transport to the server."""
         self._overlay = overlay
         self._inner = inner
+        self._servers = Servers(inner, overlay.clock)
 
     async def created(
         self, target: Target, request: Request, sent: JSON
@@ -50,7 +59,7 @@ class DryRun:
         """
         if self._has_invented_owner(sent) or self._is_created_namespace(target):
             return None
-        answer = await self._send(request, sent)
+        answer = await self._send(target, request, sent)
         if answer is None:
             return None
         proposed: JSON = msgspec.json.decode(answer.body)
@@ -73,7 +82,7 @@ class DryRun:
         if version and isinstance(body, dict):
             metadata = {**body["metadata"], "resourceVersion": server_version(version)}
             body = {**body, "metadata": metadata}
-        await self._send(request, body)
+        await self._send(target, request, body)
 
     async def deleted(self, target: Target, request: Request, options: JSON) -> None:
         """Ask for the deletion of an object; raises Refused if it is refused."""
@@ -86,15 +95,20 @@ class DryRun:
         if version:
             preconditions["resourceVersion"] = server_version(version)
             options = {**options, "preconditions": preconditions}
-        await self._send(request, {**options, "dryRun": ["All"]})
+        await self._send(target, request, {**options, "dryRun": ["All"]})
 
     async def _send(
         self,
+        target: Target,
         request: Request,
         body: Any,  # noqa: ANN401 - JSON
     ) -> Response | None:
         """Send a request as a dry run; return its answer, None without an opinion."""
         if not self._overlay.settings.dry_run:
+            return None
+        if target.subresource not in _OF_STORED_OBJECTS:
+            return None
+        if not await self._servers.is_local(target):
             return None
         query = tuple(each for each in request.query if each[0] != "dryRun")
         asked = replace(

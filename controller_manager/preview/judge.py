@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.client.errors import TransportError
+from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Transport
 from controller_manager.observability.logs import Logger
 from controller_manager.preview.contents import (
@@ -33,6 +34,9 @@ from controller_manager.preview.reading import Reader, ReadFailed
 from controller_manager.preview.target import Collection
 
 _PERIOD: Final = 1.0
+_READS: Final = 50
+"""The most objects that are read in a second: thousands may be due together."""
+
 _SHOWN_FIELDS: Final = 20
 
 
@@ -47,28 +51,41 @@ class Judge:
         self._reader = Reader(overlay, inner)
         self._findings = findings
         self._logger = logger
+        self._limiter = RequestLimiter(_READS, _READS, overlay.clock)
 
     async def run(self) -> None:
         """Judge every second, until cancelled."""
         while True:
             await self.judge()
-            metrics = self._findings.metrics
-            metrics.entries.set(len(self._overlay.entries))
-            metrics.size.set(self._overlay.entries.bytes)
+            self._show_size()
             await asyncio.sleep(_PERIOD)
 
     async def judge(self) -> None:
         """Report and drop the writes that are not confirmed in time.
 
-        If the server cannot be read, they are judged later.
+        If the server cannot be read, they are judged later. A write that is confirmed
+        while it waits for its turn is not read.
         """
         oldest = self._overlay.clock.monotonic() - self._overlay.settings.grace
         for mismatch in list(self._overlay.creations.mismatches.values()):
             if mismatch.since <= oldest:
+                await self._limiter.acquire()
                 await self._judge_creation(mismatch)
         for entry in self._overlay.entries:
-            if entry.since() <= oldest:
+            if self._is_due(entry, oldest):
+                await self._limiter.acquire()
+                self._show_size()
+            if self._is_due(entry, oldest):
                 await self._judge(entry, oldest)
+
+    def _is_due(self, entry: Entry, oldest: float) -> bool:
+        is_current = self._overlay.entries.get(entry.key) is entry
+        return is_current and entry.since() <= oldest
+
+    def _show_size(self) -> None:
+        metrics = self._findings.metrics
+        metrics.entries.set(len(self._overlay.entries))
+        metrics.size.set(self._overlay.entries.bytes)
 
     async def _judge(self, entry: Entry, oldest: float) -> None:
         try:
@@ -82,8 +99,7 @@ class Judge:
             return
         if real is None and entry.creation is None:
             self._overlay.observe_gone(entry.target, entry.real or {})
-        current = self._overlay.entries.get(entry.key)
-        if current is not entry or entry.since() > oldest:
+        if not self._is_due(entry, oldest):
             return
         self._report(entry)
         self._overlay.entries.drop(entry)

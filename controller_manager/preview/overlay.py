@@ -20,7 +20,8 @@ from controller_manager.preview.target import Key, Target
 from controller_manager.preview.versions import version_of
 
 _KEPT: Final = 4_000
-"""The most creations and deletions of the server that are remembered."""
+"""The most creations and deletions of the server that are remembered, and the most
+namespaces that end."""
 
 
 class Overlay:
@@ -57,8 +58,15 @@ class Overlay:
         return entry.view(real) if entry is not None else real
 
     def is_ending(self, namespace: str) -> bool:
-        """Tell whether the server is deleting a namespace."""
+        """Tell whether the server was deleting a namespace when it was last seen.
+
+        A watch that was broken may not have shown the end of the deletion.
+        """
         return namespace in self._ending
+
+    def has_not_ended(self, namespace: str) -> None:
+        """Note that the server is not deleting the namespace of this name."""
+        self._ending.pop(namespace, None)
 
     # Writes of the preview.
 
@@ -192,6 +200,9 @@ class Overlay:
         """Confirm a deletion, of this object or of another one of the same owner."""
         if target.collection.plural == "namespaces" and not target.collection.group:
             self._ending[target.name] = None
+            self._ending.move_to_end(target.name)
+            if len(self._ending) > _KEPT:
+                self._ending.popitem(last=False)
         entry = self.entries.get(target.key)
         uid = str(obj.get("metadata", {}).get("uid", ""))
         is_first = self._ledger.is_first(f"end {uid}")

@@ -31,9 +31,10 @@ from controller_manager.preview.fields import JSON, with_value
 from controller_manager.preview.overlay import Overlay
 from controller_manager.preview.patches import APPLY, InvalidPatch, patched
 from controller_manager.preview.reading import Reader, ReadFailed, with_version
-from controller_manager.preview.target import Target
+from controller_manager.preview.target import Collection, Target
 from controller_manager.preview.versions import viewed
 
+_NAMESPACES: Final = Collection("", "namespaces")
 _OF_STATUS: Final = frozenset(("status", "approval"))
 _FINALIZERS: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
@@ -107,7 +108,7 @@ class Writer:
             name = generated_name(str(metadata.get("generateName", "")), self._rng)
         target = _named(target, name)
         if self._overlay.is_ending(target.namespace):
-            raise namespace_ending(target)
+            await self._refuse_in_ending_namespace(target)
         real = None if is_generated else await self._reader.real(target)
         if self._overlay.view(target.key, real) is not None:
             raise already_exists(target)
@@ -123,6 +124,17 @@ class Writer:
             raise already_exists(target)  # another controller was faster
         change = self._overlay.create(target, self._controller, sent, made)
         return self._object(target, request, made, change, HTTPStatus.CREATED)
+
+    async def _refuse_in_ending_namespace(self, target: Target) -> None:
+        """Refuse a new object unless its namespace is a new one by now."""
+        namespace = Target(_NAMESPACES, "v1", name=target.namespace)
+        real = await self._reader.real(namespace)
+        if real is None:
+            self._overlay.observe_gone(namespace, {})
+            raise not_found(namespace)
+        if real["metadata"].get("deletionTimestamp"):
+            raise namespace_ending(target)
+        self._overlay.has_not_ended(target.namespace)
 
     async def _replace(self, target: Target, request: Request, body: JSON) -> Response:
         def replaced(obj: JSON) -> JSON:

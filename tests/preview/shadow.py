@@ -25,6 +25,7 @@ class Witness:
     inner: Transport
     writes: list[str] = field(default_factory=list)
     dry_runs: int = 0
+    reads: int = 0
 
     @property
     def host(self) -> str:
@@ -36,6 +37,7 @@ class Witness:
                 self.dry_runs += 1
             else:
                 self.writes.append(f"{request.method} {request.path}")
+        self.reads += request.method == "GET"
         return await self.inner.request(request)
 
     async def stream(self, request: Request) -> Stream:

@@ -1,5 +1,6 @@
 """A preview answers each verb as an API server would, and writes nothing."""
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from controller_manager.client.transport import Request
 from controller_manager.observability.logs import silent_logger
 from controller_manager.preview.preview import Preview
 from controller_manager.preview.settings import PreviewSettings
+from controller_manager.preview.target import find_target
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json
 from tests.preview.shadow import Witness
@@ -61,7 +63,11 @@ class Previewed:
 
 
 def _previewed(cluster: Cluster, **settings: Any) -> Previewed:
-    witness = Witness(cluster.transport)
+    return previewed_cluster(cluster, Witness(cluster.transport), **settings)
+
+
+def previewed_cluster(cluster: Cluster, witness: Witness, **settings: Any) -> Previewed:
+    """Return a preview of a cluster that is reached through a witness."""
     preview = Preview(
         PreviewSettings(**settings),
         witness,
@@ -318,3 +324,95 @@ async def test_the_oldest_writes_are_dropped_when_the_memory_is_full(
     report = small.preview.report()
     assert 0 < report.overlay_bytes <= 10_000
     assert report.dropped_writes + report.overlay_entries == 50
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+async def test_a_namespace_whose_deletion_no_watch_has_shown_takes_objects_again(
+    cluster: Cluster, *, is_back: bool
+) -> None:
+    """The server is asked before an object is refused; another namespace may be new."""
+    found = _previewed(cluster)
+    cluster.add_namespace("other")
+    await found.create(POD)
+    target = find_target("/api/v1/namespaces/other")
+    assert target is not None
+    old = await cluster.client.get_json(NAMESPACES, "", "other")
+    kind = cluster.server.catalogue.find("", "v1", "namespaces")
+    assert kind is not None
+    ending = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    namespaces = cluster.server.storage.collection(kind.resource)
+    body = msgspec.json.encode({**POD, "metadata": {"name": "a"}})
+
+    found.preview.overlay.observe(
+        target, {**old, "metadata": {**old["metadata"], **ending}}
+    )
+    stored = namespaces.get(("", "other"))
+    assert stored is not None
+    namespaces.put(
+        ("", "other"),
+        {**stored.obj, "metadata": {**stored.obj["metadata"], **ending}},
+    )
+    with pytest.raises(Forbidden, match="because it is being terminated"):
+        await found.client.create_json(PODS, "other", body)
+    namespaces.remove(("", "other"))
+    if is_back:
+        cluster.add_namespace("other")
+        pod = await found.client.create_json(PODS, "other", body)
+        assert pod.metadata.name == "a"
+    else:
+        with pytest.raises(NotFound, match='namespaces "other" not found'):
+            await found.client.create_json(PODS, "other", body)
+    assert not found.preview.overlay.is_ending("other")
+
+
+async def test_namespaces_that_end_unseen_take_no_memory_without_bound(
+    cluster: Cluster,
+) -> None:
+    overlay = _previewed(cluster).preview.overlay
+    for number in range(5000):
+        target = find_target(f"/api/v1/namespaces/n{number}")
+        assert target is not None
+        obj = {"metadata": {"name": target.name, "deletionTimestamp": "x"}}
+        overlay.observe(target, obj)
+    assert overlay.is_ending("n4999")
+    assert not overlay.is_ending("n0")
+
+
+async def test_many_writes_that_are_due_together_are_read_at_a_limited_rate(
+    cluster: Cluster,
+) -> None:
+    """The API server is that of the manager in charge, too."""
+    found = _previewed(cluster)
+    for number in range(500):
+        await found.create({**POD, "metadata": {"name": f"pod-{number}"}})
+    judging = asyncio.create_task(found.preview.run())
+    await asyncio.sleep(29)
+    before = found.witness.reads
+    rates = []
+    for _ in range(12):
+        await asyncio.sleep(1)
+        rates.append(found.witness.reads - before)
+        before = found.witness.reads
+    judging.cancel()
+    assert max(rates) <= 100
+    assert rates[-1] == 0
+    assert sum(rates) == 500
+    assert found.preview.report().pending == []
+
+
+async def test_a_write_that_is_confirmed_while_it_waits_is_not_read(
+    cluster: Cluster,
+) -> None:
+    found = _previewed(cluster)
+    for number in range(300):
+        await found.create({**POD, "metadata": {"name": f"pod-{number}"}})
+    judging = asyncio.create_task(found.preview.run())
+    await asyncio.sleep(29)
+    before = found.witness.reads
+    await asyncio.sleep(1.5)
+    overlay = found.preview.overlay
+    for entry in overlay.entries:
+        overlay.entries.remove(entry)
+    await asyncio.sleep(20)
+    judging.cancel()
+    assert found.witness.reads - before <= 130
