@@ -18,6 +18,7 @@ Each API group is a package of its name: ``admissionregistration``, ``apiextensi
 - ``json_objects``: reads decoded JSON that is not validated
 - ``meta``: metadata, and the bases of all types
 - ``names``: checks of names
+- ``nulls``: reads null as Go does
 - ``numbers``: whole numbers as Go reads them
 - ``owners``: owner references
 - ``pods``: the state of a pod

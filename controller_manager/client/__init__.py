@@ -9,6 +9,7 @@ Nothing here caches objects or decides which objects to write.
 - ``counts``: counts of plugin calls and reloads, for metrics
 - ``credentials``: the address of the API server, and the identity to present
 - ``discovery``: the resources that an API server serves
+- ``discovery_documents``: the documents of discovery, each group by itself
 - ``errors``: exceptions by reason
 - ``events``: the event recorder
 - ``exec_plugin``: programs that print credentials

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from controller_manager.api.meta import Status
+from controller_manager.api.nulls import Decoder
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
@@ -189,7 +190,7 @@ _BY_CODE: Final[dict[int, type[APIError]]] = {
     HTTPStatus.GATEWAY_TIMEOUT: Timeout,
 }
 
-_status_decoder: Final = msgspec.json.Decoder(Status)
+_status_decoder: Final = Decoder(Status)
 
 
 def error_from_status(status: Status, retry_after: float | None = None) -> APIError:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
+from controller_manager.api.nulls import without_nulls
 from controller_manager.yaml_files import UnreadableFile, read_document
 
 SectionT = TypeVar("SectionT")
@@ -55,8 +56,8 @@ class ClusterSection(Struct, frozen=True, kw_only=True, rename="kebab"):
 class EnvironmentVariable(Struct, frozen=True):
     """An environment variable for an exec plugin."""
 
-    name: str
-    value: str
+    name: str = ""
+    value: str = ""
 
 
 class ExecSection(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -138,7 +139,7 @@ def read_kubeconfig(paths: str, context: str | None = None) -> Context:
 
 def _typed(section: Mapping[str, Any], kind: type[SectionT], where: str) -> SectionT:
     try:
-        return msgspec.convert(section, kind)
+        return msgspec.convert(without_nulls(section, kind), kind)
     except msgspec.ValidationError as error:
         problem, _, field = str(error).partition(" - at `$.")
         field = field.rstrip("`")

@@ -13,6 +13,7 @@ from typing import Final, Generic
 import msgspec
 
 from controller_manager.api.meta import ObjectList, ObjectT
+from controller_manager.api.nulls import Decoder
 
 SLICE: Final = 256 * 1024
 """The bytes of a slice, at least: they are decoded in two to five milliseconds."""
@@ -105,15 +106,11 @@ _head_decoder: Final = msgspec.json.Decoder(_Head)
 
 
 @cache
-def list_decoder(
-    object_type: type[ObjectT],
-) -> msgspec.json.Decoder[ObjectList[ObjectT]]:
+def list_decoder(object_type: type[ObjectT]) -> Decoder[ObjectList[ObjectT]]:
     """Return the decoder of lists of a type."""
-    return msgspec.json.Decoder(ObjectList[object_type])  # type: ignore[valid-type]
+    return Decoder(ObjectList[object_type])  # type: ignore[valid-type]
 
 
 @cache
-def _array_decoder(
-    object_type: type[ObjectT],
-) -> msgspec.json.Decoder[list[ObjectT]]:
-    return msgspec.json.Decoder(list[object_type])  # type: ignore[valid-type]
+def _array_decoder(object_type: type[ObjectT]) -> Decoder[list[ObjectT]]:
+    return Decoder(list[object_type])  # type: ignore[valid-type]

@@ -158,5 +158,5 @@ class ResourceMapper:
 
 def _with_unread(new: Discovery, old: Discovery) -> Discovery:
     """Return `new` with the resources of `old` in the group versions that failed."""
-    unread = [each for each in old.resources if each.api_version in new.failures]
+    unread = [each for each in old.resources if new.is_unread(each.api_version)]
     return Discovery((*new.resources, *unread), new.failures)

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from controller_manager.api.meta import CompleteObject, KubeObject
+from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.errors import ProtocolError
 from controller_manager.client.transport import Response
@@ -27,14 +28,17 @@ METADATA_LIST: Final = {
 
 
 @cache
-def _decoder(object_type: type[DecodedT]) -> msgspec.json.Decoder[DecodedT]:
-    return msgspec.json.Decoder(object_type)
+def _decoder(object_type: type[DecodedT]) -> Decoder[DecodedT]:
+    return Decoder(object_type)
 
 
 def decode(object_type: type[DecodedT], answer: Response) -> DecodedT:
-    """Return the object in an answer; raises ProtocolError."""
+    """Return the object in an answer, with null as Go reads it.
+
+    Raises ProtocolError.
+    """
     # mypy takes no type object for Hashable (its issue 11469).
-    decoder: msgspec.json.Decoder[DecodedT] = _decoder(object_type)  # type: ignore[arg-type]
+    decoder: Decoder[DecodedT] = _decoder(object_type)  # type: ignore[arg-type]
     try:
         return decoder.decode(answer.body)
     except msgspec.DecodeError as error:

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from controller_manager.api.meta import APIStruct, KubeObject, Status
+from controller_manager.api.nulls import Decoder
 from controller_manager.client.errors import ProtocolError, error_from_status
 from controller_manager.client.transport import LARGEST_ANSWER
 
@@ -63,8 +64,8 @@ class _Bookmarked(APIStruct, frozen=True):
 
 
 _untyped_decoder: Final = msgspec.json.Decoder(_Untyped)
-_bookmark_decoder: Final = msgspec.json.Decoder(_Bookmarked)
-_status_decoder: Final = msgspec.json.Decoder(Status)
+_bookmark_decoder: Final = Decoder(_Bookmarked)
+_status_decoder: Final = Decoder(Status)
 
 
 class EventDecoder(Generic[ObjectT]):
@@ -75,12 +76,13 @@ class EventDecoder(Generic[ObjectT]):
 
     def __init__(self, object_type: type[ObjectT]) -> None:
         """Take the type that objects decode to."""
-        decoder: msgspec.json.Decoder[ObjectEvent[ObjectT]] = msgspec.json.Decoder(
+        events: Any = (
             Added[object_type]  # type: ignore[valid-type]
             | Modified[object_type]  # type: ignore[valid-type]
             | Deleted[object_type]  # type: ignore[valid-type]
         )
-        self.decode_object: Final = decoder.decode
+        self._decoder: Decoder[ObjectEvent[ObjectT]] = Decoder(events)
+        self.decode_object: Final = self._decoder.decode_exactly
         """Decodes a line with an object; raises msgspec.DecodeError for any other."""
 
     def decode(self, line: bytes) -> WatchEvent[ObjectT]:
@@ -107,10 +109,16 @@ class EventDecoder(Generic[ObjectT]):
             msg = f"garbage on the watch stream: {line[:80]!r}: {error}"
             raise ProtocolError(msg) from error
         if event.type in ("ADDED", "MODIFIED", "DELETED"):
-            msg = f"an object on the watch stream cannot be read: {line[:80]!r}"
-        else:
-            msg = f"an event of unknown type on the watch stream: {event.type!r}"
+            return self._with_nulls(line)
+        msg = f"an event of unknown type on the watch stream: {event.type!r}"
         raise ProtocolError(msg)
+
+    def _with_nulls(self, line: bytes) -> WatchEvent[ObjectT]:
+        try:
+            return self._decoder.decode(line)
+        except msgspec.DecodeError as error:
+            msg = f"an object on the watch stream cannot be read: {line[:80]!r}"
+            raise ProtocolError(msg) from error
 
 
 async def lines_of(

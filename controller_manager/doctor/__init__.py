@@ -2,11 +2,12 @@
 
 The descriptors of the controllers have their needs: no module here knows a particular
 controller. The checks are ``accounts`` (the service accounts of the controllers),
-``controllers`` (the controllers that do not start), ``endpoints`` (the authentication
-and authorization of callers), ``keys`` (the files that flags name), ``leases`` (the
-leader), ``pods`` (the controllers that make this pod), ``resources`` (the resources
-that the server lacks), ``rights`` (the permissions of the manager itself) and
-``server`` (its health and version). The other modules:
+``controllers`` (the controllers that do not start), ``discovery`` (the API groups that
+cannot be read), ``endpoints`` (the authentication and authorization of callers),
+``keys`` (the files that flags name), ``leases`` (the leader), ``pods`` (the controllers
+that make this pod), ``resources`` (the resources that the server lacks), ``rights``
+(the permissions of the manager itself) and ``server`` (its health and version). The
+other modules:
 
 - ``checks``: all checks, in the order of the report
 - ``examination``: the input of the checks

@@ -7,6 +7,7 @@ from typing import Final
 from controller_manager.clock import Clock
 from controller_manager.doctor.accounts import check_accounts
 from controller_manager.doctor.controllers import check_controllers, check_flags
+from controller_manager.doctor.discovery import check_discovery
 from controller_manager.doctor.endpoints import check_endpoints
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding
@@ -26,6 +27,7 @@ _BEFORE_RIGHTS: Final[dict[str, _First]] = {
     "version": check_version,
     "controllers": check_controllers,
     "resources": check_resources,
+    "discovery": check_discovery,
 }
 _AFTER_RIGHTS: Final[dict[str, _First]] = {
     "endpoints": check_endpoints,

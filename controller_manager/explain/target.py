@@ -38,12 +38,15 @@ async def resource_of(view: View, target: Target) -> AnyResource:
     if (known := known_kind(target.kind)) is not None:
         return known
     name, _, group = target.kind.lower().partition(".")
-    for each in (await view.discovery()).resources:
+    discovery = await view.discovery()
+    for each in discovery.resources:
         groups = ("", each.group, f"{each.version}.{each.group}")
         if name in (each.plural, each.kind.lower()) and group in groups:
             return each.metadata_resource()
     if view.unread:
         raise Unread(view.unread[0])
+    if problem := discovery.problem():
+        raise Unread(problem)
     known_words = ", ".join(sorted(SHORT_NAMES))
     msg = (
         f"the API server has no kind {target.kind!a}; write it as in kubectl "

@@ -20,6 +20,7 @@ from tests.doctor.patients import (
     lease,
     static_pod,
 )
+from tests.odd_discovery import NULL_VERBS, UNREADABLE, WithGroup
 
 ALLOW = "; mend: allow it in a role of this identity"
 UPSTREAM = "host_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d"
@@ -53,7 +54,7 @@ async def test_on_a_healthy_cluster_all_checks_are_ok(patient: Patient) -> None:
     assert not has_errors(results)
     assert [each.check for each in results] == [
         *("flags", "keys", "server", "version", "controllers", "resources"),
-        *("rights: caches", "rights: tokens"),
+        *("discovery", "rights: caches", "rights: tokens"),
         *("rights: serviceaccount-token-controller", "rights: leases"),
         *("rights: events", "accounts", "endpoints", "lease", "other managers"),
         "own pod",
@@ -511,4 +512,19 @@ async def test_a_check_that_hangs_hangs_alone(patient: Patient) -> None:
     patient.flags = {"use-service-account-credentials": "true"}
     assert await patient.faults(controllers="ttl", **OTHER) == [
         "error version GET /version: no answer within 10 s"
+    ]
+
+
+async def test_a_group_that_cannot_be_discovered_is_one_line(patient: Patient) -> None:
+    """A group with null verbs can be."""
+    patient.transport = WithGroup(patient.way, NULL_VERBS)
+    assert await patient.faults() == []
+    patient.transport = WithGroup(patient.way, UNREADABLE)
+    assert await patient.faults() == [
+        (
+            "warning discovery the resources of sub.example.com/* cannot be "
+            "discovered: the discovery document cannot be read: Expected `array | "
+            "null`, got `str` - at `$.versions`; mend: mend the server of its "
+            "APIService, or delete the APIService"
+        )
     ]

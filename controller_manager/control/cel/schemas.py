@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct, field
 
+from controller_manager.api.nulls import Decoder
 from controller_manager.control.cel.types import (
     BOOL,
     BYTES,
@@ -72,11 +73,15 @@ class _Schema(Struct, frozen=True):
 
 
 class _Components(Struct, frozen=True):
-    schemas: dict[str, Raw] = {}
+    schemas: dict[str, Raw] | None = None
 
 
 class _Document(Struct, frozen=True):
     components: _Components = _Components()
+
+
+_DOCUMENTS: Final = Decoder(_Document)
+_SCHEMAS: Final = Decoder(_Schema)
 
 
 class Schemas:
@@ -84,7 +89,7 @@ class Schemas:
 
     def __init__(self, document: bytes) -> None:
         """Take the document as JSON; raises msgspec.DecodeError if it is none."""
-        self._raw = msgspec.json.decode(document, type=_Document).components.schemas
+        self._raw = _DOCUMENTS.decode(document).components.schemas or {}
 
     def type_of(self, group: str, version: str, kind: str) -> Type | None:
         """Return the type of a kind, `None` if the document has no schema of it."""
@@ -100,7 +105,7 @@ class Schemas:
     def _decoded(self, name: str) -> _Schema | None:
         """Return a definition, `None` if there is none, or none of a known form."""
         try:
-            return msgspec.json.decode(self._raw[name], type=_Schema)
+            return _SCHEMAS.decode(self._raw[name])
         except (KeyError, msgspec.ValidationError):
             return None
 

@@ -155,7 +155,7 @@ class Monitors:
             if key in served:
                 self._missing_since.pop(key, None)
                 continue
-            if known.api_version in discovery.failures:
+            if discovery.is_unread(known.api_version):
                 self._missing_since[key] = now
             since = self._missing_since.setdefault(key, now)
             if now - since < _MISSING:

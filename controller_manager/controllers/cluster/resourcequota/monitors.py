@@ -174,13 +174,13 @@ class Monitors:
             latest = successor.api_version if successor is not None else None
             is_old = self._versions.supersedes(name, version, latest, now)
             is_served = (version, name[1]) in versions
-            if is_old or not (is_served or version in discovery.failures):
+            if is_old or not (is_served or discovery.is_unread(version)):
                 self._stop(name, monitor)
         for name, served in preferred.items():
             if name not in self._monitors and self._is_wanted(served):
                 self._start(name, served)
-        if _CLAIMS in self._monitors or RESOURCE_CLAIMS.api_version not in (
-            discovery.failures
+        if _CLAIMS in self._monitors or not discovery.is_unread(
+            RESOURCE_CLAIMS.api_version
         ):
             self._unlisted = None
 

@@ -1,0 +1,169 @@
+"""One unusual API group does not stop the controllers that use discovery."""
+
+import asyncio
+import io
+import re
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.storagemigration.v1beta1 import STORAGE_VERSION_MIGRATIONS
+from controller_manager.client.client import Client
+from controller_manager.client.errors import NotFound
+from controller_manager.client.server_clock import ServerClock
+from controller_manager.explain.explainer import explain_target
+from controller_manager.explain.target import parse_target
+from controller_manager.explain.view import Unread, View
+from controller_manager.observability.logs import make_logger
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import Cluster
+from tests.controllers.autoscaling.podautoscaler.on_cluster import (
+    Stage,
+    config_of,
+    cpu,
+    ready,
+)
+from tests.controllers.custom_resources import DEFINITIONS, WIDGETS, definition
+from tests.odd_discovery import NULL_VERBS, ODD, PROBLEM, UNREADABLE, WithGroup
+
+pytestmark = pytest.mark.looptime
+
+_USERS = (
+    "garbage-collector-controller",
+    "horizontalpodautoscaling",
+    "namespace",
+    "resourcequota",
+    "svm",
+)
+
+
+def _config() -> Config:
+    config = config_of()
+    generic = replace(config.generic, controllers=_USERS)
+    gates = FeatureGates({"StorageVersionMigrator": True})
+    return replace(config, generic=generic, features=gates)
+
+
+def _add_work(stage: Stage) -> None:
+    """Give each of the controllers something to do."""
+    cluster = stage.cluster
+    stage.add_target(1)
+    stage.add_pods(ready("400m"))
+    stage.add_autoscaler([cpu(10)], 1, 4)
+    cluster.add_namespace("shop")
+    cluster.add("ResourceQuota", "q", spec={"hard": {"count/secrets": "9"}})
+    cluster.add("Secret", "s", type="Opaque")
+    wanted = {"spec": {"resource": {"resource": "secrets"}}}
+    api = STORAGE_VERSION_MIGRATIONS.api_version
+    cluster.add("StorageVersionMigration", "m", api, **wanted)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "gone"}
+    orphan = {"metadata": {"name": "orphan", "ownerReferences": [owner]}}
+    kind = cluster.server.catalogue.of("v1", "ConfigMap")
+    assert kind is not None
+    cluster.server.objects.create(kind, "default", orphan)
+
+
+async def _is_there(
+    client: Client, resource: object, namespace: str, name: str
+) -> bool:
+    try:
+        await client.get(resource, namespace, name)  # type: ignore[arg-type]
+    except NotFound:
+        return False
+    return True
+
+
+async def _results(stage: Stage) -> JSON:
+    """Return what each of the controllers has done."""
+    client = stage.cluster.client
+    migration = await client.get(STORAGE_VERSION_MIGRATIONS, "", "m")
+    quota = stage.cluster.server.catalogue.of("v1", "ResourceQuota")
+    assert quota is not None
+    counted = stage.cluster.server.objects.find(quota, "default", "q").obj["status"]
+    return {
+        "collected": not await _is_there(client, CONFIG_MAPS, "default", "orphan"),
+        "scaled": stage.replicas(),
+        "emptied": not await _is_there(client, NAMESPACES, "", "shop"),
+        "counted": counted["used"],
+        "migrated": [
+            each.type
+            for each in migration.status.conditions or ()
+            if each.status == "True"
+        ],
+    }
+
+
+_ALL_DONE = {
+    "collected": True,
+    "scaled": 4,
+    "emptied": True,
+    "counted": {"count/secrets": "1"},
+    "migrated": ["Succeeded"],
+}
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+async def test_null_verbs_stop_no_controller(is_listed: bool) -> None:
+    """The group has only a subresource; with and without aggregated discovery."""
+    stage = Stage()
+    _add_work(stage)
+    transport = WithGroup(stage.cluster.transport, NULL_VERBS, is_listed)
+    log = io.StringIO()
+    logger = make_logger(stream=log)
+    async with stage.cluster.manager(_config(), transport, logger):
+        await stage.cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(60)
+        assert await _results(stage) == _ALL_DONE
+    assert ODD not in log.getvalue()
+
+
+async def test_a_group_that_cannot_be_read_stops_only_the_end_of_namespaces() -> None:
+    """They may have objects of that group. A log line of each user names the group."""
+    stage = Stage()
+    _add_work(stage)
+    transport = WithGroup(stage.cluster.transport, UNREADABLE)
+    log = io.StringIO()
+    logger = make_logger(stream=log)
+    async with stage.cluster.manager(_config(), transport, logger):
+        await stage.cluster.client.delete(NAMESPACES, "", "shop")
+        await asyncio.sleep(25)
+        assert await _results(stage) == _ALL_DONE | {"emptied": False}
+        shop = await stage.cluster.client.get(NAMESPACES, "", "shop")
+    conditions = {each.type: each.message for each in shop.status.conditions or ()}
+    assert conditions["NamespaceDeletionDiscoveryFailure"] == (
+        f"Discovery failed for some groups, 1 failing: {PROBLEM}"
+    )
+    lines = [each for each in log.getvalue().splitlines() if "Not all" in each]
+    assert {ODD in each for each in lines} == {True}
+    assert len(lines) == 2  # of the garbage collector and of the quotas
+
+
+@pytest.mark.parametrize("group", [NULL_VERBS, UNREADABLE])
+async def test_an_object_is_explained_beside_an_odd_group(
+    cluster: Cluster, group: JSON
+) -> None:
+    """Its kind, of which no controller has a type, is found by discovery."""
+    await cluster.client.create_json(DEFINITIONS, "", msgspec.json.encode(definition()))
+    body = {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}
+    await cluster.client.create_json(WIDGETS, "default", msgspec.json.encode(body))
+    await cluster.client.delete(WIDGETS, "default", "a")
+    view = _view(cluster, group)
+    found = await explain_target(view, parse_target(("widgets/a",)), "default")
+    assert [each.code for each in found.causes] == ["HeldByFinalizer"]
+    assert found.unread == ()
+
+
+async def test_a_kind_may_be_of_a_group_that_cannot_be_read(cluster: Cluster) -> None:
+    """So the answer is not that the API server has no such kind."""
+    target = parse_target(("machines/a",))
+    with pytest.raises(Unread, match=re.escape(PROBLEM)):
+        await explain_target(_view(cluster, UNREADABLE), target, "default")
+
+
+def _view(cluster: Cluster, group: JSON) -> View:
+    transport = WithGroup(cluster.transport, group)
+    return View(Client(transport, cluster.clock), ServerClock(cluster.clock), 9)
