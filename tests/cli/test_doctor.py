@@ -49,7 +49,7 @@ def flags(kubeconfig: str, tmp_path: Path) -> list[str]:
 def test_all_is_well_and_the_exit_code_is_0(flags: list[str]) -> None:
     result = doctor(*flags)
     lines = result.output.splitlines()
-    assert (result.exit_code, [line[:9] for line in lines]) == (0, ["ok       "] * 15)
+    assert (result.exit_code, [line[:9] for line in lines]) == (0, ["ok       "] * 16)
 
 
 def test_an_error_is_one_line_and_the_exit_code_is_1(
