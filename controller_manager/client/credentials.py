@@ -9,11 +9,13 @@ import os
 import ssl
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
+
+from msgspec import structs
 
 from controller_manager.client.counts import ConnectionCounts, Label
 from controller_manager.client.exec_plugin import ExecPlugin
@@ -85,7 +87,7 @@ class Credentials:
         self.server = server
         self._is_https = urlsplit(server).scheme == "https"
         self.proxy = checked_proxy(proxy) or environment_proxy(server)
-        self.tls_server_name = tls_server_name
+        self.tls_server_name = _name_in_certificate(server, tls_server_name)
         self._clock = clock
         self._logger = logger or silent_logger()
         self._material = tls or TLSMaterial(authority=ca_data)
@@ -185,6 +187,17 @@ def _check_server(server: str) -> None:
         raise ConfigError(msg)
 
 
+def _name_in_certificate(server: str, tls_server_name: str | None) -> str | None:
+    """Return the name that the certificate must have, `None` for the server's host.
+
+    A certificate has no trailing dot, so one in the name does not count (Go:
+    crypto/x509, VerifyHostname; crypto/tls, hostnameInSNI).
+    """
+    host = urlsplit(server).hostname or ""
+    name = tls_server_name or host
+    return None if name == host and not host.endswith(".") else name.removesuffix(".")
+
+
 def load_credentials(
     kubeconfig: str,
     master: str,
@@ -256,31 +269,28 @@ def from_kubeconfig(
 ) -> Credentials:
     """Return the credentials of a kubeconfig's current (or given) context.
 
-    `read` is `read_kubeconfig`, or remembers its results. Raises ConfigError.
+    `master` takes the place of the server, and of the name in its certificate. Over
+    plain http:// no credentials are sent, only the wish to be another user. Upstream:
+    clientcmd's ClientConfig, which asks IsConfigTransportTLS. `read` is
+    `read_kubeconfig`, or remembers its results. Raises ConfigError.
     """
-    chosen = read(paths, context)
+    chosen = _at_master(read(paths, context), master)
     where, cluster, user = chosen.where, chosen.cluster, chosen.user
     logger = logger or silent_logger()
-    server = _with_scheme(master) if master else cluster.server or ""
+    server = cluster.server or ""
     if not server:
         msg = f"{where}: the cluster of context {chosen.name!r} names no server"
         raise ConfigError(msg)
-    plugin = None
-    if user.exec is not None:
-        plugin = ExecPlugin(
-            user.exec,
-            cluster,
-            where,
-            clock=clock,
-            logger=logger,
-            directory=chosen.base,
-        )
+    _check_server(server)
+    is_https = urlsplit(server).scheme == "https"
+    if not is_https:
+        _warn_of_credentials(chosen, server, logger)
     return Credentials(
         server,
         clock=clock,
-        tls=_tls_material(chosen),
-        source=_token_source(chosen, clock),
-        plugin=plugin,
+        tls=_tls_material(chosen, is_used=is_https),
+        source=_token_source(chosen, clock) if is_https else FixedAuthorization(),
+        plugin=_plugin(chosen, clock, logger) if is_https else None,
         proxy=cluster.proxy_url,
         tls_server_name=cluster.tls_server_name,
         impersonation=_impersonation(user, where),
@@ -288,7 +298,44 @@ def from_kubeconfig(
     )
 
 
-def _tls_material(context: Context) -> TLSMaterial:
+def _at_master(context: Context, master: str) -> Context:
+    """Return the context with the server of ``--master``, if that is given."""
+    if not master:
+        return context
+    # The name in the certificate is that of the kubeconfig's server.
+    cluster = structs.replace(
+        context.cluster, server=_with_scheme(master), tls_server_name=None
+    )
+    return replace(context, cluster=cluster)
+
+
+def _warn_of_credentials(context: Context, server: str, logger: Logger) -> None:
+    """Log that the credentials of a context are not sent, if it has any."""
+    impersonated = ("as_user", "as_uid", "as_groups", "as_user_extra")
+    credentials = structs.replace(context.user, **dict.fromkeys(impersonated))
+    if credentials != UserSection():
+        logger.warning(
+            "Credentials are not sent: the server's URL is http://",
+            server=without_user(server),
+            kubeconfig=context.where,
+        )
+
+
+def _plugin(context: Context, clock: Clock, logger: Logger) -> ExecPlugin | None:
+    if context.user.exec is None:
+        return None
+    return ExecPlugin(
+        context.user.exec,
+        context.cluster,
+        context.where,
+        clock=clock,
+        logger=logger,
+        directory=context.base,
+    )
+
+
+def _tls_material(context: Context, *, is_used: bool) -> TLSMaterial:
+    """Return the material of a context, checked; it is not `is_used` without TLS."""
     where, cluster, user = context.where, context.cluster, context.user
     certificate = material(
         user.client_certificate_data,
@@ -301,14 +348,22 @@ def _tls_material(context: Context) -> TLSMaterial:
         absent = "client-certificate" if certificate is None else "client-key"
         msg = f"{where}: {absent} is missing: a certificate and its key go together"
         raise ConfigError(msg)
+    authority = material(
+        cluster.certificate_authority_data,
+        cluster.certificate_authority,
+        "certificate-authority",
+        where,
+    )
+    if is_used and authority is not None and cluster.insecure_skip_tls_verify:
+        # The first words are client-go's (transport.TLSConfigFor).
+        msg = (
+            f"{where}: specifying a root certificates file with the insecure flag is "
+            "not allowed: take insecure-skip-tls-verify or certificate-authority out"
+        )
+        raise ConfigError(msg)
     return TLSMaterial(
         where,
-        authority=material(
-            cluster.certificate_authority_data,
-            cluster.certificate_authority,
-            "certificate-authority",
-            where,
-        ),
+        authority=authority,
         certificate=certificate,
         key=key,
         verify=not cluster.insecure_skip_tls_verify,
@@ -342,6 +397,12 @@ def _impersonation(user: UserSection, where: str) -> Headers:
     for key, values in (user.as_user_extra or {}).items():
         name = f"Impersonate-Extra-{quote(key, safe='')}"
         headers += [(name, each) for each in values]
+    if headers and not user.as_user:
+        msg = (
+            f"{where}: requesting uid, groups or user-extra without impersonating a "
+            "user: give as"
+        )
+        raise ConfigError(msg)
     for name, value in headers:
         if not value.isprintable():
             msg = f"{where}: {name} contains characters that cannot be sent"

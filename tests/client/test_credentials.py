@@ -165,6 +165,35 @@ def test_a_file_that_is_no_kubeconfig_is_named(
         load_credentials(str(tmp_path / "k"), "", CLOCK)
 
 
+async def test_null_is_empty_in_a_kubeconfig(tmp_path: Path) -> None:
+    """In lists, too, as Go reads it."""
+    program = {
+        "command": "sh",
+        "args": ["-c", 'echo "$A" >&2; exit 1', None],
+        "env": [{"name": "A", "value": None}, {"name": "B"}],
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "interactiveMode": None,
+    }
+    nothing = dict.fromkeys(("as", "as-groups", "as-user-extra", "token", "username"))
+    users = [None, {"name": None}, {"name": "u", "user": {**nothing, "exec": program}}]
+    clusters = [
+        None,
+        {"name": "c", "cluster": {"server": "https://x", "extensions": [None]}},
+    ]
+    path = kubeconfig(tmp_path, users=users, clusters=clusters)
+    credentials = load_credentials(path, "", CLOCK)
+    with pytest.raises(ConfigError, match=r"sh exited with 1$"):
+        await credentials.identity()
+    impersonated = {"as": "jane", "as-groups": [None], "as-user-extra": {"a": None}}
+    user = {"token": "t", **impersonated}
+    path = kubeconfig(tmp_path, users=[{"name": "u", "user": user}])
+    assert (await load_credentials(path, "", CLOCK).identity()).headers == (
+        ("Authorization", "Bearer t"),
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Group", ""),
+    )
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """With its path."""
     with pytest.raises(ConfigError, match=r"absent: No such file"):

@@ -330,7 +330,10 @@ def test_a_new_authority_of_the_server_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_server_may_be_known_by_another_name() -> None:
-    """``tls-server-name``: the certificate is for that name, not for the address."""
+    """``tls-server-name``: the certificate is for that name, not for the address.
+
+    A trailing dot makes a name absolute, and is no part of it.
+    """
 
     async def test() -> None:
         clock = SystemClock()
@@ -338,7 +341,7 @@ def test_a_server_may_be_known_by_another_name() -> None:
         face = HTTPServer(Cluster().server, 0, pair.ssl_context())
         await face.start()
         statuses = []
-        for name in ("apiserver.example", None):
+        for name in ("apiserver.example", "apiserver.example.", None):
             credentials = Credentials(
                 face.url,
                 clock=clock,
@@ -352,7 +355,7 @@ def test_a_server_may_be_known_by_another_name() -> None:
             except UntrustedServer:
                 statuses.append(0)
             await transport.close()
-        assert statuses == [200, 0]
+        assert statuses == [200, 200, 0]
         await face.close()
 
     on_uvloop(test)
