@@ -108,7 +108,9 @@ class RESTClient:
             except TransportError as lost:
                 if isinstance(lost, NotSent):
                     self._limiter.give_back()
-                if request.method != "GET" or attempt >= 1:
+                # A read that timed out has had its time. Its caller has a backoff.
+                is_over = isinstance(lost, RequestTimeout) or attempt >= 1
+                if request.method != "GET" or is_over:
                     raise
                 self._metrics.retried(request.method, "<error>")
                 continue

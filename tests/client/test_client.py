@@ -374,6 +374,14 @@ async def test_a_read_without_an_answer_is_repeated_and_a_write_is_not() -> None
     assert len(transport.requests) == 1
 
 
+async def test_a_read_that_timed_out_is_not_repeated_at_once() -> None:
+    """A list may have taken two minutes; its reflector tries again after a backoff."""
+    client, transport = scripted(errors.RequestTimeout("x"), Response(200, {}, b"{}"))
+    with pytest.raises(errors.RequestTimeout):
+        await client.list_page(PODS)
+    assert len(transport.requests) == 1
+
+
 REDIRECTS = (
     ("https://me:secret@login.test:8443/sso?token=secret", "login.test:8443"),
     ("https://login.test/", "login.test"),
