@@ -24,7 +24,7 @@ changes nothing. If it runs in a thread of its own, the main loop calls the func
 - ``negotiation``: chooses text or an object
 - ``pages``: the data that the server shows
 - ``pprof``: pprof's format of a CPU profile
-- ``reviews``: the rate limit of reviews
+- ``reviews``: the rate limit and the retries of reviews
 - ``sampling``: samples of the threads' stacks
 - ``server``: the server and its connections
 - ``streaming``: answers that are sent piece by piece

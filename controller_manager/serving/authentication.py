@@ -35,14 +35,17 @@ from controller_manager.options.config import AuthenticationConfig
 from controller_manager.serving.authorities import Authorities
 from controller_manager.serving.cache import ExpiringCache
 from controller_manager.serving.certificates import ServingError
-from controller_manager.serving.reviews import TooManyReviews
+from controller_manager.serving.reviews import (
+    REVIEW_TIMEOUT,
+    TooManyReviews,
+    reviewed,
+)
 from controller_manager.serving.users import ANONYMOUS, AUTHENTICATED, User
 
 _NAMESPACE: Final = "kube-system"
 _CONFIG_MAP: Final = "extension-apiserver-authentication"
 _LOOKUP_INTERVAL: Final = 60.0
 _LOOKUP_RETRY: Final = 5.0
-_REVIEW_TIMEOUT: Final = 10.0
 _REJECTED: Final = User("")
 """Stands in the cache for a token that the API server does not accept."""
 
@@ -245,10 +248,9 @@ class Authenticator:
     async def _reviewed(self, client: Client, token: str) -> User:
         review = TokenReview(spec=TokenReviewSpec(token=token))
         try:
-            async with asyncio.timeout(_REVIEW_TIMEOUT):
-                answer = await client.create(TOKEN_REVIEWS, review)
+            answer = await reviewed(lambda: client.create(TOKEN_REVIEWS, review))
         except (APIError, TransportError, ProtocolError, TimeoutError) as error:
-            why = str(error) or f"no answer within {_REVIEW_TIMEOUT:g} s"
+            why = str(error) or f"no answer within {REVIEW_TIMEOUT:g} s"
             self._logger.error("Unable to authenticate the request", err=why)
             raise Refused(why) from error
         if not answer.status.authenticated:

@@ -3,9 +3,7 @@
 Upstream: apiserver pkg/server/options/authorization.go (delegating).
 """
 
-import asyncio
 from dataclasses import dataclass
-from typing import Final
 
 from controller_manager.api.authorization.v1 import (
     SUBJECT_ACCESS_REVIEWS,
@@ -19,9 +17,8 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthorizationConfig
 from controller_manager.serving.cache import ExpiringCache
+from controller_manager.serving.reviews import REVIEW_TIMEOUT, reviewed
 from controller_manager.serving.users import MASTERS, User
-
-_REVIEW_TIMEOUT: Final = 10.0
 
 
 class ReviewError(Exception):
@@ -104,10 +101,11 @@ class Authorizer:
             )
         )
         try:
-            async with asyncio.timeout(_REVIEW_TIMEOUT):
-                answer = await client.create(SUBJECT_ACCESS_REVIEWS, review)
+            answer = await reviewed(
+                lambda: client.create(SUBJECT_ACCESS_REVIEWS, review)
+            )
         except (APIError, TransportError, ProtocolError, TimeoutError) as error:
-            why = str(error) or f"no answer within {_REVIEW_TIMEOUT:g} s"
+            why = str(error) or f"no answer within {REVIEW_TIMEOUT:g} s"
             raise ReviewError(why) from error
         allowed = answer.status.allowed and not answer.status.denied
         return Decision(allowed, answer.status.reason)

@@ -1,11 +1,24 @@
-"""The rate limit of token reviews and subject access reviews.
+"""The rate limit and the retries of token reviews and subject access reviews.
 
 Upstream: the clients of --authentication-kubeconfig and --authorization-kubeconfig
-each send 200 requests a second with a burst of 400.
+each send 200 requests a second with a burst of 400. A review is retried by
+WithExponentialBackoff (apiserver pkg/util/webhook).
 """
 
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
+from controller_manager.client.errors import (
+    APIError,
+    InternalError,
+    NotSent,
+    RequestTimeout,
+    ServerTimeout,
+    Timeout,
+    TooManyRequests,
+    TransportError,
+)
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.clock import Clock
 
@@ -13,6 +26,15 @@ _QPS: Final = 200.0
 _BURST: Final = 400
 _MAX_WAITING: Final = 200
 """The most reviews that may wait: the last of them waits one second."""
+
+
+REVIEW_TIMEOUT: Final = 10.0
+"""The seconds that all attempts of a review may take together."""
+
+_DELAYS: Final = (0.5, 0.75, 1.125, 1.6875)
+"""The seconds before each further attempt (DefaultAuthWebhookRetryBackoff)."""
+
+AnswerT = TypeVar("AnswerT")
 
 
 class TooManyReviews(Exception):  # noqa: N818 - an answer, not an error
@@ -44,3 +66,35 @@ class ReviewLimiter(RequestLimiter):
             return await super().acquire()
         finally:
             self._reviews -= 1
+
+
+async def reviewed(send: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+    """Return the answer to a review; send it again after a failure that passes.
+
+    One broken connection would be a 401 or a 500 for a scraper. Raises what the last
+    attempt raised, and TimeoutError after ten seconds.
+    """
+    async with asyncio.timeout(REVIEW_TIMEOUT):
+        for delay in _DELAYS:
+            try:
+                return await send()
+            except (APIError, TransportError) as error:
+                if not _passes(error):
+                    raise
+            await asyncio.sleep(delay)
+        return await send()
+
+
+def _passes(error: Exception) -> bool:
+    """Tell whether a failure may pass soon (DefaultShouldRetry of upstream).
+
+    Upstream recognises only connections that were reset, here all that broke count.
+    """
+    match error:
+        case InternalError() | Timeout() | TooManyRequests() | ServerTimeout():
+            return True
+        case APIError():
+            return bool(error.retry_after)
+        case NotSent():
+            return isinstance(error.__cause__, ConnectionResetError)
+    return not isinstance(error, RequestTimeout)

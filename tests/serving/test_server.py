@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller_manager.client.client import Client
-from controller_manager.client.errors import TransportError
+from controller_manager.client.errors import NotSent, TransportError
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.clock import SystemClock
@@ -388,7 +388,7 @@ async def test_without_a_review_there_is_no_permission() -> None:
     cluster = Cluster()
 
     async def refuse(request: Request) -> Response:
-        raise TransportError(request.path)
+        raise NotSent(request.path)
 
     cluster.server.handle = refuse  # type: ignore[method-assign]
     config = config_of(authorization=AuthorizationConfig())
