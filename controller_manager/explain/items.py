@@ -1,6 +1,7 @@
 """An object as the API server returned it, with all its fields."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -8,10 +9,16 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.meta import KubeObject
+from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import AnyResource
 from controller_manager.explain.cause import Reference
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
+
+
+@cache
+def _decoder(object_type: type[ObjectT]) -> Decoder[ObjectT]:
+    return Decoder(object_type)
 
 
 class Item(Struct, frozen=True):
@@ -26,7 +33,8 @@ class Item(Struct, frozen=True):
 
     def typed(self, object_type: type[ObjectT]) -> ObjectT:
         """Return the object in the form that the controllers read."""
-        return msgspec.json.decode(msgspec.json.encode(self.json), type=object_type)
+        decoder: Decoder[ObjectT] = _decoder(object_type)
+        return decoder.decode(msgspec.json.encode(self.json))
 
     @property
     def metadata(self) -> JSON:

@@ -354,3 +354,10 @@ async def test_a_container_that_has_done_its_work_is_no_cause(cluster: Cluster) 
     given["spec"]["restartPolicy"] = "OnFailure"
     cluster.add("Pod", "web", **given)
     assert await causes(cluster, "pod/web") == ()
+
+
+def test_an_object_with_null_in_an_unusual_place_is_explained() -> None:
+    """It is read as Go reads it, as the controllers read it."""
+    given = {"metadata": {"name": "a", "labels": {"b": None}}, "spec": None}
+    found = Item(PODS, given).typed(PODS.type)
+    assert (found.metadata.labels, found.spec) == ({"b": ""}, PODS.type().spec)
