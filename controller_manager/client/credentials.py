@@ -381,8 +381,8 @@ def _token_source(context: Context, clock: Clock) -> TokenSource | None:
         return TokenFile(Path(user.token_file), clock)
     if user.token:
         return FixedAuthorization(f"Bearer {sendable(user.token, context.where)}")
-    if user.username and user.password is not None:
-        pair = f"{user.username}:{user.password}"
+    if user.username:
+        pair = f"{user.username}:{user.password or ''}"
         return FixedAuthorization(f"Basic {base64.b64encode(pair.encode()).decode()}")
     return FixedAuthorization()
 

@@ -48,11 +48,14 @@ async def test_a_token_is_presented(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_user_and_password_are_presented(tmp_path: Path) -> None:
-    """As basic authentication."""
-    users = [{"name": "u", "user": {"username": "me", "password": "pw"}}]
+@pytest.mark.parametrize("password", ["pw", "", None])
+async def test_user_and_password_are_presented(
+    tmp_path: Path, password: str | None
+) -> None:
+    """As basic authentication; the password may be empty."""
+    users = [{"name": "u", "user": {"username": "me", "password": password}}]
     credentials = load_credentials(kubeconfig(tmp_path, users=users), "", CLOCK)
-    encoded = base64.b64encode(b"me:pw").decode()
+    encoded = base64.b64encode(f"me:{password or ''}".encode()).decode()
     assert (await credentials.identity()).headers == (
         ("Authorization", f"Basic {encoded}"),
     )
