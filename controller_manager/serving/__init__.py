@@ -20,6 +20,7 @@ changes nothing. If it runs in a thread of its own, the main loop calls the func
 - ``health_endpoints``: /healthz, /livez, /readyz and their single checks
 - ``limits``: the limits of the server
 - ``listener``: accepts connections
+- ``local_peers``: the peers on this machine
 - ``main_loop``: questions to the main event loop
 - ``negotiation``: chooses text or an object
 - ``pages``: the data that the server shows

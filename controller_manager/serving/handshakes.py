@@ -11,10 +11,15 @@ from typing import Final
 
 from controller_manager.clock import Clock
 from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.local_peers import address_of
 from controller_manager.workqueue.ratelimiters import TokenBucket
 
 _NETWORK_BITS: Final = 64
 """One machine may use all addresses of an IPv6 network of this size."""
+
+_LOOPBACK: Final = ipaddress.ip_network("127.0.0.0/8")
+_FIRST_LOOPBACK: Final = ipaddress.IPv4Address("127.0.0.1")
+"""The only address of its network that programs use unless they want another one."""
 
 
 class TooManyHandshakes(Exception):  # noqa: N818 - an answer, not an error
@@ -27,6 +32,9 @@ class HandshakeLimiter:
     Each peer has its own rate. A peer that begins too many handshakes delays only
     itself: it may take no more of the common rate than its own rate. Peers are
     forgotten once they may do as many handshakes at once as a new one.
+
+    A local peer has its own rate only. There are no more of them than addresses of this
+    machine: 127.0.0.1 is one peer, all other addresses of its network are another one.
     """
 
     def __init__(self, limits: ConnectionLimits, clock: Clock) -> None:
@@ -43,14 +51,14 @@ class HandshakeLimiter:
         """The number of peers that are remembered."""
         return len(self._peers)
 
-    def admit(self, address: str) -> float:
+    def admit(self, address: str, *, is_local: bool = False) -> float:
         """Count a connection from an IP address.
 
-        Return the seconds to wait before `admit_to_all`; raises TooManyHandshakes if
-        they would be too many.
+        Return the seconds to wait before `admit_to_all`, or before the handshake of a
+        local peer; raises TooManyHandshakes if they would be too many.
         """
         self._forget()
-        peer = _peer(address)
+        peer = _peer(address, is_local=is_local)
         bucket, _ = self._peers.get(peer, (None, 0.0))
         if bucket is None:
             bucket = TokenBucket(
@@ -87,11 +95,14 @@ class HandshakeLimiter:
             del self._peers[peer]
 
 
-def _peer(address: str) -> str:
-    """Return the address of one machine: its IPv4 address, or its IPv6 network."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv4Address):
+def _peer(address: str, *, is_local: bool) -> str:
+    """Return the address of one machine: its IPv4 address, or its IPv6 network.
+
+    A local peer is one address: others of its IPv6 network are other machines.
+    """
+    found = address_of(address.partition("%")[0])
+    if found in _LOOPBACK and found != _FIRST_LOOPBACK:
+        return str(_LOOPBACK)
+    if is_local or isinstance(found, ipaddress.IPv4Address):
         return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
     return str(ipaddress.ip_network((found, _NETWORK_BITS), strict=False))

@@ -16,6 +16,7 @@ from controller_manager.observability.metrics.serving import ServingCollectors
 from controller_manager.serving.connection import Connection
 from controller_manager.serving.handshakes import HandshakeLimiter, TooManyHandshakes
 from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.local_peers import LocalPeers
 from controller_manager.serving.tls import TLSProtocol
 
 _BACKLOG: Final = 128
@@ -70,6 +71,7 @@ class Listener:
         connect: Callable[[_Closed], Connection],
         limits: ConnectionLimits,
         handshakes: HandshakeLimiter,
+        local_peers: LocalPeers,
         metrics: ServingCollectors,
         logger: Logger,
     ) -> None:
@@ -84,6 +86,7 @@ class Listener:
         self._connect = connect
         self._limits = limits
         self._handshakes = handshakes
+        self._local_peers = local_peers
         self._metrics = metrics
         self._logger = logger
         self._loop = asyncio.get_running_loop()
@@ -129,8 +132,9 @@ class Listener:
             return
         self._is_out_of_files = False
         try:
+            is_local = self._local_peers.has(peer[0], sock.getsockname()[0])
             # First: a connection that is refused must close no other one.
-            wait = self._handshakes.admit(peer[0])
+            wait = self._handshakes.admit(peer[0], is_local=is_local)
         except TooManyHandshakes:
             self._metrics.handshake_refused()
             sock.close()
@@ -142,7 +146,8 @@ class Listener:
         sock.settimeout(0)
         connection = self._connect(self._remove)
         task = self._loop.create_task(
-            self._shake_hands(sock, connection, wait), name="tls-handshake"
+            self._shake_hands(sock, connection, wait, is_local=is_local),
+            name="tls-handshake",
         )
         self._open[connection] = task
         task.add_done_callback(lambda task: self._close_failed(task, sock, connection))
@@ -177,11 +182,17 @@ class Listener:
         return True
 
     async def _shake_hands(
-        self, sock: socket.socket, connection: Connection, wait: float
+        self,
+        sock: socket.socket,
+        connection: Connection,
+        wait: float,
+        *,
+        is_local: bool,
     ) -> None:
         await _sleep(wait)
-        # Only now: the connections of a peer that wait for each other delay no others.
-        await _sleep(self._handshakes.admit_to_all())
+        if not is_local:
+            # Only now: connections of a peer that wait for each other delay no others.
+            await _sleep(self._handshakes.admit_to_all())
         tls = self._tls(connection)
         try:
             await self._loop.connect_accepted_socket(lambda: tls, sock)

@@ -25,6 +25,7 @@ from controller_manager.serving.handshakes import HandshakeLimiter
 from controller_manager.serving.health_endpoints import HealthEndpoints
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
+from controller_manager.serving.local_peers import LocalPeers, node_addresses
 from controller_manager.serving.main_loop import MainLoopBusy
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.tls import TLSProtocol
@@ -132,6 +133,7 @@ class Server:
             self._connection,
             self._limits,
             HandshakeLimiter(self._limits, self._clock),
+            LocalPeers(node_addresses()),
             self._counters,
             self._logger,
         )
