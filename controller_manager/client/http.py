@@ -92,7 +92,8 @@ class HTTPTransport:
     async def stream(self, request: Request) -> Stream:
         """Send; return as soon as the status and the headers have arrived.
 
-        A stream that brings nothing leaves the idle connections behind.
+        A stream without them leaves the idle connections behind; one that falls silent
+        later closes its own connection only.
         """
         deadline = self._loop.time() + request.timeout
         identity = await self._identity(request, deadline)

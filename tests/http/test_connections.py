@@ -17,7 +17,7 @@ from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.exposition import expose
-from tests.http.wires import WIRES, use_wire
+from tests.http.wires import BY_AIOHTTP, WIRES, use_wire
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 HEADERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -130,25 +130,51 @@ async def test_a_request_without_an_answer_drops_the_idle_connections(
         await transport.close()
 
 
-async def test_a_watch_that_brings_nothing_drops_the_idle_connections() -> None:
-    """The idle time of the watch is over; the other watches stay open."""
+async def falls_silent(transport: HTTPTransport) -> None:
+    """Open a watch that brings nothing after its headers until its time is over."""
+    silent = await transport.stream(Request("GET", "/watch", timeout=0.2))
+    with pytest.raises(RequestTimeout):
+        async with aclosing(silent.chunks()) as chunks:
+            await anext(chunks)
+    await silent.close()
+
+
+async def test_a_watch_that_brings_nothing_closes_its_own_connection_only() -> None:
+    """It has had its answer, and nothing has changed: the server works."""
     server = Server()
     async with server.running() as port:
         transport = transport_to("127.0.0.1", port)
-        await fill_pool(transport, 3)
-        watch = Request("GET", "/watch", timeout=0.2)
-        silent = await transport.stream(watch)
+        await fill_pool(transport, 5)
         other = await transport.stream(Request("GET", "/watch", timeout=30))
-        server.die()
-        with pytest.raises(RequestTimeout):
-            async with aclosing(silent.chunks()) as chunks:
-                await anext(chunks)
-        await silent.close()
-        assert (await transport.request(PATIENT)).body == b"ok"
+        for _ in range(2):
+            await falls_silent(transport)
+        await fill_pool(transport, 2)
+        assert server.connections == 5
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1), aclosing(other.chunks()) as chunks:
                 await anext(chunks)
         await other.close()
+        await transport.close()
+
+
+async def test_a_watch_takes_no_connection_that_has_been_idle_for_long(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch before it may have been silent because the server died."""
+    if wire == BY_AIOHTTP:
+        pytest.skip("aiohttp chooses the connection")
+    server = Server()
+    async with server.running() as port:
+        transport = transport_to("127.0.0.1", port)
+        await fill_pool(transport, 2)
+        await falls_silent(transport)
+        server.die()
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        monkeypatch.setattr(loop, "time", lambda: now() + 11)
+        again = await transport.stream(Request("GET", "/watch", timeout=10))
+        assert (again.status, server.connections) == (200, 3)
+        await again.close()
         await transport.close()
 
 

@@ -1,6 +1,7 @@
 """Requests on connections of our own: no task, no timer and one write a request."""
 
 import asyncio
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -31,6 +32,9 @@ _PATIENCE: Final = 1.0
 
 The requests about the lease are cancelled so: an attempt has less time than they have.
 """
+
+_RECENT: Final = 10.0
+"""Seconds for which an answer shows that its connection works, for a stream."""
 
 _MOST_HEADS: Final = 256
 """The most heads of requests that are kept prepared."""
@@ -88,9 +92,15 @@ class DirectWire:
     async def stream(
         self, request: Request, identity: Identity, deadline: float
     ) -> Stream:
-        """Send; return as soon as the head has arrived."""
-        connection = await self._connection(request, identity, deadline)
-        failed = partial(self._failed, request)
+        """Send; return as soon as the head has arrived.
+
+        A stream takes an idle connection only if it brought an answer a moment ago. Its
+        predecessor may have been silent because the connections lead to a dead server,
+        and a stream that waits for its head is as long without events again.
+        """
+        recent = self._loop.time() - _RECENT
+        connection = await self._connection(request, identity, deadline, recent)
+        failed = partial(failure_of, self._named(request), request)
         stream = ConnectionStream(self._pool, connection, request.timeout, failed)
         self._send(connection, request, identity, stream, deadline)
         started = self._loop.time()
@@ -122,10 +132,14 @@ class DirectWire:
         self._pool.set_deadline(connection, deadline)
 
     async def _connection(
-        self, request: Request, identity: Identity, deadline: float
+        self,
+        request: Request,
+        identity: Identity,
+        deadline: float,
+        since: float = -math.inf,
     ) -> Connection:
-        """Return a connection to send on, an idle one if possible."""
-        connection = self._pool.take(identity.tls)
+        """Return a connection to send on, an idle one that was used since, if any."""
+        connection = self._pool.take(identity.tls, since)
         if connection is not None:
             return connection
         what = self._named(request)

@@ -4,7 +4,8 @@ One rule for all: a connection is used again if its last answer came whole, with
 time of its request. Behind a proxy that ends TCP, a connection to a dead API server
 looks alive: the proxy acknowledges each byte, and no answer comes. So after a request
 without an answer, the pool closes all idle connections, and those in use at that time
-are not used again.
+are not used again. A watch that falls silent has had its answer, and perhaps nothing
+has changed: it closes its own connection only.
 """
 
 import asyncio
@@ -40,10 +41,15 @@ class Pool:
         self._timer_at = math.inf
         self._is_closed = False
 
-    def take(self, key: object) -> Connection | None:
-        """Return an idle connection of the key, `None` if there is none."""
+    def take(self, key: object, since: float = -math.inf) -> Connection | None:
+        """Return an idle connection of the key, `None` if there is none.
+
+        Its last answer must have come since a time of the loop.
+        """
         now = self._loop.time()
         while self._idle:
+            if self._idle[-1].deadline - _KEEP_ALIVE < since:
+                return None  # the others have been idle for longer
             connection = self._idle.pop()
             if connection.key is key and connection.deadline > now:
                 self._in_use.add(connection)

@@ -117,7 +117,7 @@ class ProxiedWire:
     ) -> Stream:
         """Send; return as soon as the status and the headers have arrived.
 
-        A stream that brings nothing leaves the idle connections behind.
+        A stream without them leaves the idle connections behind.
         """
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT, sock_read=request.timeout
@@ -132,7 +132,7 @@ class ProxiedWire:
         except BaseException:
             await self._sessions.give_back(session)
             raise
-        failed = partial(self._failed, request, attempt)
+        failed = partial(failure_of, self._named(request), request)
         return _HTTPStream(answer, self._sessions, session, failed)
 
     @contextmanager
@@ -158,7 +158,7 @@ class ProxiedWire:
         error: BaseException,
     ) -> TransportError:
         """Return the error to raise; leave connections behind that may be dead, too."""
-        what = f"{request.method} {request.path} at {self._host}"
+        what = self._named(request)
         if isinstance(error, TimeoutError) and not isinstance(
             error, aiohttp.ConnectionTimeoutError
         ):
@@ -167,6 +167,9 @@ class ProxiedWire:
         if attempt.may_be_sent:
             return failure_of(what, request, error)
         return not_sent(what, self._proxy, error)
+
+    def _named(self, request: Request) -> str:
+        return f"{request.method} {request.path} at {self._host}"
 
     async def _send(
         self,
@@ -220,7 +223,7 @@ class _HTTPStream:
         answer: aiohttp.ClientResponse,
         sessions: Sessions,
         session: Session,
-        failed: Callable[[Session, BaseException], TransportError],
+        failed: Callable[[BaseException], TransportError],
     ) -> None:
         self._answer = answer
         self._sessions = sessions
@@ -248,7 +251,7 @@ class _HTTPStream:
             if compressed is not None:
                 compressed.end()
         except _FAILURES as error:
-            raise self._failed(self._session, error) from error
+            raise self._failed(error) from error
 
     async def close(self) -> None:
         self._answer.close()
