@@ -33,6 +33,12 @@ _VERSIONS: Final = (
 _TIMEOUT: Final = 60.0
 _BACKOFF_CAP: Final = 60.0
 _LEEWAY: Final = timedelta(seconds=60)
+_SHARE_OF_LIFE: Final = 4
+"""A credential is renewed in the last part of its life; this is the part's divisor."""
+
+_LEAST_USE: Final = 1.0
+"""Seconds for which a new credential is used, even if it has expired by our clock."""
+
 _MAX_OUTPUT: Final = 200
 _NO_ERROR: Final = "no_error"
 _EXECUTION: Final = "plugin_execution_error"
@@ -59,9 +65,14 @@ class ExecPlugin:
 
     The plugin runs once at a time and is killed after a minute. A run continues when
     the requests that wait for it are cancelled. One minute before a credential
-    expires, it is renewed in the background and stays in use meanwhile. When the
-    plugin fails, the old credential stays in use until it expires; after that every
-    request fails, and the plugin is tried again after 1, 2, 4 … 60 s.
+    expires, or in the last quarter of a shorter life, it is renewed in the background
+    and stays in use meanwhile. When the plugin fails, the old credential stays in use
+    until it expires; after that every request fails, and the plugin is tried again
+    after 1, 2, 4 … 60 s.
+
+    Upstream runs the plugin once the credential has expired, and for each request if
+    it prints expired ones. Here such a credential is used for a second: the clock may
+    be wrong, and if it is not, the server answers 401.
     """
 
     def __init__(
@@ -106,6 +117,8 @@ class ExecPlugin:
         self._clock = clock
         self._logger = logger
         self._credential: ExecCredential | None = None
+        self._renew_at: datetime | None = None
+        self._used_until = float("-inf")
         self._run: asyncio.Task[ConfigError | None] | None = None
         self._failures = 0
         self._not_before = float("-inf")
@@ -121,8 +134,10 @@ class ExecPlugin:
     async def credential(self) -> ExecCredential:
         """Return a valid credential; raises ConfigError if there is none."""
         current = self._credential
-        if current is not None and not self._ends_within(current, timedelta()):
-            if self._ends_within(current, _LEEWAY) and self._may_run():
+        if current is not None and self._clock.monotonic() < self._used_until:
+            return current
+        if current is not None and not self._is_after(current.expires_at):
+            if self._is_after(self._renew_at) and self._may_run():
                 self._start()
             return current
         if error := await self._run_now():
@@ -149,9 +164,8 @@ class ExecPlugin:
             self._run.cancel()
             await asyncio.gather(self._run, return_exceptions=True)
 
-    def _ends_within(self, credential: ExecCredential, leeway: timedelta) -> bool:
-        ends = credential.expires_at
-        return ends is not None and self._clock.now() >= ends - leeway
+    def _is_after(self, when: datetime | None) -> bool:
+        return when is not None and self._clock.now() >= when
 
     def _may_run(self) -> bool:
         return self._clock.monotonic() >= self._not_before
@@ -167,9 +181,18 @@ class ExecPlugin:
             return self._last_error
         return await asyncio.shield(self._start())
 
+    def _use(self, credential: ExecCredential) -> None:
+        ends = credential.expires_at
+        self._renew_at = None
+        if ends is not None:
+            life = ends - self._clock.now()
+            self._renew_at = ends - min(_LEEWAY, life / _SHARE_OF_LIFE)
+        self._credential = credential
+        self._used_until = self._clock.monotonic() + _LEAST_USE
+
     async def _execute(self) -> ConfigError | None:
         try:
-            self._credential = self._parsed(await self._output())
+            self._use(self._parsed(await self._output()))
         except ConfigError as error:
             delay = min(2.0**self._failures, _BACKOFF_CAP)
             self._failures += 1

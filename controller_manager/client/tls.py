@@ -44,6 +44,8 @@ class TLSSettings(Struct):
     context: ssl.SSLContext | None = None
     contents: tuple[bytes | None, ...] = ()
     checked_at: float = field(default=float("-inf"))
+    plugin: ExecCredential | None = None
+    """The plugin's credential at the last check."""
     reloads: Labelled = field(default_factory=Counter)
     """The number of reloads of the authorities' file, by result and reason."""
 
@@ -57,8 +59,9 @@ class TLSSettings(Struct):
         Raises ConfigError if there have never been usable settings.
         """
         now = self.clock.monotonic()
-        if self.context is None or now - self.checked_at >= _TLS_CHECK or plugin:
-            self.checked_at = now
+        is_due = now - self.checked_at >= _TLS_CHECK or plugin is not self.plugin
+        if self.context is None or is_due:
+            self.checked_at, self.plugin = now, plugin
             self.check(plugin)
         assert self.context is not None  # noqa: S101 - check raises else
         return self.context

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -333,11 +333,24 @@ def test_if_one_of_several_files_is_missing_it_is_ignored(
 # Exec plugins
 
 
+class Shifted(SystemClock):
+    """The real time, and some seconds that a test adds: a plugin is a real process."""
+
+    seconds = 0.0
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.seconds
+
+
 class Plugin:
     """A plugin whose answers a test sets; it counts its runs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.clock = Shifted()
         self.script = directory / "plugin"
         self.script.write_text(
             f"#!/bin/sh\necho run >> {directory}/runs\n"
@@ -350,7 +363,7 @@ class Plugin:
     def answers(self, token: str, seconds: float | None = None) -> None:
         status: dict[str, str] = {"token": token}
         if seconds is not None:
-            ends = datetime.now(UTC) + timedelta(seconds=seconds)
+            ends = self.clock.now() + timedelta(seconds=seconds)
             status["expirationTimestamp"] = ends.isoformat()
         answer = {
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -387,7 +400,7 @@ class Plugin:
         path = kubeconfig(
             self._directory, users=[{"name": "u", "user": user}], clusters=clusters
         )
-        return load_credentials(path, "", SystemClock())
+        return load_credentials(path, "", self.clock)
 
 
 @pytest.fixture
@@ -470,18 +483,57 @@ async def test_a_plugin_gets_what_the_kubeconfig_says_of_the_cluster(
     }
 
 
-async def test_a_credential_is_renewed_in_the_background(plugin: Plugin) -> None:
-    """A minute before it expires; it is used meanwhile."""
-    plugin.answers("old", 30)
+async def bearer_becomes(credentials: Credentials, token: str) -> None:
+    async with asyncio.timeout(10):
+        while await bearer(credentials) != f"Bearer {token}":  # noqa: ASYNC110 - a process
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(("lives", "renewed_after"), [(3600, 3540), (30, 22.5), (8, 6)])
+async def test_a_credential_is_renewed_in_the_background(
+    plugin: Plugin, lives: float, renewed_after: float
+) -> None:
+    """A minute or a quarter of its life before it expires; it is used meanwhile."""
+    plugin.answers("old", lives)
     credentials = plugin.credentials()
     assert await bearer(credentials) == "Bearer old"
-    plugin.answers("new", 3600)
+    plugin.answers("new", 2 * 3600)
+    plugin.clock.seconds += renewed_after - 0.5
+    for _ in range(20):
+        assert await bearer(credentials) == "Bearer old"
+    assert plugin.runs == 1
+    plugin.clock.seconds += 1
     assert await bearer(credentials) == "Bearer old"
-    async with asyncio.timeout(10):
-        while await bearer(credentials) != "Bearer new":  # noqa: ASYNC110 - a process
-            await asyncio.sleep(0.01)
+    await bearer_becomes(credentials, "new")
     assert plugin.runs == 2
     await credentials.close()
+
+
+async def test_a_plugin_of_short_tokens_runs_once_for_each_part_of_their_life(
+    plugin: Plugin,
+) -> None:
+    """It does not run again and again."""
+    credentials = plugin.credentials()
+    for number in range(4):
+        plugin.answers(str(number), 40)
+        await bearer_becomes(credentials, str(number))
+        for _ in range(10):
+            assert await bearer(credentials) == f"Bearer {number}"
+            await asyncio.sleep(0.01)
+        plugin.clock.seconds += 31
+    assert plugin.runs == 4
+    await credentials.close()
+
+
+async def test_a_plugin_of_expired_tokens_runs_once_a_second(plugin: Plugin) -> None:
+    """The clock may be wrong, so each token is presented."""
+    plugin.answers("t", -5)
+    credentials = plugin.credentials()
+    for _ in range(3):
+        for _ in range(20):
+            assert await bearer(credentials) == "Bearer t"
+        plugin.clock.seconds += 1
+    assert plugin.runs == 3
 
 
 async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
@@ -492,11 +544,39 @@ async def test_a_plugin_that_fails_leaves_a_valid_credential_in_use(
     credentials = plugin.credentials()
     await credentials.identity()
     plugin.does("echo no such profile >&2; exit 3")
+    plugin.clock.seconds += 25
     for _ in range(20):
         assert await bearer(credentials) == "Bearer old"
         await asyncio.sleep(0.01)
     assert plugin.runs == 2  # not run again and again
     await credentials.close()
+
+
+async def test_certificate_files_are_not_read_for_each_request_beside_a_plugin(
+    plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every ten seconds, and for each new credential of the plugin."""
+    (tmp_path / "ca.crt").write_bytes(self_signed("ca", ["127.0.0.1"]).certificate)
+    plugin.answers("t", 3600)
+    credentials = plugin.credentials({"certificate-authority": "ca.crt"})
+    read: list[Path] = []
+    read_bytes = Path.read_bytes
+
+    def noted(file: Path) -> bytes:
+        read.append(file)
+        return read_bytes(file)
+
+    monkeypatch.setattr(Path, "read_bytes", noted)
+    reads = []
+    for seconds in (0, 9, 2, 9):
+        plugin.clock.seconds += seconds
+        for _ in range(20):
+            identity = await credentials.identity()
+        reads.append(len(read))
+    await credentials.refresh(identity)
+    for _ in range(20):
+        await credentials.identity()
+    assert [*reads, len(read)] == [1, 1, 2, 2, 3]
 
 
 async def test_a_401_runs_the_plugin_again(plugin: Plugin) -> None:
