@@ -1,11 +1,15 @@
-"""Answers of the API machinery: objects as JSON, and Status objects."""
+"""Answers of the API machinery: objects as JSON, and Status objects.
+
+No answer has the header ``Server``, as from upstream: the HTTP library would name
+itself and the version of Python there.
+"""
 
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 COMMON_HEADERS: Final = {
     "Cache-Control": "no-cache, private",
@@ -14,6 +18,27 @@ COMMON_HEADERS: Final = {
 """The headers of every answer."""
 
 _INTERACTIVE_CLIENTS: Final = ("curl", "Wget", "Mozilla/5.0")
+
+
+async def leave_out_server(_: web.Request, answer: web.StreamResponse) -> None:
+    """Remove ``Server`` from an answer whose headers are complete."""
+    answer.headers.popall(hdrs.SERVER, None)
+
+
+class Refusal(web.Response):
+    """The answer to bytes that are no request, so no application prepares it."""
+
+    async def _prepare_headers(self) -> None:
+        await super()._prepare_headers()
+        self.headers.popall(hdrs.SERVER, None)
+
+
+def refusal(status: int) -> Refusal:
+    """Return an answer that says no more than its code, as Go's server does."""
+    text = f"{status} {HTTPStatus(status).phrase}"
+    answer = Refusal(status=status, text=text)
+    answer.force_close()
+    return answer
 
 
 def json_answer(

@@ -12,6 +12,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from controller_manager.observability.logs import Logger
+from controller_manager.serving.answers import refusal
 from controller_manager.serving.limits import ConnectionLimits
 
 
@@ -165,6 +166,17 @@ class Connection(web.RequestHandler):
             self._received = 0
             if not self._stalled:
                 self._wait_for_request()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to bytes that are no request; the text is not aiohttp's."""
+        super().handle_error(request, status, exc, message)  # it logs the reason
+        return refusal(status)
 
     # Waiting.
 

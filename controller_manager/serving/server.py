@@ -14,7 +14,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.serving import ServingCollectors
 from controller_manager.options.config import Config
 from controller_manager.serving.access import Access, Handler
-from controller_manager.serving.answers import COMMON_HEADERS
+from controller_manager.serving.answers import COMMON_HEADERS, leave_out_server
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates, ServingError
@@ -96,6 +96,7 @@ class Server:
         health = HealthEndpoints(pages, self._access)
         debugging = DebugEndpoints(pages, logger, self._limits.body)
         app = web.Application(middlewares=[self._handle])
+        app.on_response_prepare.append(leave_out_server)
         # The user's right to a path, and to a method, is checked before.
         app.add_routes(health.routes())
         app.add_routes(Endpoints(config, pages, health, clock).routes())
