@@ -229,6 +229,9 @@ class InformerFactory:
         informer = self._monitors.pop(stopped, None)
         if informer is None:
             return
+        if stopped not in self._informers:
+            gone = informer.resource
+            self._metrics.remove(gone.group, gone.version, gone.plural)
         if task := self._tasks.pop(informer, None):
             task.cancel()
             if self._group is not None:

@@ -263,6 +263,7 @@ class SharedInformer(Generic[ObjectT]):
             self.epoch += 1
             self._resource_version = resource_version
         self._metrics.processed(len(objects), 0.0, len(self.store))
+        self._metrics.at_version(self._resource_version)
         self._synced.set()
 
     async def _replace_one_by_one(self, objects: Mapping[str, ObjectT]) -> None:
@@ -388,6 +389,7 @@ class SharedInformer(Generic[ObjectT]):
         if events:
             seconds = time.perf_counter() - self._received_at
             self._metrics.processed(events, seconds, len(self.store))
+            self._metrics.at_version(self._resource_version)
 
     def _upsert(self, key: str, obj: ObjectT) -> None:
         old = self.store.get(key)

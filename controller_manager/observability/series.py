@@ -78,6 +78,10 @@ class Family(Collector, Generic[SeriesT]):
             found = self._series.setdefault(values, self._make())
         return found
 
+    def remove(self, *values: str) -> None:
+        """Show the series of these values of the labels no more, if there is one."""
+        self._series.pop(values, None)
+
     def describe(self) -> Iterable[Metric]:
         """Return the metric without its series: the registry asks for its name."""
         return [Metric(self._name, self._documentation, self._kind)]

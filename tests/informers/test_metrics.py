@@ -5,9 +5,13 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core.v1 import PODS
+from controller_manager.api.core.v1 import CONFIG_MAPS, PODS
+from controller_manager.api.meta import PartialObject
+from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
+from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.informer import SharedInformer
+from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from tests.clusters import Cluster
@@ -59,3 +63,98 @@ async def test_restarts_and_relists_are_counted_by_cause(cluster: Cluster) -> No
     assert (value("informer_processing_latency_seconds_count") or 0) >= 2
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def factory_of(cluster: Cluster, registry: CollectorRegistry) -> InformerFactory:
+    return InformerFactory(
+        cluster.client,
+        min_resync_period=0,
+        rng=cluster.rng,
+        logger=silent_logger(),
+        metrics=InformerCollectors(registry, "test"),
+    )
+
+
+async def test_the_version_of_the_store_follows_lists_events_and_bookmarks(
+    cluster: Cluster,
+) -> None:
+    """As upstream's gauge, of any cache."""
+    registry = CollectorRegistry()
+    factory = factory_of(cluster, registry)
+    pods = factory.informer(PODS)
+    running = asyncio.create_task(factory.run())
+    await factory.wait_for_sync()
+    shown: list[float | None] = []
+    versions: list[float] = []
+
+    def look() -> None:
+        name = "informer_store_resource_version"
+        shown.append(registry.get_sample_value(name, LABELS))
+        versions.append(float(pods.resource_version))
+
+    look()
+    await add_pod(cluster, "a")
+    await asyncio.sleep(1)
+    look()
+    await cluster.client.delete(PODS, "default", "a")
+    await asyncio.sleep(1)
+    look()
+    other = b'{"metadata":{"name":"c","namespace":"default"}}'
+    await cluster.client.create_json(CONFIG_MAPS, "default", other)
+    await asyncio.sleep(70)  # until the next bookmark
+    look()
+    assert shown == versions == sorted(set(versions))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [("7", 7), ("1234567890123456789", 567890123456789), ("12/34", 0), ("", 0)],
+)
+def test_a_version_is_shown_by_its_last_15_digits(version: str, shown: float) -> None:
+    """A longer number would lose its last digits; no number is not shown."""
+    registry = CollectorRegistry()
+    metrics = InformerCollectors(registry, "test").informer("", "v1", "pods")
+    metrics.at_version(version)
+    name = "informer_store_resource_version"
+    assert registry.get_sample_value(name, LABELS) == shown
+
+
+async def test_the_series_of_a_removed_custom_resource_go_away(
+    cluster: Cluster,
+) -> None:
+    """All of them, once no controller watches it; a new watch starts at zero."""
+    registry = CollectorRegistry()
+    factory = factory_of(cluster, registry)
+    custom = Resource("", "v1", "pods", "Pod", PartialObject, metadata_only=True)
+    factory.informer(CONFIG_MAPS)
+    running = asyncio.create_task(factory.run())
+    await factory.wait_for_sync()
+    before = expose(registry)
+    first, _ = factory.monitor(custom), factory.monitor(custom)
+    await add_pod(cluster, "a")
+    await first.wait_for_sync()
+    factory.stop_monitor(custom)
+    watched = expose(registry)
+    assert watched.count(b'resource="pods"') == 33
+    factory.stop_monitor(custom)
+    await asyncio.sleep(5)
+    assert expose(registry) == before
+    await factory.monitor(custom).wait_for_sync()
+    assert expose(registry).count(b'resource="pods"') == 33
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_the_series_of_a_shared_cache_stay_when_its_monitor_is_stopped(
+    cluster: Cluster,
+) -> None:
+    """They are the same ones: a controller asked for the cache after the monitor."""
+    registry = CollectorRegistry()
+    factory = factory_of(cluster, registry)
+    factory.monitor(PODS)
+    factory.informer(PODS)
+    before = expose(registry)
+    factory.stop_monitor(PODS)
+    assert expose(registry) == before

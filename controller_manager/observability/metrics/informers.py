@@ -22,6 +22,10 @@ _PROCESSING_SECONDS: Final = (
 )
 
 
+_SHOWN_DIGITS: Final = 15
+"""As many digits of a version as each number of a gauge can hold."""
+
+
 class InformerCollectors:
     """The ``informer_*`` metrics: upstream's, and some that upstream lacks."""
 
@@ -45,6 +49,12 @@ class InformerCollectors:
         self.cached = series.Gauge(
             "informer_cached_objects",
             "Objects in the cache",
+            labels,
+            registry=registry,
+        )
+        self.version = series.Gauge(
+            "informer_store_resource_version",
+            "The 15 least significant digits of the resource version of the store",
             labels,
             registry=registry,
         )
@@ -72,6 +82,19 @@ class InformerCollectors:
         """Return the hooks of one informer; all its series start at zero."""
         return InformerMetrics(self, (group, self._name, resource, version))
 
+    def remove(self, group: str, version: str, resource: str) -> None:
+        """Remove the series of an informer that has been stopped."""
+        labels = (group, self._name, resource, version)
+        for family in (self.queued, self.latency, self.cached, self.version):
+            family.remove(*labels)
+        for counter, values in (
+            (self.restarts, WATCH_CAUSES),
+            (self.relists, RELIST_CAUSES),
+            (self.defects, INFORMER_PARTS),
+        ):
+            for value in values:
+                counter.remove(*labels, value)
+
 
 WATCH_CAUSES: Final = ("ended", "error", "timeout", "expired", "garbage", "defect")
 RELIST_CAUSES: Final = ("expired", "garbage", "too_large_version", "defect")
@@ -88,6 +111,7 @@ class InformerMetrics:
         self._queued = collectors.queued.labels(*labels)
         self._latency = collectors.latency.labels(*labels)
         self._cached = collectors.cached.labels(*labels)
+        self._version = collectors.version.labels(*labels)
         self._restarts = {
             cause: collectors.restarts.labels(*labels, cause) for cause in WATCH_CAUSES
         }
@@ -102,6 +126,12 @@ class InformerMetrics:
         """Observe a batch: its events, its duration, the size of the cache after it."""
         self._latency.observe(seconds / max(events, 1))
         self._cached.set(cached)
+
+    def at_version(self, resource_version: str) -> None:
+        """Show the version of the store; one that is no number changes nothing."""
+        digits = resource_version[-_SHOWN_DIGITS:]
+        if digits.isdecimal():
+            self._version.set(int(digits))
 
     def queued(self, events: int) -> None:
         """Set how many events wait."""
