@@ -1,5 +1,6 @@
 """Metrics of what connections do beside requests (client-go's names)."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -42,7 +43,8 @@ class LookUpSeconds:
 class ConnectionCollectors(Collector):
     """Calls of exec plugins, and reloads of the API server's authorities.
 
-    The credentials count them: they exist before there is a registry.
+    The credentials count them: they exist before there is a registry. A kubeconfig has
+    no policy for plugins, so every call is one that a policy allowed.
     """
 
     def __init__(
@@ -59,11 +61,19 @@ class ConnectionCollectors(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read the counts."""
+        calls = Counter(self._plugin_calls())
         yield _family(
             "rest_client_exec_plugin_call_total",
             "Calls of an exec plugin, by exit code and status",
             ("code", "call_status"),
-            self._plugin_calls(),
+            calls,
+        )
+        yield _family(
+            "rest_client_exec_plugin_policy_call_total",
+            "Calls of an exec plugin, by whether the policy permits it; without "
+            "a policy each is allowed",
+            ("allowed", "denied"),
+            {("true", "false"): calls.total()} if calls else {},
         )
         yield _family(
             "rest_client_transport_ca_reload_total",

@@ -119,7 +119,9 @@ def test_counts_of_several_credentials_are_added_and_shown() -> None:
     ConnectionCollectors(registry, lambda: both.plugin_calls, lambda: both.reloads)
     plugin = {"code": "0", "call_status": "no_error"}
     reload = {"result": "success", "reason": "updated"}
+    policy = {"allowed": "true", "denied": "false"}
     assert (
         registry.get_sample_value("rest_client_exec_plugin_call_total", plugin),
+        registry.get_sample_value("rest_client_exec_plugin_policy_call_total", policy),
         registry.get_sample_value("rest_client_transport_ca_reload_total", reload),
-    ) == (3, 4)
+    ) == (3, 3, 4)

@@ -43,9 +43,20 @@ NOT_HERE: Final = {
 
 
 NOT_RECORDED: Final = {
+    "informer_store_resource_version": (
+        "gauge",
+        ("group", "name", "resource", "version"),
+    ),
     "rest_client_dns_resolution_duration_seconds": ("histogram", ("host", "le")),
+    "rest_client_exec_plugin_call_total": ("counter", ("call_status", "code")),
+    "rest_client_exec_plugin_policy_call_total": ("counter", ("allowed", "denied")),
+    "rest_client_transport_ca_reload_total": ("counter", ("reason", "result")),
+    "rest_client_transport_cache_gc_calls_total": ("counter", ("result",)),
 }
-"""Upstream's metrics of which the recorded manager, which had an address, had none."""
+"""Upstream's metrics of which the recorded manager had none.
+
+It had the server's address, no exec plugin, and files that did not change.
+"""
 
 
 def not_here(name: str) -> bool:

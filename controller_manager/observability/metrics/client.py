@@ -80,7 +80,8 @@ class ClientCollectors:
     def _register_transport(self, registry: CollectorRegistry) -> None:
         """Register the metrics of connections and plugins.
 
-        All clients share one transport, and no client certificate rotates.
+        All clients share one transport, which is in use to the end, and no client
+        certificate rotates.
         """
         Histogram(
             "rest_client_exec_plugin_certificate_rotation_age",
@@ -104,6 +105,15 @@ class ClientCollectors:
             "Number of transports whose certificate rotation was given up",
             registry=registry,
         )
+        collected = series.Counter(
+            "rest_client_transport_cache_gc_calls_total",
+            "Number of times that an unused transport was to be deleted, by the "
+            "result: deleted, skipped",
+            ["result"],
+            registry=registry,
+        )
+        for result in ("deleted", "skipped"):
+            collected.labels(result)
         created = series.Counter(
             "rest_client_transport_create_calls_total",
             "Number of transports asked for, by whether there was one already",
