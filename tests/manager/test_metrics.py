@@ -1,5 +1,6 @@
 """Compares /metrics with that of upstream's manager."""
 
+import asyncio
 import json
 import random
 import re
@@ -20,6 +21,7 @@ from controller_manager.observability.series import Family
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 from tests.controllers.builders import deployment_json
+from tests.controllers.custom_resources import DEFINITIONS, definition
 from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime
@@ -162,3 +164,25 @@ async def test_the_versions_and_gates_are_those_that_are_emulated(
         'kubernetes_feature_enabled{name="SidecarContainers",stage=""} 1.0',
     }
     assert wanted - gates == set()
+
+
+async def test_no_metric_names_a_custom_resource_that_is_gone(
+    cluster: Cluster,
+) -> None:
+    """The garbage collector and the quotas watch it until its definition is deleted."""
+    registry = CollectorRegistry()
+    config = make_config(
+        controllers=("garbage-collector-controller", "resourcequota-controller")
+    )
+    connections = Connections(cluster.transport, root_ca=ROOT_CA)
+    async with run_manager(
+        connections, cluster.clock, random.Random(1), config, registry=registry
+    ):
+        body = json.dumps(definition()).encode()
+        await cluster.client.create_json(DEFINITIONS, "", body)
+        await asyncio.sleep(60)
+        named = [b"widgets" in expose(registry)]
+        await cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
+        await asyncio.sleep(600)
+        named.append(b"widgets" in expose(registry))
+    assert named == [True, False]
