@@ -100,7 +100,7 @@ class DirectWire:
         """
         recent = self._loop.time() - _RECENT
         connection = await self._connection(request, identity, deadline, recent)
-        failed = partial(failure_of, self._named(request), request)
+        failed = partial(self._ended, request)
         stream = ConnectionStream(self._pool, connection, request.timeout, failed)
         self._send(connection, request, identity, stream, deadline)
         started = self._loop.time()
@@ -214,6 +214,12 @@ class DirectWire:
         if isinstance(failure, RequestTimeout):
             self._pool.leave_behind(connection)
         return failure
+
+    def _ended(
+        self, request: Request, _: Connection, error: BaseException
+    ) -> TransportError:
+        """Return the error of a stream that had begun; others may work."""
+        return failure_of(self._named(request), request, error)
 
     async def close(self) -> None:
         """Close all connections, and those that are being opened."""

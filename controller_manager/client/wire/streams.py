@@ -27,7 +27,7 @@ class ConnectionStream:
         pool: Pool,
         connection: Connection,
         idle: float,
-        failed: Callable[[BaseException], TransportError],
+        failed: Callable[[Connection, BaseException], TransportError],
     ) -> None:
         """Take the connection, on which the request is sent next."""
         self._loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ class ConnectionStream:
             if compressed is not None:
                 compressed.end()
         except (ConnectionBroken, MalformedAnswer, OSError) as error:
-            raise self._failed(error) from error
+            raise self._failed(self._connection, error) from error
 
     async def _received(self) -> bytes:
         """Return the bytes that have arrived; none after the last ones."""
