@@ -20,6 +20,11 @@ class Amendment(NamedTuple):
     patch: tuple[JSON, ...]
 
 
+_RESCALED: Final = (
+    "HorizontalPodAutoscaler/h2 Normal SuccessfulRescale [horizontal-pod-autoscaler]"
+)
+_HITS: Final = "Service metric hits"
+
 AMENDMENTS: Final[Mapping[str, Amendment]] = {
     "job-backoff-delay": Amendment(
         "During a backoff the status says that no pod is active",
@@ -31,6 +36,32 @@ AMENDMENTS: Final[Mapping[str, Amendment]] = {
                 "path": "/checkpoints/0/state/Job/0/status/active",
                 "value": 1,
             },
+        ),
+    ),
+    "hpa-object-metric": Amendment(
+        'calls a metric of an object with a target of averageValue "external metric',
+        (
+            *(
+                {
+                    "op": "replace",
+                    "path": f"/checkpoints/{checkpoint}/state/Event/7",
+                    "value": f"{_RESCALED}: New size: 3; reason: {_HITS} above target",
+                }
+                for checkpoint in range(2)
+            ),
+            *(
+                {
+                    "op": "replace",
+                    "path": f"{status}/conditions/1/message",
+                    "value": "the HPA was able to successfully calculate a replica "
+                    f"count from {_HITS}",
+                }
+                for status in (
+                    "/checkpoints/0/state/HorizontalPodAutoscaler/1/status",
+                    "/checkpoints/1/state/HorizontalPodAutoscaler/1/status",
+                    *(f"/writes/{number}/status" for number in (37, 51, 60)),
+                )
+            ),
         ),
     ),
     "vol-resource-template": Amendment(

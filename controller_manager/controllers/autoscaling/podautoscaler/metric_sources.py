@@ -8,7 +8,6 @@ from controller_manager.api.autoscaling.v2 import (
     ContainerResourceMetricStatus,
     ExternalMetricSource,
     ExternalMetricStatus,
-    MetricIdentifier,
     MetricStatus,
     MetricTarget,
     MetricValueStatus,
@@ -188,14 +187,10 @@ async def of_object(
     status = ObjectMetricStatus(
         described_object=reference, metric=metric, current=current
     )
-    # Upstream calls an average "external", too.
-    name = (
-        f"{reference.kind} metric {metric.name}"
-        if average is None
-        else _external_name(metric)
-    )
     return Evaluation(
-        proposal.replicas, name, MetricStatus(type="Object", object=status)
+        proposal.replicas,
+        f"{reference.kind} metric {metric.name}",
+        MetricStatus(type="Object", object=status),
     )
 
 
@@ -220,13 +215,9 @@ async def of_external(
     status = ExternalMetricStatus(metric=metric, current=current)
     return Evaluation(
         proposal.replicas,
-        _external_name(metric),
+        f"external metric {metric.name}({go_selector(metric.selector)})",
         MetricStatus(type="External", external=status),
     )
-
-
-def _external_name(metric: MetricIdentifier) -> str:
-    return f"external metric {metric.name}({go_selector(metric.selector)})"
 
 
 async def _of_total(
@@ -244,7 +235,7 @@ async def _of_total(
     of, tolerances = context.target, context.thresholds.tolerances
     if average is not None:
         proposal = replica_calculator.replicas_for_share(
-            await read(), of.observed, milli_value(average), tolerances
+            await read(), of.desired, of.observed, milli_value(average), tolerances
         )
         return proposal, average_of(proposal)
     if value is not None:

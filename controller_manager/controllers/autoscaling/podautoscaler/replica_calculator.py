@@ -126,23 +126,28 @@ def replicas_for_value(
 
 
 def replicas_for_share(
-    usage: int, replicas: int, target: int, tolerances: Tolerances
+    usage: int, current: int, observed: int, target: int, tolerances: Tolerances
 ) -> Proposal:
     """Return the number that brings each replica's share of a metric to `target`.
 
-    `replicas` is the number in the status of the target. With none there is no share
-    to report.
+    `current` and `observed` are the numbers in spec and status of the target. The
+    usage is that of one of the observed replicas; without them there is none.
+
+    The number does not depend on the replicas that exist. So the tolerance is that of
+    the share of `current` replicas. During a rolling update `observed` has the surge,
+    too. Upstream takes the tolerance of that share, and returns `observed` within it
+    (kubernetes#138505). With equal numbers the result is upstream's.
 
     Upstream: GetObjectPerPodMetricReplicas and GetExternalPerPodMetricReplicas.
     """
-    wanted = replicas
-    if not tolerances.allow(ratio(usage, float(target) * replicas)):
+    wanted = current
+    if not tolerances.allow(ratio(usage, float(target) * current)):
         wanted = rounded_up(ratio(usage, target))
-    if replicas == 0:
+    if observed == 0:
         return Proposal(wanted, None)
     if float(usage) >= MAX_INT64:
         return Proposal(wanted, MAX_INT64)
-    return Proposal(wanted, math.ceil(float(usage) / replicas))
+    return Proposal(wanted, math.ceil(float(usage) / observed))
 
 
 def _measured(

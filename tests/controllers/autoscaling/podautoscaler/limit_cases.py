@@ -96,6 +96,89 @@ WITHIN_TOLERANCE: Final = (
     ),
 )
 
+AVERAGES: Final = {"an external value": external, "an object": of_object}
+ANSWERS: Final = {"an external value": outside_is, "an object": object_has}
+
+
+def _surge(
+    kind: str, name: str, replicas: int, observed: int, load: str, expected: int
+) -> Case:
+    """Return a target with another number of pods than it has replicas.
+
+    Its metric should be 10 for each pod.
+    """
+    return Case(
+        f"{kind}: {name}",
+        replicas,
+        expected,
+        (AVERAGES[kind](averageValue="10"),),
+        bounds=(2, 20),
+        answers=ANSWERS[kind](load),
+        observed=observed,
+        conditions=STAYS if replicas == expected else FINE,
+        stabilization=0,
+    )
+
+
+SURGE: Final = (
+    *(
+        _surge(kind, name, replicas, observed, load, expected)
+        for kind in AVERAGES
+        for name, replicas, observed, load, expected in (
+            ("one pod more", 10, 11, "100", 10),
+            ("a large surge, the load is not exactly the target", 10, 13, "105", 10),
+            ("pods that terminate", 5, 10, "50", 5),
+            ("pods that terminate, the load is that of all", 5, 10, "100", 10),
+            ("fewer pods, within the tolerance", 11, 10, "100", 11),
+            ("fewer pods, too many replicas", 20, 10, "100", 10),
+            ("no pods yet", 10, 0, "105", 10),
+            ("the load asks for as many as there are", 10, 12, "120", 12),
+            ("the load asks for more", 10, 11, "150", 15),
+            ("the load asks for fewer", 10, 11, "70", 7),
+        )
+    ),
+    Case(
+        "the surge is above the maximum",
+        6,
+        6,
+        (external(averageValue="10"),),
+        answers=outside_is("60"),
+        observed=7,
+        conditions=STAYS,
+    ),
+    Case(
+        "the surge is above the minimum, the load is below it",
+        2,
+        2,
+        (external(averageValue="10"),),
+        answers=outside_is("1"),
+        observed=3,
+        conditions={**STAYS, "ScalingLimited": ("True", "TooFewReplicas")},
+        stabilization=0,
+    ),
+    Case(
+        "another metric asks for more",
+        3,
+        5,
+        (external(averageValue="10"), cpu(30)),
+        THREE,
+        answers=outside_is("30"),
+        observed=4,
+    ),
+    Case(
+        "another metric asks for fewer",
+        5,
+        5,
+        (cpu(50), external(averageValue="10")),
+        FIVE,
+        answers=outside_is("50"),
+        observed=6,
+        conditions=STAYS,
+        stabilization=0,
+    ),
+)
+"""Upstream writes the number of pods into the target's spec in most of these cases."""
+
 OWN_TOLERANCE: Final = (
     Case(
         "1 per cent upwards",

@@ -12,6 +12,7 @@ from tests.controllers.autoscaling.podautoscaler.limit_cases import (
     EDGES,
     LIMITS,
     OWN_TOLERANCE,
+    SURGE,
     WITHIN_TOLERANCE,
     ZERO,
 )
@@ -41,6 +42,7 @@ CASES: Final = {
         "scaling up": SCALE_UP,
         "scaling down": SCALE_DOWN,
         "within the tolerance": WITHIN_TOLERANCE,
+        "other pods than replicas": SURGE,
         "a tolerance of its own": OWN_TOLERANCE,
         "limits": LIMITS,
         "zero": ZERO,

@@ -132,19 +132,36 @@ def test_a_target_of_zero_asks_for_the_largest_number(
 
 
 @unhurried
-@given(amounts, targets, replicas, judgements)
+@given(amounts, targets, replicas, replicas, judgements)
 def test_a_shared_metric_never_asks_for_a_negative_number(
-    usage: int, target: int, current: int, thresholds: Thresholds
+    usage: int, target: int, current: int, observed: int, thresholds: Thresholds
 ) -> None:
     """That holds for value and average. A metric of zero asks for zero replicas."""
     tolerances = thresholds.tolerances
-    share = replica_calculator.replicas_for_share(usage, current, target, tolerances)
+    share = replica_calculator.replicas_for_share(
+        usage, current, observed, target, tolerances
+    )
     assert share.replicas >= 0
-    assert (share.usage is None) == (current == 0)
+    assert (share.usage is None) == (observed == 0)
     whole = replica_calculator.replicas_for_value((), usage, 0, target, tolerances)
     assert whole.replicas == -(-usage // target)
     if usage == 0:
         assert (share.replicas, whole.replicas) == (0, 0)
+
+
+@unhurried
+@given(amounts, targets, replicas, replicas, judgements)
+def test_the_number_for_a_shared_metric_does_not_depend_on_the_pods_that_exist(
+    usage: int, target: int, current: int, observed: int, thresholds: Thresholds
+) -> None:
+    """During a rolling update, a scaling or a shortage of nodes."""
+    numbers = {
+        replica_calculator.replicas_for_share(
+            usage, current, each, target, thresholds.tolerances
+        ).replicas
+        for each in (observed, current)
+    }
+    assert len(numbers) == 1
 
 
 @unhurried

@@ -136,9 +136,15 @@ def value(row: Row) -> replica_calculator.Proposal:
 
 
 def share(row: Row) -> replica_calculator.Proposal:
+    """Compute for a target with as many pods as replicas.
+
+    With other pods this build decides otherwise, and upstream's function has no number
+    for the replicas.
+    """
     current, target = row["currentReplicas"], row["target"]
+    usage, tolerances = replica_calculator.total(row["values"]), tolerances_of(row)
     return replica_calculator.replicas_for_share(
-        replica_calculator.total(row["values"]), current, target, tolerances_of(row)
+        usage, current, current, target, tolerances
     )
 
 
