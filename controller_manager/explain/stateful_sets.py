@@ -233,9 +233,13 @@ def _not_available(item: Item, typed: StatefulSet) -> Cause:
 
 
 def _update(item: Item, typed: StatefulSet) -> tuple[Cause, ...]:
-    """Return the cause for pods of an old revision that the strategy leaves alone."""
+    """Return the cause for pods of an old revision that the strategy leaves alone.
+
+    If the set was made over the pods of an earlier one, with other claim templates, all
+    its revisions may be one, and the pods are old all the same.
+    """
     status = typed.status
-    if not status.update_revision or status.update_revision == status.current_revision:
+    if not status.update_revision:
         return ()
     old = desired_replicas(typed) - status.updated_replicas
     strategy = typed.spec.update_strategy

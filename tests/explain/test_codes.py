@@ -10,6 +10,7 @@ from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.resource import AnyResource
 from controller_manager.explain.cause import State
@@ -24,6 +25,7 @@ TEMPLATE = {
     "metadata": {"labels": {"app": "db"}},
     "spec": {"containers": [{"name": "app", "image": "a"}]},
 }
+ON_DELETE = "OnDelete waits until somebody deletes them"
 RESOURCES = {"requests": {"storage": "1Gi"}}
 
 
@@ -37,12 +39,39 @@ async def found(
     return [(each.code, each.state, each.what) for each in explanation.causes]
 
 
-async def test_a_partition_keeps_pods_of_the_old_template(cluster: Cluster) -> None:
-    """The user wanted that, so the set is healthy."""
+@pytest.mark.parametrize("current", ["db-1", "db-2"])
+@pytest.mark.parametrize(
+    ("strategy", "cause"),
+    [
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}},
+            (
+                "Partition",
+                State.HEALTHY,
+                "1 pod of the old template stay: the partition is 1",
+            ),
+        ),
+        (
+            {"type": "OnDelete"},
+            (
+                "OnDelete",
+                State.STUCK,
+                f"1 pod of the old template: the strategy {ON_DELETE}",
+            ),
+        ),
+    ],
+)
+async def test_a_strategy_keeps_pods_of_the_old_template(
+    cluster: Cluster, current: str, strategy: JSON, cause: tuple[str, State, str]
+) -> None:
+    """Also if there is one revision: the old pod has the claims of an earlier set.
+
+    With a partition the user wanted that, so the set is healthy.
+    """
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": NOW}
     add_node(cluster)
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u"}
-    for ordinal, revision in enumerate(("db-1", "db-2")):
+    for ordinal, revision in enumerate((current, "db-2")):
         labels = {
             "app": "db",
             "controller-revision-hash": revision,
@@ -62,25 +91,19 @@ async def test_a_partition_keeps_pods_of_the_old_template(cluster: Cluster) -> N
         "replicas": 2,
         "selector": {"matchLabels": {"app": "db"}},
         "template": TEMPLATE,
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}},
+        "updateStrategy": strategy,
     }
     status = {
         "replicas": 2,
         "readyReplicas": 2,
         "availableReplicas": 2,
         "updatedReplicas": 1,
-        "currentRevision": "db-1",
+        "currentRevision": current,
         "updateRevision": "db-2",
     }
     assert await found(
         cluster, STATEFUL_SETS, body={"spec": spec, "status": status}
-    ) == [
-        (
-            "Partition",
-            State.HEALTHY,
-            "1 pod of the old template stay: the partition is 1",
-        )
-    ]
+    ) == [cause]
 
 
 async def test_two_autoscalers_of_one_workload_are_named(cluster: Cluster) -> None:

@@ -60,15 +60,14 @@ class CompleteClaims(Struct, frozen=True):
 class UpdatePod(Struct, frozen=True):
     """Give a pod its identity back, and its claims the right owners.
 
-    With `restores_identity` the labels of its identity are patched, with
-    `restores_volumes` the volumes for its claims.
+    With `restores_identity` the labels of its identity are patched. Its volumes stay:
+    the API server refuses to change them, also for upstream, which tries.
     """
 
     pod: Pod
     ordinal: int
     claims: ClaimChanges = ClaimChanges()
     restores_identity: bool = False
-    restores_volumes: bool = False
 
 
 class CorrectOwners(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Carries out the actions of the stateful set controller."""
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -49,10 +49,7 @@ from controller_manager.controllers.apps.statefulset.expectations import UnseenD
 from controller_manager.controllers.apps.statefulset.identity import (
     identity_labels,
 )
-from controller_manager.controllers.apps.statefulset.pod_template import (
-    claim_volumes,
-    pod_body,
-)
+from controller_manager.controllers.apps.statefulset.pod_template import pod_body
 from controller_manager.controllers.apps.statefulset.revisions import beyond_limit
 from controller_manager.controllers.apps.statefulset.status import is_same
 from controller_manager.controllers.apps.statefulset.view import View
@@ -222,9 +219,8 @@ class _Work:
         pod = change.pod
         name = pod.metadata.name
         try:
-            await self._claims.create(name, change.claims)
             await self._claims.correct_owners(pod, change.claims)
-            if change.restores_identity or change.restores_volumes:
+            if change.restores_identity:
                 await self._patch(change)
         except (APIError, TransportError, ClaimProblem) as error:
             self._events.pod("Update", name, error)
@@ -232,16 +228,10 @@ class _Work:
         self._events.pod("Update", name)
 
     async def _patch(self, change: UpdatePod) -> None:
-        """Patch the labels and volumes of a pod.
-
-        The API server refuses new volumes, also from upstream. Only a user can delete a
-        pod that lacks a claim.
-        """
+        """Patch the labels of a pod that show its identity."""
         metadata = change.pod.metadata
         labels = identity_labels(metadata.name, change.ordinal)
-        patch: dict[str, Any] = {"metadata": {"uid": metadata.uid, "labels": labels}}
-        if change.restores_volumes:
-            patch["spec"] = {"volumes": claim_volumes(self._set, change.ordinal)}
+        patch = {"metadata": {"uid": metadata.uid, "labels": labels}}
         await self._client.patch(
             metadata_of(PODS),
             metadata.namespace,

@@ -4,7 +4,7 @@ Upstream: getPersistentVolumeClaims of stateful_set_utils.go and
 createPersistentVolumeClaims of stateful_pod_control.go.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -55,18 +55,37 @@ def deleting_claims(
     )
 
 
+def lacks_new_claims(stateful_set: StatefulSet, pod: Pod) -> bool:
+    """Tell whether a pod was made for an earlier set, with other claim templates.
+
+    The volumes of a pod cannot be changed, so only another pod has the new claims. A
+    pod that this set has made is never such a pod. If a webhook has removed a claim
+    from it, the next pod would lack that claim, too.
+    """
+    if not stateful_set.spec.volume_claim_templates:
+        return False
+    began = stateful_set.metadata.creation_timestamp or ""
+    # API servers write all times in one form: as texts they sort as in time.
+    if (pod.metadata.creation_timestamp or "") > began:
+        return False
+    return not has_its_claims(stateful_set, pod)
+
+
 def has_its_claims(stateful_set: StatefulSet, pod: Pod) -> bool:
     """Tell whether a pod has all its claims as volumes (storageMatches)."""
     ordinal = ordinal_of(stateful_set, pod)
     if ordinal is None:
         return False
-    return set(claim_names(stateful_set, ordinal)) <= set(_claims_of(pod))
+    return set(claim_names(stateful_set, ordinal)) <= used_claims(pod)
 
 
-def _claims_of(pod: Pod) -> Iterable[str]:
-    for volume in pod.spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield volume.persistent_volume_claim.claim_name
+def used_claims(pod: Pod) -> set[str]:
+    """Return the names of the claims that are volumes of a pod."""
+    return {
+        volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes or ()
+        if volume.persistent_volume_claim is not None
+    }
 
 
 def _made_from(

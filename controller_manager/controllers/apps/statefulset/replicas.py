@@ -36,8 +36,8 @@ from controller_manager.controllers.apps.statefulset.claim_retention import (
 from controller_manager.controllers.apps.statefulset.claims import (
     claim_names,
     deleting_claims,
-    has_its_claims,
     missing_claims,
+    used_claims,
 )
 from controller_manager.controllers.apps.statefulset.identity import (
     has_identity,
@@ -80,7 +80,7 @@ def plan_slot(
         changes = (CompleteClaims(pod, claims),)
     if not view.is_parallel and (reason := _unavailable_because(view, pod, now)):
         return PodPlan(changes, ends=True, reason=reason)
-    return PodPlan((*changes, *_restoration(view, slot.ordinal, pod, claims)))
+    return PodPlan((*changes, *_restoration(slot.ordinal, pod, claims)))
 
 
 def _plan_new(view: View, slot: Slot) -> PodPlan:
@@ -143,32 +143,36 @@ def _unavailable_because(view: View, pod: Pod, now: datetime) -> Reason | None:
     return None
 
 
-def _restoration(
-    view: View, ordinal: int, pod: Pod, claims: ClaimChanges
-) -> Sequence[Change]:
-    """Restore the identity and the volumes of a pod, and owners of its claims."""
+def _restoration(ordinal: int, pod: Pod, claims: ClaimChanges) -> Sequence[Change]:
+    """Restore the identity of a pod, and the owners of its claims."""
     restores_identity = not has_identity(pod)
-    restores_volumes = not has_its_claims(view.stateful_set, pod)
     if pod.status.phase == "Pending":
         claims = ClaimChanges()  # completed before
-    elif not restores_volumes:
+    else:
         # A running pod has its claims, or will never need them.
         claims = ClaimChanges(owners=claims.owners, conflicts=claims.conflicts)
-    if not (restores_identity or restores_volumes or claims.owners):
+    if not (restores_identity or claims.owners):
         return ()
-    return (UpdatePod(pod, ordinal, claims, restores_identity, restores_volumes),)
+    return (UpdatePod(pod, ordinal, claims, restores_identity),)
 
 
 def claim_changes(view: View, pod: Pod) -> ClaimChanges:
-    """Return the changes that the claims of a pod need."""
+    """Return the changes that the claims of a pod need.
+
+    A claim that the pod does not use is not created, nor awaited. Its owners are
+    corrected all the same.
+    """
     stateful_set, claims = view.stateful_set, view.claims
     ordinal = ordinal_of(stateful_set, pod)
     if ordinal is None:
         return ClaimChanges()
     names = [name for name in claim_names(stateful_set, ordinal) if name in claims]
+    used = used_claims(pod)
+    missing = missing_claims(stateful_set, ordinal, claims)
+    deleting = deleting_claims(stateful_set, ordinal, claims)
     return ClaimChanges(
-        missing=missing_claims(stateful_set, ordinal, claims),
-        deleting=deleting_claims(stateful_set, ordinal, claims),
+        missing=tuple(each for each in missing if each.metadata.name in used),
+        deleting=tuple(each for each in deleting if each in used),
         owners=tuple(
             name
             for name in names

@@ -32,10 +32,7 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.times import parse_time
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.statefulset.identity import (
-    ordinals,
-    revision_of,
-)
+from controller_manager.controllers.apps.statefulset.identity import ordinals
 from controller_manager.controllers.apps.statefulset.pods import (
     is_running_and_ready,
     unready_condition,
@@ -169,7 +166,7 @@ def _is_outdated(view: View, pod: Pod) -> bool:
     It need not if the pod is being deleted, or has ended and is deleted anyway.
     """
     return (
-        revision_of(pod) != view.revisions.update
+        view.revision_of(pod) != view.revisions.update
         and not is_deleting(pod)
         and not is_terminal(pod)
     )
@@ -225,7 +222,7 @@ def _old_pod_broken_at(view: View, slot: Slot) -> datetime | None:
     pod = slot.pod
     if pod is None or not updates(view, slot):
         return None
-    if revision_of(pod) in ("", view.revisions.update):
+    if view.revision_of(pod) in ("", view.revisions.update):
         return None
     return broken_at(view, pod)
 
@@ -237,13 +234,13 @@ def _may_be_stuck(view: View, slot: Slot, now: datetime) -> bool:
         return False
     if is_deleting(pod) or is_running_and_ready(pod) or not updates(view, slot):
         return False
-    if revision_of(pod) in ("", view.revisions.update):
+    if view.revision_of(pod) in ("", view.revisions.update):
         return False
     return is_broken(view, pod, now)
 
 
 def _is_current(view: View, slot: Slot) -> bool:
-    return slot.pod is not None and revision_of(slot.pod) == view.revisions.current
+    return slot.pod is not None and view.revision_of(slot.pod) == view.revisions.current
 
 
 def _current_is_broken(view: View, now: datetime) -> Spread[bool]:
@@ -255,7 +252,7 @@ def _current_is_broken(view: View, now: datetime) -> Spread[bool]:
     current, update = view.revisions.current, view.revisions.update
     for pods in parts(view.pods):
         for pod in pods:
-            revision = revision_of(pod)
+            revision = view.revision_of(pod)
             if revision == current and is_running_and_ready(pod):
                 return False
             if revision == update and view.is_unavailable(pod, now):

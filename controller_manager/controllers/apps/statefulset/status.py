@@ -15,7 +15,6 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_available
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.view import ROLLING_UPDATE, View
 from controller_manager.runtime.spread import Spread, parts
@@ -37,7 +36,8 @@ def calculate_status(view: View, now: datetime) -> Spread[StatefulSetStatus]:
     Terminating pods count as replicas and as ready pods, but not as pods of a revision.
     Pods of the current revision that the update has just deleted do not count as
     current pods. Upstream subtracts a deleted pod of any revision; then the number may
-    be -1, which the API server refuses.
+    be -1, which the API server refuses. A pod with the claims of an earlier set counts
+    as a pod of neither revision.
     """
     stateful_set, revisions = view.stateful_set, view.revisions
     replaced = {pod.metadata.uid for pod in view.replaced}
@@ -77,12 +77,12 @@ def _add(
     numbers.available += sum(
         is_available(pod, view.min_ready_seconds, now) for pod in ready
     )
-    numbers.current += _count(kept, view.revisions.current)
-    numbers.updated += _count(staying, view.revisions.update)
+    numbers.current += _count(view, kept, view.revisions.current)
+    numbers.updated += _count(view, staying, view.revisions.update)
 
 
-def _count(pods: Iterable[Pod], revision: str) -> int:
-    return sum(revision_of(pod) == revision for pod in pods)
+def _count(view: View, pods: Iterable[Pod], revision: str) -> int:
+    return sum(view.revision_of(pod) == revision for pod in pods)
 
 
 def _with_update_completed(view: View, status: StatefulSetStatus) -> StatefulSetStatus:

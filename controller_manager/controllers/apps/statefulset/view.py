@@ -8,11 +8,15 @@ from msgspec import Struct
 
 from controller_manager.api.apps.v1 import StatefulSet
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.statefulset.claims import Claims
+from controller_manager.controllers.apps.statefulset.claims import (
+    Claims,
+    lacks_new_claims,
+)
 from controller_manager.controllers.apps.statefulset.identity import (
     ordinal_of,
     ordinals,
     pod_name,
+    revision_of,
 )
 from controller_manager.controllers.apps.statefulset.pods import is_unavailable
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
@@ -83,6 +87,15 @@ class View(Struct, frozen=True, kw_only=True):
     def min_ready_seconds(self) -> int:
         """The seconds for which a pod must be ready before it is available."""
         return self.stateful_set.spec.min_ready_seconds
+
+    def revision_of(self, pod: Pod) -> str | None:
+        """Return the revision that a pod was made from; empty for a pod without one.
+
+        `None` is an old revision without a name: an earlier set of this name made the
+        pod, from other claim templates. The label of such a pod may have the update
+        revision, because a revision records the template of the pods only.
+        """
+        return None if lacks_new_claims(self.stateful_set, pod) else revision_of(pod)
 
     def is_unavailable(self, pod: Pod | None, now: datetime) -> bool:
         """Tell whether a pod is missing, terminating or not yet available."""

@@ -10,7 +10,6 @@ from controller_manager.controllers.apps.statefulset import (
     rolling_update,
 )
 from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
-from controller_manager.controllers.apps.statefulset.identity import revision_of
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from controller_manager.runtime.spread import Spread
 from tests.simulation.planted import Bug
@@ -36,7 +35,7 @@ def _replace_all_at_once(view: View, slots: Any, _: object) -> Spread[tuple[Pod,
     yield
     update = view.revisions.update
     pods = [slot.pod for slot in slots if slot.pod is not None]
-    return tuple(pod for pod in pods if revision_of(pod) != update)
+    return tuple(pod for pod in pods if view.revision_of(pod) != update)
 
 
 def _no_claims(*_: object) -> tuple[()]:

@@ -17,6 +17,7 @@ from controller_manager.controllers.apps.statefulset.view import Settings, View
 from tests.controllers.builders import template
 
 SINCE: Final = "2026-01-01T00:00:00Z"
+LATER: Final = "2026-01-01T00:00:01Z"
 _LONG_AGO: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -56,11 +57,20 @@ def rolling(partition: int = 0, **parameters: Any) -> JSON:
 
 
 def stateful_set(
-    replicas: int = 3, *, generation: int = 1, status: JSON | None = None, **spec: Any
+    replicas: int = 3,
+    *,
+    generation: int = 1,
+    created: str = SINCE,
+    status: JSON | None = None,
+    **spec: Any,
 ) -> StatefulSet:
     """Return a stateful set as it is cached."""
     obj = stateful_set_json(replicas=replicas, **{"updateStrategy": rolling(), **spec})
-    obj["metadata"] |= {"uid": "web", "generation": generation}
+    obj["metadata"] |= {
+        "uid": "web",
+        "generation": generation,
+        "creationTimestamp": created,
+    }
     obj["status"] = status or {}
     return msgspec.json.decode(msgspec.json.encode(obj), type=StatefulSet)
 
@@ -78,6 +88,7 @@ def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
         "name": name,
         "namespace": "default",
         "uid": fields.pop("uid", name),
+        "creationTimestamp": fields.pop("created", LATER),
         "labels": {
             "app": "web",
             "statefulset.kubernetes.io/pod-name": name,

@@ -20,7 +20,6 @@ from controller_manager.controllers.apps.statefulset.identity import (
     ordinal_of,
     ordinals,
     parent_and_ordinal,
-    revision_of,
 )
 from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.rolling_update import (
@@ -213,7 +212,7 @@ def _wrong_deletions(view: View, changes: Iterable[Change]) -> Iterator[str]:
             continue
         name = each.pod.metadata.name
         ordinal = ordinal_of(view.stateful_set, each.pod)
-        if revision_of(each.pod) == view.revisions.update:
+        if view.revision_of(each.pod) == view.revisions.update:
             yield f"{name} is replaced though it is up to date"
         if ordinal is None or ordinal < first:
             yield f"{name} is replaced below the partition"
@@ -232,13 +231,13 @@ def _out_of_order(
     if move.pod in condemned and move.pod is not condemned[0]:
         yield f"{move.pod.metadata.name} is deleted before a higher one"
     if move.for_update and not is_running_and_ready(move.pod):
-        revision, current = revision_of(move.pod), view.revisions.current
+        revision, current = view.revision_of(move.pod), view.revisions.current
         works = any(
-            is_running_and_ready(pod) and revision_of(pod) == current
+            is_running_and_ready(pod) and view.revision_of(pod) == current
             for pod in view.pods
         )
         may_recover = not is_broken(view, move.pod, now)
-        if not revision or may_recover or (revision == current and works):
+        if revision == "" or may_recover or (revision == current and works):
             yield f"{move.pod.metadata.name} is replaced though it may recover"
     elif move.for_update:
         for slot in slots:

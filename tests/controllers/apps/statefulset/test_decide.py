@@ -21,10 +21,13 @@ from controller_manager.controllers.apps.statefulset.actions import (
     UpdatePod,
 )
 from controller_manager.controllers.apps.statefulset.decide import decide
+from controller_manager.controllers.apps.statefulset.status import calculate_status
 from controller_manager.controllers.apps.statefulset.view import View
 from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
+    LATER,
     NEW,
+    SINCE,
     UPDATING,
     claim,
     claim_template,
@@ -379,11 +382,61 @@ def test_a_pod_does_not_start_with_a_claim_that_will_be_deleted() -> None:
     assert steps(view(kept, claims=(of_earlier_set,))) == []
 
 
-def test_a_pod_that_lacks_a_claim_gets_its_volumes() -> None:
-    """The API server refuses this request, also from upstream."""
-    subject = stateful_set(1, **CLAIMS)
-    (step,) = _changes(view(subject, pod(0), claims=(claim("data-web-0"),)))
-    assert step == UpdatePod(pod(0), 0, restores_volumes=True)
+def test_a_pod_with_the_claims_of_an_earlier_set_is_replaced() -> None:
+    """Its label has the update revision; it was created before the set."""
+    subject = stateful_set(1, created=LATER, **CLAIMS)
+    former = pod(0, created=SINCE)
+    seen = view(subject, former, claims=(claim("data-web-0"),))
+    assert _changes(seen) == [DeletePod(former, for_update=True)]
+    assert _numbers(seen) == (1, 1, 0, 0)
+    assert _numbers(replace(seen, replaced=(former,))) == (1, 1, 0, 0)
+    left = stateful_set(1, updateStrategy={"type": "OnDelete"}, **CLAIMS)
+    assert steps(replace(seen, stateful_set=left)) == []
+    partition = stateful_set(1, updateStrategy=rolling(1), **CLAIMS)
+    assert steps(replace(seen, stateful_set=partition)) == []
+
+
+def test_a_pod_of_the_set_that_lacks_a_claim_stays() -> None:
+    """A webhook has removed the volume, and would remove it from the next pod, too.
+
+    Upstream tries to give it the volume, which the API server refuses.
+    """
+    subject = stateful_set(1, created=SINCE, **CLAIMS)
+    seen = view(subject, pod(0, created=LATER), claims=(claim("data-web-0"),))
+    assert steps(seen) == []
+    assert _numbers(seen) == (1, 1, 1, 1)
+
+
+def test_claims_that_a_pending_pod_does_not_use_are_not_created_for_it() -> None:
+    """A quota that refuses them must not stop the other pods."""
+    templates = [claim_template(), claim_template("wal")]
+    subject = stateful_set(1, created=LATER, volumeClaimTemplates=templates)
+    former = pod(0, phase="Pending", ready=False, claims=("data-web-0",))
+    leaving = claim("wal-web-0", deletionTimestamp=SINCE)
+    assert steps(view(subject, former, claims=(claim("data-web-0"), leaving))) == []
+    (step,) = _changes(view(subject, former))
+    assert isinstance(step, CompleteClaims)
+    assert [each.metadata.name for each in step.claims.missing] == ["data-web-0"]
+
+
+def test_a_broken_pod_with_the_claims_of_an_earlier_set_is_replaced() -> None:
+    """Its revision is neither the current nor the update revision."""
+    subject = stateful_set(2, created=LATER, **CLAIMS)
+    former = [pod(0), pod(1, waiting="CrashLoopBackOff", since="2025-12-31T00:00:00Z")]
+    assert steps(view(subject, *former)) == ["replace web-1"]
+    starting = [pod(0), pod(1, ready=False)]
+    assert steps(view(subject, *starting)) == []
+
+
+def _numbers(seen: View) -> tuple[int, int, int, int]:
+    """Return the replicas, ready, current and updated replicas of the status."""
+    status = finish(calculate_status(seen, NOW))
+    return (
+        status.replicas,
+        status.ready_replicas,
+        status.current_replicas,
+        status.updated_replicas,
+    )
 
 
 def test_owners_follow_a_changed_policy() -> None:

@@ -462,29 +462,6 @@ async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_reported(
     )
 
 
-async def test_pods_that_lack_a_new_claim_have_to_be_deleted_by_hand(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """As upstream: the API server refuses new volumes, and an event says so."""
-    async with cluster.nodes(binds_claims=True), manager(cluster):
-        await sets.make(replicas=1)
-        await settle(30)
-        orphan = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)
-        await sets.client.delete(STATEFUL_SETS, "default", "web", orphan)
-        await settle(30)
-        await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
-        await settle(30)
-        (message,) = await sets.messages("FailedUpdate")
-        assert message.startswith("Update Pod web-0 in StatefulSet web failed error: ")
-        assert await sets.claims() == ["data-web-0"]
-        await sets.client.delete(PODS, "default", "web-0")
-        await settle(60)
-        (pod,) = await sets.pods()
-        (volume,) = pod.spec.volumes or ()
-        assert volume.persistent_volume_claim is not None
-        assert volume.persistent_volume_claim.claim_name == "data-web-0"
-
-
 async def test_a_lost_label_with_the_name_is_restored(
     cluster: Cluster, sets: Sets
 ) -> None:
