@@ -8,6 +8,7 @@ from controller_manager.controllers.apps.statefulset import (
     decide,
     replicas,
     rolling_update,
+    view,
 )
 from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.view import Slot, View
@@ -31,11 +32,11 @@ def _replace_nothing(*_: object) -> Spread[None]:
     yield
 
 
-def _replace_all_at_once(view: View, slots: Any, _: object) -> Spread[tuple[Pod, ...]]:
+def _replace_all_at_once(seen: View, slots: Any, _: object) -> Spread[tuple[Pod, ...]]:
     yield
-    update = view.revisions.update
+    update = seen.revisions.update
     pods = [slot.pod for slot in slots if slot.pod is not None]
-    return tuple(pod for pod in pods if view.revision_of(pod) != update)
+    return tuple(pod for pod in pods if seen.revision_of(pod) != update)
 
 
 def _no_claims(*_: object) -> tuple[()]:
@@ -79,6 +80,13 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "wait for broken pods": Bug(
         0, decide, "next_stuck_pod", _replace_nothing, "repaired-template"
+    ),
+    "take the pods of an earlier set for new ones": Bug(
+        0,
+        view,
+        "lacks_new_claims",
+        lambda *_: False,
+        "claim-template-that-is-added",
     ),
     "use claims that are about to go": Bug(
         0,

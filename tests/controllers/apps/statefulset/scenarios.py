@@ -153,6 +153,29 @@ async def claims_of_a_replaced_set(environment: Environment) -> None:
     assert not any("deletionTimestamp" in each["metadata"] for each in now)
 
 
+async def claim_template_that_is_added(environment: Environment) -> None:
+    """No upstream issue: a set is made again over its pods, with one claim more.
+
+    Upstream tries to change the volumes of the pods for ever. Here they are pods of an
+    old revision, also for a manager that starts later.
+    """
+    create(environment, 3, volumeClaimTemplates=[claim_template()])
+    await environment.until(lambda: is_complete(environment), within=120)
+    environment.world.delete("statefulsets", get(environment), policy="Orphan")
+
+    def is_gone() -> bool:
+        return environment.world.find("statefulsets", NAMESPACE, "web") is None
+
+    await environment.until(is_gone, within=60)
+    both = [claim_template(), claim_template("wal")]
+    create(environment, 3, volumeClaimTemplates=both)
+    await asyncio.sleep(20)
+    environment.manager.crash()
+    await environment.until(lambda: is_complete(environment), within=300)
+    pods = environment.world.stored("pods", NAMESPACE)
+    assert [len(each["spec"]["volumes"]) for each in pods] == [2, 2, 2]
+
+
 async def claim_of_a_pod_that_was_scaled_away(environment: Environment) -> None:
     """No upstream issue: a set shrinks and grows again while no manager runs.
 
@@ -241,6 +264,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     update_behind_a_lagging_watch,
     adopted_pods_are_replaced,
     claims_of_a_replaced_set,
+    claim_template_that_is_added,
     claim_of_a_pod_that_was_scaled_away,
     canary_stays_alone,
     claims_follow_their_policy,
