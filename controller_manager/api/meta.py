@@ -208,6 +208,11 @@ def split_key(key: str) -> tuple[str, str]:
     return namespace, name
 
 
+def group_of_key(key: str) -> str:
+    """Return the namespace of a key; that of a cluster-scoped object is its own."""
+    return key.partition("/")[0]
+
+
 def labels_of(obj: KubeObject) -> Mapping[str, str]:
     """Return the labels of an object, empty for none."""
     return obj.metadata.labels or _EMPTY

@@ -21,8 +21,8 @@ from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.request_metrics import NoRequestMetrics, RequestMetrics
 from controller_manager.client.serializer import JSON
 from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.slots import Slots
-from controller_manager.client.sync_key import SYNC_KEY
+from controller_manager.client.slots import Slot, Slots
+from controller_manager.client.sync_key import ON_WAIT, PATIENCE, SYNC_KEY
 from controller_manager.client.transport import (
     LARGEST_ANSWER,
     READS,
@@ -128,15 +128,30 @@ class RESTClient:
         if self._slots is None:
             await self._throttle(request.method)
             return await self._exchange(request)
-        key = SYNC_KEY.get()
-        await self._slots.acquire(key)
+        slots = self._slots
+        slot = await slots.acquire(SYNC_KEY.get())
         try:
             # The rate is limited after a slot is free: requests that wait for a slot
             # must not use up the rate that other keys need.
             await self._throttle(request.method)
+            return await self._patiently(request, slots, slot)
+        finally:
+            slots.release(slot)
+
+    async def _patiently(self, request: Request, slots: Slots, slot: Slot) -> Response:
+        """Send a request; let other namespaces go on if the server answers late."""
+        on_wait = ON_WAIT.get()
+
+        def give_way() -> None:
+            slots.give_way(slot)
+            if on_wait is not None:
+                on_wait()
+
+        timer = asyncio.get_running_loop().call_later(PATIENCE, give_way)
+        try:
             return await self._exchange(request)
         finally:
-            self._slots.release(key)
+            timer.cancel()
 
     async def _throttle(self, method: str) -> None:
         waited = await self._limiter.acquire()

@@ -9,13 +9,25 @@ import asyncio
 from collections import deque
 from typing import Final
 
+from msgspec import Struct
+
+from controller_manager.api.meta import group_of_key
+from controller_manager.client.sync_key import PLACES
+
 SHARE: Final = 8
 """The most slots of a key while another key waits.
 
 With 32 slots, three busy keys leave eight slots free for a fourth one.
 """
 
-_Waiters = deque[asyncio.Future[None]]
+_Waiters = deque[asyncio.Future["Slot"]]
+
+
+class Slot(Struct):
+    """The slot of one request of a key; `is_slow` once it has given way."""
+
+    key: str
+    is_slow: bool = False
 
 
 class Slots:
@@ -24,49 +36,70 @@ class Slots:
     A key may have all slots as long as no other key waits. Otherwise the waiting keys
     get one slot each, by turns, and no key gets more than `SHARE` of them. Slots that
     such keys could use then stay free for the next key.
+
+    A request that gives way lets one more request be in flight, up to `PLACES` times
+    the slots. Keys of a namespace with such requests share the slots as before; only
+    keys of other namespaces get what is beyond them.
     """
 
     def __init__(self, count: int) -> None:
         """Take the number of slots, greater than 0."""
-        self._free = count
+        self._count = count
+        self._in_flight = 0
         self._used: dict[str, int] = {}
+        self._slow: dict[str, int] = {}
+        """The requests that have given way, by namespace."""
         self._waiting: dict[str, _Waiters] = {}
         """The waiting requests by their keys, in the order of the keys' turns."""
 
-    async def acquire(self, key: str) -> None:
+    async def acquire(self, key: str) -> Slot:
         """Wait for a slot for a request of `key`; `release` must follow."""
-        if self._free and self._may_have_more(key):
-            self._take(key)
-            return
-        granted = asyncio.get_running_loop().create_future()
+        if self._may_have_more(key):
+            return self._take(key)
+        granted: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, deque()).append(granted)
         try:
-            await granted
+            return await granted
         except asyncio.CancelledError:
             if granted.cancelled():
                 self._give_up(key, granted)
             else:  # it was granted and cancelled in the same turn of the loop
-                self.release(key)
+                self.release(granted.result())
             raise
 
     def _may_have_more(self, key: str) -> bool:
+        if self._in_flight >= self._count and not self._may_be_beyond(key):
+            return False
         if self._used.get(key, 0) < SHARE:
             return True
         return not self._waiting or (len(self._waiting) == 1 and key in self._waiting)
 
-    def _take(self, key: str) -> None:
-        self._free -= 1
-        self._used[key] = self._used.get(key, 0) + 1
+    def _may_be_beyond(self, key: str) -> bool:
+        """Tell whether a key may have more while as many are in flight as slots."""
+        in_time = self._in_flight - sum(self._slow.values())
+        has_place = in_time < self._count and self._in_flight < self._count * PLACES
+        return has_place and group_of_key(key) not in self._slow
 
-    def release(self, key: str) -> None:
-        """Give back a slot of a key."""
-        self._free += 1
-        self._used[key] -= 1
-        if not self._used[key]:
-            del self._used[key]
+    def _take(self, key: str) -> Slot:
+        self._in_flight += 1
+        self._used[key] = self._used.get(key, 0) + 1
+        return Slot(key)
+
+    def give_way(self, slot: Slot) -> None:
+        """Let keys of other namespaces go on: this request has waited for long."""
+        slot.is_slow = True
+        _count(self._slow, group_of_key(slot.key), 1)
         self._grant()
 
-    def _give_up(self, key: str, granted: asyncio.Future[None]) -> None:
+    def release(self, slot: Slot) -> None:
+        """Give a slot back."""
+        self._in_flight -= 1
+        _count(self._used, slot.key, -1)
+        if slot.is_slow:
+            _count(self._slow, group_of_key(slot.key), -1)
+        self._grant()
+
+    def _give_up(self, key: str, granted: asyncio.Future[Slot]) -> None:
         waiters = self._waiting.get(key) or deque()
         if granted not in waiters:
             return  # its turn came in the turn of the loop in which it was cancelled
@@ -79,16 +112,23 @@ class Slots:
     def _grant(self) -> None:
         """Give the free slots to the keys whose turn it is.
 
-        At most four keys of 32 slots have their share, so few keys are passed over.
+        At most four keys of 32 slots have their share, and the keys of a slow namespace
+        are no more than the workers, so few keys are passed over.
         """
-        while self._free and (key := self._next()) is not None:
+        while (key := self._next()) is not None:
             waiters = self._waiting.pop(key)
             granted = waiters.popleft()
             if waiters:
                 self._waiting[key] = waiters  # its next turn comes after the others
             if not granted.done():
-                self._take(key)
-                granted.set_result(None)
+                granted.set_result(self._take(key))
 
     def _next(self) -> str | None:
         return next(filter(self._may_have_more, self._waiting), None)
+
+
+def _count(counts: dict[str, int], key: str, change: int) -> None:
+    """Change a count, and forget it at 0."""
+    counts[key] = counts.get(key, 0) + change
+    if not counts[key]:
+        del counts[key]

@@ -93,12 +93,15 @@ class ControllerContext:
         count: int,
         on_start: Callable[[], Iterable[None]] = tuple,
         ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        *,
+        gives_way: bool | None = None,
     ) -> Workers:
         """Return `count` workers that take keys from `queue`.
 
         `on_start` is iterated over once, when they start, to add the keys of all
         objects: from then on this process may write. The workers start once `ready`
-        returns, and immediately without it.
+        returns, and immediately without it. A slow sync gives its place to other
+        namespaces if `gives_way`; a single worker does so only if it is asked to.
         """
         return Workers(
             self.name,
@@ -113,6 +116,7 @@ class ControllerContext:
             on_start=on_start,
             ready=ready,
             count_defect=self.metrics.defects.count,
+            gives_way=count > 1 if gives_way is None else gives_way,
         )
 
 

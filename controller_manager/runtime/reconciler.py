@@ -38,7 +38,9 @@ class Reconciler(ABC, Generic[ObjectT]):
     rest: the informers and their indexes, the handlers, the queue and its metrics, the
     workers. Every subclass can rely on this:
 
-    - `reconcile` never runs twice at the same time for one key.
+    - `reconcile` never runs twice at the same time for one key. For different keys it
+      may: while a request of one waits for longer than a second, keys of other
+      namespaces go on, also if there is one worker.
     - It sees its own writes: a key is not reconciled before the caches show the
       versions that its last reconcile wrote.
     - An object that is gone is not reconciled; `forget` is called for its key, and then
@@ -170,6 +172,7 @@ class Reconciler(ABC, Generic[ObjectT]):
             self._sync,
             self.workers,
             on_start=self.enqueue_all,
+            gives_way=True,
         )
 
     def _deleted(self, obj: ObjectT) -> None:

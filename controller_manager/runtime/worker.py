@@ -5,14 +5,18 @@ import random
 from collections.abc import (
     Awaitable,
     Callable,
+    Collection,
     Coroutine,
     Generator,
     Iterable,
     Mapping,
     Sequence,
 )
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, Final, Protocol
 
+from controller_manager.api.meta import group_of_key
 from controller_manager.client.errors import (
     APIError,
     ProtocolError,
@@ -20,7 +24,7 @@ from controller_manager.client.errors import (
     is_conflict,
     is_namespace_terminating,
 )
-from controller_manager.client.sync_key import SYNC_KEY
+from controller_manager.client.sync_key import ON_WAIT, PLACES, SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import SYNC_FIELDS, Logger
@@ -52,6 +56,10 @@ class SyncMetrics(Protocol):
         """Observe one sync; `outcome` is success, requeue or error."""
 
 
+def _not_running() -> None:
+    """Start no worker: none is needed before the others run."""
+
+
 class Workers:
     """N workers of one controller over one queue.
 
@@ -61,6 +69,12 @@ class Workers:
     add it rate-limited, and `Failed` keeps the time of the next sync. A key is never
     dropped: upstream drops a deployment after 15 failures, and it then stays stuck
     until it changes or the resync comes, 12 hours later.
+
+    A sync whose request has waited for the API server for longer than a second gives
+    its place to keys of other namespaces (`gives_way`). Until it ends, one more worker
+    runs, up to `PLACES` times `count` of them in all. So a slow webhook of one
+    namespace, which keeps all of upstream's workers, stops nothing elsewhere. Keys of
+    its own namespace have no more than `count` workers, as ever.
 
     Every log line written during a sync carries controller, key and a
     reconcile id.
@@ -81,6 +95,7 @@ class Workers:
         on_start: Callable[[], Iterable[None]] = tuple,
         ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
         count_defect: Callable[[str], None] = count_nowhere,
+        gives_way: bool = True,
     ) -> None:
         """Take the controller's name, its queue, its reconcile and its worker count.
 
@@ -88,7 +103,8 @@ class Workers:
         tasks run between two steps. The workers start once `ready` returns, and
         immediately without it; the queue collects keys meanwhile. If one of them raises
         an exception, it is called again. `count_defect` counts such exceptions by the
-        controller's name.
+        controller's name. Without `gives_way` there are never more than `count`
+        workers, for a reconcile that relies on that.
         """
         self._defects = Defects(logger, count_defect)
         self._on_start = on_start
@@ -98,6 +114,10 @@ class Workers:
         self.name = name
         self.debug: Mapping[str, DebugPage] = {}
         self._count = count
+        self._most = count * PLACES if gives_way else count
+        self._in_process: set[str] = set()
+        self._slow: dict[str, str] = {}
+        """The keys whose syncs have given their place away, and their namespaces."""
         self._queue = queue
         self._reconcile = reconcile
         self._clock = clock
@@ -106,6 +126,7 @@ class Workers:
         self._metrics = metrics
         self._turns = turns
         self._alive = 0
+        self._start_worker: Callable[[], None] = _not_running
         self._records = SyncRecords(clock)
 
     @property
@@ -116,7 +137,7 @@ class Workers:
     @property
     def is_healthy(self) -> bool:
         """True if all workers are running, or have not started yet."""
-        return not self._started or self._alive == self._count
+        return not self._started or self._alive >= self._count
 
     @property
     def is_idle(self) -> bool:
@@ -141,9 +162,16 @@ class Workers:
             if not await self._may_start():
                 return
             self._started = True
-            self._alive = self._count
-            for number in range(self._count):
-                group.create_task(self._work(), name=f"{self.name}-worker-{number}")
+            context = copy_context()
+            self._start_worker = partial(self._start, group, context)
+            for _ in range(self._count):
+                self._start_worker()
+
+    def _start(self, group: asyncio.TaskGroup, context: Context) -> None:
+        """Start a worker, in a context that is not that of a sync."""
+        name = f"{self.name}-worker-{self._alive}"
+        self._alive += 1
+        group.create_task(self._work(), name=name, context=context.copy())
 
     def stop(self) -> None:
         """Drop the keys that wait; `run` ends once the syncs in progress end."""
@@ -170,33 +198,52 @@ class Workers:
     async def _work(self) -> None:
         turn = 0
         try:
-            while True:
+            while self._alive <= self._count + len(self._slow):
                 await self._queue.wait()
                 turn = await self._turns.wait(turn)
-                key = self._queue.take()
+                key = self._queue.take(self._barred())
                 if key is None:
-                    continue  # another worker was faster
+                    continue  # another worker was faster, or the key has to wait
+                self._in_process.add(key)
                 try:
                     await self._process(key)
                 except Exception as error:  # noqa: BLE001 - it must end no worker
                     self._report(error)
                     self._queue.add_rate_limited(key)
                 finally:
+                    self._in_process.discard(key)
+                    self._slow.pop(key, None)
                     self._queue.done(key)
         except ShutDown:
             return
         finally:
             self._alive -= 1
 
+    def _barred(self) -> Collection[str]:
+        """Return the namespaces whose keys have as many workers as there are places."""
+        if not self._slow or len(self._in_process) < self._count:
+            return ()
+        return set(self._slow.values())
+
+    def _give_place(self, key: str) -> None:
+        """Let a worker of other namespaces go on in place of a sync that waits."""
+        if key not in self._in_process or self._stop.is_set():
+            return  # the sync has ended
+        self._slow[key] = group_of_key(key)
+        if self._alive < min(self._most, self._count + len(self._slow)):
+            self._start_worker()
+
     async def _process(self, key: str) -> None:
         reconcile_id = f"{self._rng.getrandbits(32):08x}"
         fields = {"controller": self.name, "key": key, "reconcile_id": reconcile_id}
         started = self._clock.monotonic()
         of_log, of_key = SYNC_FIELDS.set(fields), SYNC_KEY.set(key)
+        of_wait = ON_WAIT.set(partial(self._give_place, key))
         try:
             try:
                 outcome = await self._reconcile(key)
             finally:
+                ON_WAIT.reset(of_wait)
                 SYNC_KEY.reset(of_key)
         except Exception as error:  # noqa: BLE001 - a failed sync must not end it
             self._ended(key, Failed(error), self._clock.monotonic() - started)

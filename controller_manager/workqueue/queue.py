@@ -2,8 +2,10 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Container
 from typing import Final
 
+from controller_manager.api.meta import group_of_key
 from controller_manager.clock import Clock
 from controller_manager.workqueue.deadlines import Deadlines
 from controller_manager.workqueue.key_state import KeyState, State
@@ -72,6 +74,9 @@ class WorkQueue:
         self._retries = Retries(retries or retry_bucket(clock))
         self._metrics = metrics or NoMetrics()
         self._queue: deque[str] = deque()
+        self._held: dict[str, deque[str]] = {}
+        """Keys that came first and could not be taken then, by namespace."""
+        self._may_take_held = False
         self._dirty: set[str] = set()
         self._processing: dict[str, float] = {}
         self._added_at: dict[str, float] = {}
@@ -86,7 +91,7 @@ class WorkQueue:
 
     def __len__(self) -> int:
         """Return how many keys wait to be taken now."""
-        return len(self._queue)
+        return len(self._queue) + sum(map(len, self._held.values()))
 
     @property
     def delayed(self) -> int:
@@ -115,7 +120,7 @@ class WorkQueue:
             self._queue.appendleft(key)
         elif can_be_taken:
             self._queue.append(key)
-        self._metrics.added(len(self._queue))
+        self._metrics.added(len(self))
         return can_be_taken
 
     async def get(self) -> str:
@@ -133,7 +138,7 @@ class WorkQueue:
 
         Raises ShutDown once the queue is shut down.
         """
-        while not self._queue and not self._retries.is_ready:
+        while not (self._queue or self._may_take_held or self._retries.is_ready):
             if self._shutting_down:
                 raise ShutDown
             getter = asyncio.get_running_loop().create_future()
@@ -146,17 +151,45 @@ class WorkQueue:
                     self._wake_one()
                 raise
 
-    def take(self) -> str | None:
-        """Return the next key, `None` for none; the caller must call `done` for it."""
+    def take(self, barred: Container[str] = ()) -> str | None:
+        """Return the next key, `None` for none; the caller must call `done` for it.
+
+        Keys of the namespaces that are `barred` keep their places, and are looked at
+        again when `done` is called.
+        """
         self._admit_retry()
-        if not self._queue:
+        key = self._next(barred)
+        if key is None:
             return None
-        key = self._queue.popleft()
         now = self._clock.monotonic()
         self._dirty.discard(key)
         self._processing[key] = now
-        self._metrics.got(now - self._added_at.pop(key, now), len(self._queue))
+        self._metrics.got(now - self._added_at.pop(key, now), len(self))
         return key
+
+    def _next(self, barred: Container[str]) -> str | None:
+        """Remove and return the first key that is not barred, the held ones first."""
+        self._may_take_held = False
+        for namespace, keys in self._held.items():
+            if namespace not in barred:
+                key = keys.popleft()
+                if not keys:
+                    del self._held[namespace]
+                self._look_at_held()
+                return key
+        while self._queue:
+            key = self._queue.popleft()
+            namespace = group_of_key(key)
+            if namespace not in barred:
+                return key
+            self._held.setdefault(namespace, deque()).append(key)
+        return None
+
+    def _look_at_held(self) -> None:
+        """Let a worker look whether a held key can be taken now."""
+        if self._held:
+            self._may_take_held = True
+            self._wake_one()
 
     def _admit_retry(self) -> None:
         """Add a retry if no other key waits; otherwise at each fourth key."""
@@ -182,6 +215,7 @@ class WorkQueue:
         """Record that the processing of `key` has ended, with or without success."""
         started = self._processing.pop(key)
         self._metrics.done(self._clock.monotonic() - started)
+        self._look_at_held()
         if key in self._dirty:
             self._queue.append(key)
             self._wake_one()
@@ -289,6 +323,8 @@ class WorkQueue:
         """
         self._shutting_down = True
         self._queue.clear()
+        self._held.clear()
+        self._may_take_held = False
         self._dirty.clear()
         self._added_at.clear()
         self._metrics.dropped()

@@ -64,11 +64,11 @@ def deletes(client: Client, namespace: str, count: int) -> Callable[[], Awaitabl
 async def test_a_key_waits_for_one_request_of_another_key_at_most(
     cluster: Cluster,
 ) -> None:
-    """500 requests of one key are waiting, and each takes ten seconds."""
+    """500 requests of a key of its namespace are waiting; each takes ten seconds."""
     Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=32)
-    busy = asyncio.create_task(sync("busy/web", deletes(client, "busy", 500), 0))
-    assert await sync("other/web", deletes(client, "other", 1), 15) == 30
+    busy = asyncio.create_task(sync("ns/busy", deletes(client, "busy", 500), 0))
+    assert await sync("ns/other", deletes(client, "other", 1), 15) == 30
     assert await busy == 160
 
 
@@ -79,8 +79,8 @@ async def test_a_key_has_eight_requests_in_flight_while_another_key_waits(
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=32)
     await asyncio.gather(
-        sync("a/web", deletes(client, "a", 80), 0),
-        sync("b/web", deletes(client, "b", 20), 5),
+        sync("ns/a", deletes(client, "a", 80), 0),
+        sync("ns/b", deletes(client, "b", 20), 5),
     )
     assert webhook.count() == {
         0: {"a": 32},
@@ -91,12 +91,49 @@ async def test_a_key_has_eight_requests_in_flight_while_another_key_waits(
     }
 
 
+async def test_a_key_of_another_namespace_does_not_wait_for_slow_requests(
+    cluster: Cluster,
+) -> None:
+    """A request gives its slot to other namespaces once it has waited for a second."""
+    webhook = Webhook(cluster)
+    client = Client(cluster.transport, cluster.clock, in_flight=32)
+    busy = [
+        asyncio.create_task(sync(f"busy/{n}", deletes(client, "busy", 50), 0))
+        for n in range(10)
+    ]
+    assert await sync("other/web", deletes(client, "other", 1), 0.5) == 11
+    assert await sync("other/web", deletes(client, "other", 8), 4) == 25
+    assert list(webhook.count().items())[:4] == [
+        (0, {"busy": 32}),
+        (1, {"other": 1}),
+        (10, {"busy": 32}),
+        (15, {"other": 8}),
+    ]
+    for each in busy:
+        each.cancel()
+    await asyncio.gather(*busy, return_exceptions=True)
+
+
+async def test_four_times_as_many_requests_may_be_in_flight_altogether(
+    cluster: Cluster,
+) -> None:
+    """However many namespaces are slow."""
+    webhook = Webhook(cluster)
+    client = Client(cluster.transport, cluster.clock, in_flight=4)
+    await asyncio.gather(
+        *(sync(f"{n}/web", deletes(client, "x", 8), 0) for n in range(9))
+    )
+    times = sorted(time for time, _ in webhook.sent)
+    in_flight = [sum(each - 10 < other <= each for other in times) for each in times]
+    assert max(in_flight) == 16
+
+
 async def test_keys_take_turns(cluster: Cluster) -> None:
     """The keys that wait get one slot each, however many requests each of them has."""
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=4)
     await asyncio.gather(
-        *(sync(f"{each}/web", deletes(client, each, 6), 0) for each in ("a", "b", "c"))
+        *(sync(f"ns/{each}", deletes(client, each, 6), 0) for each in ("a", "b", "c"))
     )
     assert webhook.count() == {
         0: {"a": 4},
@@ -116,8 +153,8 @@ async def test_the_rate_limit_is_shared_by_turns_too(cluster: Cluster) -> None:
     cluster.server.handle = answer  # type: ignore[method-assign,assignment]
     limiter = RequestLimiter(20, 30, cluster.clock)
     client = Client(cluster.transport, cluster.clock, limiter, in_flight=32)
-    busy = asyncio.create_task(sync("busy/web", deletes(client, "busy", 500), 0))
-    assert await sync("other/web", deletes(client, "other", 1), 1) < 3
+    busy = asyncio.create_task(sync("ns/busy", deletes(client, "busy", 500), 0))
+    assert await sync("ns/other", deletes(client, "other", 1), 1) < 3
     assert await busy > 20
 
 
@@ -128,7 +165,7 @@ async def test_a_slot_that_gets_free_as_its_waiter_is_cancelled_goes_to_another(
     Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=1)
     first, second, third, fourth = (
-        asyncio.create_task(sync(f"{each}/web", deletes(client, each, 1), 0))
+        asyncio.create_task(sync(f"ns/{each}", deletes(client, each, 1), 0))
         for each in ("a", "b", "c", "d")
     )
     await asyncio.sleep(1)
@@ -147,7 +184,7 @@ async def test_a_request_that_is_cancelled_leaves_its_slot_to_others(
     webhook = Webhook(cluster)
     client = Client(cluster.transport, cluster.clock, in_flight=1)
     first, second, third, fourth = (
-        asyncio.create_task(sync(f"{each}/web", deletes(client, each, 1), 0))
+        asyncio.create_task(sync(f"ns/{each}", deletes(client, each, 1), 0))
         for each in ("a", "b", "c", "d")
     )
     await asyncio.sleep(1)
@@ -160,4 +197,4 @@ async def test_a_request_that_is_cancelled_leaves_its_slot_to_others(
     ended = await asyncio.gather(first, second, third, return_exceptions=True)
     assert [type(each) for each in ended] == [asyncio.CancelledError] * 3
     assert [namespace for _, namespace in webhook.sent][-1] == "d"
-    assert await sync("e/web", deletes(client, "e", 1), 0) == pytest.approx(22)
+    assert await sync("ns/e", deletes(client, "e", 1), 0) == pytest.approx(22)

@@ -39,8 +39,10 @@ _CACHE_RECHECK: Final = 5.0
 """Seconds until the next look at the cache of jobs."""
 
 KEPT: Final = 100
-"""The number of gone jobs that are remembered; others are asked for again. The pods of a
-job come one after the other, so a few are enough."""
+"""The number of gone jobs that are remembered; others are asked for again.
+
+The pods of a job come one after the other, so a few are enough.
+"""
 
 
 class OrphanPods:

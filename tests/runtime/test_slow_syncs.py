@@ -1,0 +1,155 @@
+"""A sync that waits for the API server gives its place to other namespaces."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from controller_manager.client.sync_key import ON_WAIT
+from controller_manager.clock import LoopClock
+from controller_manager.observability.logs import silent_logger
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Workers
+from controller_manager.workqueue.queue import WorkQueue
+from tests.clusters import EPOCH
+from tests.runtime.test_worker import Syncs
+
+pytestmark = pytest.mark.looptime
+
+
+class Server:
+    """Keeps syncs of some namespaces waiting for ten seconds, others for a tenth."""
+
+    def __init__(self, *slow: str) -> None:
+        self.slow = slow
+        self.running: set[str] = set()
+        self.most = 0
+        self.began: dict[str, float] = {}
+        self.ended: dict[str, float] = {}
+
+    async def sync(self, key: str) -> Outcome:
+        loop = asyncio.get_running_loop()
+        self.began[key] = round(loop.time(), 3)
+        self.running.add(key)
+        self.most = max(self.most, len(self.running))
+        on_wait = ON_WAIT.get()
+        assert on_wait is not None
+        timer = loop.call_later(1, on_wait)
+        is_slow = key.partition("/")[0] in self.slow
+        await asyncio.sleep(10 if is_slow else 0.1)
+        timer.cancel()
+        self.running.discard(key)
+        self.ended[key] = round(loop.time(), 3)
+        return DONE
+
+
+async def run(
+    server: Server,
+    *keys: str,
+    count: int = 2,
+    gives_way: bool = True,
+    later: Callable[[WorkQueue], Awaitable[None]] | None = None,
+) -> None:
+    """Sync the keys, in this order."""
+    queue = WorkQueue(LoopClock(EPOCH))
+    workers = Workers(
+        "test-controller",
+        queue,
+        server.sync,
+        count,
+        clock=LoopClock(EPOCH),
+        rng=random.Random(1),
+        logger=silent_logger(),
+        metrics=Syncs(),
+        turns=Turns(),
+        gives_way=gives_way,
+    )
+    running = asyncio.create_task(workers.run())
+    await asyncio.sleep(0)
+    for key in keys:
+        queue.add(key)
+    if later is not None:
+        await later(queue)
+    await queue.drained()
+    assert later is not None or workers._alive == count
+    workers.stop()
+    await running
+
+
+async def test_other_namespaces_wait_for_a_second_at_most() -> None:
+    """The keys of the slow one are synced two at a time, as the flag says."""
+    server = Server("slow")
+    slow = [f"slow/{number}" for number in range(6)]
+    await run(server, *slow, "a/1", "b/1", "a/2")
+    assert [server.began[each] for each in slow] == [0, 0, 10, 10, 20, 20]
+    assert [server.began[each] for each in ("a/1", "b/1", "a/2")] == [1, 1, 1.1]
+
+
+async def test_syncs_that_are_quick_have_as_many_workers_as_the_flag_says() -> None:
+    """Also beside slow ones."""
+    server = Server("slow")
+    quick = [f"{number}/quick" for number in range(6)]
+    await run(server, "slow/1", "slow/2", *quick)
+    assert [server.began[each] for each in quick] == [1, 1, 1.1, 1.1, 1.2, 1.2]
+    assert server.most == 4
+
+
+async def test_there_are_four_times_as_many_workers_at_most() -> None:
+    """However many namespaces are slow."""
+    namespaces = [f"ns{number}" for number in range(12)]
+    server = Server(*namespaces)
+    keys = [f"{each}/web" for each in namespaces]
+    await run(server, *keys)
+    assert server.most == 8
+    assert [server.began[each] for each in keys] == [
+        *(0, 0, 1, 1, 2, 2, 3, 3),
+        *(10, 10, 11, 11),
+    ]
+
+
+async def test_a_key_that_had_to_wait_comes_before_those_behind_it() -> None:
+    """As soon as its namespace may have another place."""
+    server = Server("slow")
+
+    async def later(queue: WorkQueue) -> None:
+        await asyncio.sleep(5)
+        queue.add("other/1")
+        await asyncio.sleep(3)
+        queue.add("slow/4")
+
+    await run(server, "slow/1", "slow/2", "slow/3", later=later)
+    assert server.began == {
+        "slow/1": 0,
+        "slow/2": 0,
+        "other/1": 5,
+        "slow/3": 10,
+        "slow/4": 10,
+    }
+
+
+async def test_objects_without_a_namespace_are_each_their_own() -> None:
+    """Keys of cluster-scoped objects are their names."""
+    server = Server("node-1", "node-2")
+    await run(server, "node-1", "node-2", "node-3")
+    assert server.began["node-3"] == 1
+
+
+async def test_a_reconcile_that_relies_on_its_workers_has_no_more() -> None:
+    """For example one that has a single worker."""
+    server = Server("slow")
+    await run(server, "slow/1", "other/1", count=1, gives_way=False)
+    assert (server.began["other/1"], server.most) == (10, 1)
+
+
+async def test_a_stop_does_not_wait_for_other_keys() -> None:
+    """The syncs in progress end, and nothing else begins."""
+    server = Server("slow")
+
+    async def later(queue: WorkQueue) -> None:
+        await asyncio.sleep(0.5)
+        queue.shut_down()
+
+    await run(server, "slow/1", "slow/2", "a/1", later=later)
+    assert sorted(server.ended) == ["slow/1", "slow/2"]
