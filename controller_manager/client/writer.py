@@ -52,6 +52,16 @@ class Writer:
         answer = await self._rest.write("POST", path, body)
         return self._stored(resource, answer)
 
+    async def try_create(
+        self, resource: Resource[CompleteT], obj: CompleteT
+    ) -> CompleteT:
+        """Return `obj` as `create` would store it, after admission; store nothing."""
+        body = encode(resource, obj)
+        path = namespace_path(resource, obj.metadata.namespace)
+        query = (("dryRun", "All"),)
+        answer = await self._rest.write("POST", path, body, query=query)
+        return decode(resource.type, answer)
+
     async def create_for_metadata(
         self, resource: Resource[CompleteT], obj: CompleteT
     ) -> PartialObject:

@@ -15,6 +15,7 @@
 - ``key_id``: the id of a key that signs tokens
 - ``live_protection``: protects objects by live lists of their users
 - ``live_use``: live lists of the users of an object
+- ``mutations``: new objects that admission has changed
 - ``namespaces``: for controllers that create an object in every namespace
 - ``node_controller``: the service account of the controllers of nodes
 - ``owner_reads``: reads an owner and its pods from the API server

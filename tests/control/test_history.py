@@ -35,6 +35,7 @@ from controller_manager.control.history.template import (
     template_data,
     template_of,
 )
+from controller_manager.control.mutations import Mutation, Mutations
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
     ORPHANS,
@@ -230,7 +231,13 @@ def history(cluster: Cluster, *cached: ControllerRevision) -> History[StatefulSe
         store.put(each)
     indexes = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
     lister = Lister(store, "ControllerRevision", *indexes)
-    return History(cluster.client, STATEFUL_SETS, lister)
+    return History(
+        cluster.client, STATEFUL_SETS, lister, Mutations(cluster.clock), _no_mutation
+    )
+
+
+def _no_mutation(owner: StatefulSet, mutation: Mutation) -> None:
+    raise AssertionError(owner.metadata.name, mutation)
 
 
 def owned_by(owner: StatefulSet) -> tuple[OwnerReference, ...]:
@@ -253,7 +260,7 @@ async def test_a_new_revision_has_labels_annotations_and_owner(
     owner = await stateful_set(cluster)
     writer = history(cluster)
     data = Raw(b'{"spec":{}}')
-    stored = await writer.create(writer.new(owner, data, 3, "h", {"app": "web"}))
+    stored = await writer.create(writer.new(owner, data, 3, "h", {"app": "web"}), owner)
     assert msgspec.structs.replace(stored, api_version="", kind="") == (
         ControllerRevision(
             metadata=ObjectMeta(
@@ -277,10 +284,12 @@ async def test_a_revision_with_the_same_data_is_used_again(cluster: Cluster) -> 
     """A former leader may have stored it; the cache does not show it yet."""
     writer = history(cluster)
     owner = await stateful_set(cluster)
-    first = await writer.create(writer.new(owner, Raw(b"{}"), 1, "h", {}))
-    assert await writer.create(writer.new(owner, Raw(b"{}"), 2, "h", {})) == first
+    first = await writer.create(writer.new(owner, Raw(b"{}"), 1, "h", {}), owner)
+    assert (
+        await writer.create(writer.new(owner, Raw(b"{}"), 2, "h", {}), owner) == first
+    )
     with pytest.raises(Collision, match=r'^controllerrevisions\.apps "web-h" already'):
-        await writer.create(writer.new(owner, Raw(b'{"a":1}'), 2, "h", {}))
+        await writer.create(writer.new(owner, Raw(b'{"a":1}'), 2, "h", {}), owner)
 
 
 @pytest.mark.looptime
@@ -291,9 +300,9 @@ async def test_a_collision_is_counted_and_gives_another_name(cluster: Cluster) -
     data = Raw(b'{"b":1}')
     for count in (0, 1):
         taken = data_hash(data, count)
-        await writer.create(writer.new(owner, Raw(b"{}"), 1, taken, {}))
+        await writer.create(writer.new(owner, Raw(b"{}"), 1, taken, {}), owner)
     revision = writer.new(owner, data, 2, data_hash(data, 0), {"hash": "h"})
-    created = await writer.create_renamed(revision, "web", 0)
+    created = await writer.create_renamed(revision, owner, 0)
     metadata = created.revision.metadata
     assert (created.collision_count, metadata.name, metadata.labels) == (
         2,
@@ -307,7 +316,7 @@ async def test_a_renumbered_revision_keeps_its_data(cluster: Cluster) -> None:
     """A revision that has changed meanwhile is not overwritten."""
     writer = history(cluster)
     owner = await stateful_set(cluster)
-    stored = await writer.create(writer.new(owner, Raw(b'{"a":1}'), 1, "h", {}))
+    stored = await writer.create(writer.new(owner, Raw(b'{"a":1}'), 1, "h", {}), owner)
     renumbered = await writer.renumber(stored, 7)
     assert (renumbered.revision, renumbered.data) == (7, stored.data)
     with pytest.raises(Conflict):
@@ -346,9 +355,9 @@ async def test_only_the_revision_that_was_chosen_is_deleted(cluster: Cluster) ->
     """Not a later revision of the same name; a revision that is gone is no error."""
     writer = history(cluster)
     owner = await stateful_set(cluster)
-    first = await writer.create(writer.new(owner, Raw(b"{}"), 1, "h", {}))
+    first = await writer.create(writer.new(owner, Raw(b"{}"), 1, "h", {}), owner)
     await writer.delete(first)
     await writer.delete(first)
-    await writer.create(writer.new(owner, Raw(b"{}"), 2, "h", {}))
+    await writer.create(writer.new(owner, Raw(b"{}"), 2, "h", {}), owner)
     with pytest.raises(Conflict):
         await writer.delete(first)

@@ -1,13 +1,13 @@
 """Reads, adopts and writes the revisions of an owner."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, ControllerRevision
-from controller_manager.api.meta import CompleteObject, ObjectMeta
+from controller_manager.api.meta import CompleteObject, ObjectMeta, key_of
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
@@ -17,9 +17,17 @@ from controller_manager.control.claims import Claimer
 from controller_manager.control.history.names import data_hash, revision_name
 from controller_manager.control.history.order import in_order
 from controller_manager.control.history.template import find_equal
+from controller_manager.control.mutations import (
+    Mutation,
+    Mutations,
+    first_difference,
+)
 from controller_manager.informers.lister import Lister
 
 OwnerT = TypeVar("OwnerT", bound=CompleteObject)
+
+OnMutation = Callable[[OwnerT, Mutation], None]
+"""Called when admission has changed, or would change, a revision of an owner."""
 
 MOST_COLLISIONS: Final = 16
 """After so many names in use, the creation fails and is retried."""
@@ -54,8 +62,15 @@ class History(Generic[OwnerT]):
         client: Client,
         owners: Resource[OwnerT],
         lister: Lister[ControllerRevision],
+        mutations: Mutations,
+        on_mutation: OnMutation[OwnerT],
     ) -> None:
-        """Take the client, the resource of the owners and the revisions' lister."""
+        """Take the client, the resource of the owners and the revisions' lister.
+
+        `mutations` has the owners whose revisions admission changes.
+        """
+        self._mutations = mutations
+        self._on_mutation = on_mutation
         self._client = client
         self._owners = owners
         self._lister = lister
@@ -99,25 +114,71 @@ class History(Generic[OwnerT]):
             revision=number,
         )
 
-    async def create(self, revision: ControllerRevision) -> ControllerRevision:
+    async def create(
+        self, revision: ControllerRevision, owner: OwnerT
+    ) -> ControllerRevision:
         """Store a revision, or return the stored revision of this name and data.
 
-        Raises Collision if a revision with other data has the name, and the errors of
-        the client.
+        If admission changes the data, that revision is returned, and again by later
+        calls: otherwise each sync would create another one, and the owner would replace
+        its pods for ever. Raises Collision if a revision with other data has the name,
+        and the errors of the client.
         """
+        if (mutated := await self._still_mutated(revision, owner)) is not None:
+            return mutated
+        metadata = revision.metadata
         try:
-            return await self._client.create(CONTROLLER_REVISIONS, revision)
+            stored = await self._client.create(CONTROLLER_REVISIONS, revision)
         except AlreadyExists:
-            metadata = revision.metadata
             stored = await self._client.get(
                 CONTROLLER_REVISIONS, metadata.namespace, metadata.name
             )
+        else:
+            self._is_mutated(revision, stored, owner)
+            return stored
         if find_equal((stored,), revision.data) is None:
             raise Collision(metadata.name)
         return stored
 
+    async def _still_mutated(
+        self, revision: ControllerRevision, owner: OwnerT
+    ) -> ControllerRevision | None:
+        """Return the revision that admission has changed, if it still would.
+
+        A dry run asks for that, with a growing delay.
+        """
+        known = self._mutations.of(owner)
+        if known is None:
+            return None
+        stored = self._lister.get(owner.metadata.namespace, known.name)
+        if stored is None or known.seconds > 0:
+            return stored
+        unnamed = msgspec.structs.replace(
+            revision.metadata, name="", generate_name=f"{owner.metadata.name}-"
+        )
+        trial = msgspec.structs.replace(revision, metadata=unnamed)
+        tried = await self._client.try_create(CONTROLLER_REVISIONS, trial)
+        return stored if self._is_mutated(revision, tried, owner) else None
+
+    def _is_mutated(
+        self, sent: ControllerRevision, stored: ControllerRevision, owner: OwnerT
+    ) -> bool:
+        """Tell whether admission has changed the data, and report it."""
+        if find_equal((stored,), sent.data) is not None:
+            self.has_current(owner)
+            return False
+        before, after = map(msgspec.json.decode, (sent.data, stored.data))
+        field = first_difference(before, after, "data")
+        found = self._mutations.found(owner, stored.metadata.name, field)
+        self._on_mutation(owner, found)
+        return True
+
+    def has_current(self, owner: OwnerT) -> None:
+        """Note that the revision of the owner's template is stored."""
+        self._mutations.forget(key_of(owner))
+
     async def create_renamed(
-        self, revision: ControllerRevision, owner: str, collision_count: int
+        self, revision: ControllerRevision, owner: OwnerT, collision_count: int
     ) -> Created:
         """Store a revision; try other names while its name is in use.
 
@@ -127,11 +188,12 @@ class History(Generic[OwnerT]):
         """
         last = collision_count + MOST_COLLISIONS
         while True:
-            name = revision_name(owner, data_hash(revision.data, collision_count))
+            digest = data_hash(revision.data, collision_count)
+            name = revision_name(owner.metadata.name, digest)
             metadata = msgspec.structs.replace(revision.metadata, name=name)
             renamed = msgspec.structs.replace(revision, metadata=metadata)
             try:
-                return Created(await self.create(renamed), collision_count)
+                return Created(await self.create(renamed, owner), collision_count)
             except Collision:
                 if collision_count == last:
                     raise

@@ -38,6 +38,11 @@ from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.history.revisions import History
+from controller_manager.control.mutations import (
+    REVISION_MUTATED,
+    Mutation,
+    Mutations,
+)
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl
 from controller_manager.control.takeover import Takeover
@@ -125,7 +130,14 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         )
         client = context.client
         self._reads = OwnerReads(client, DAEMON_SETS, self.objects, context.consistency)
-        history = History(client, DAEMON_SETS, self.lister(CONTROLLER_REVISIONS))
+        self._mutations = Mutations(context.clock)
+        history = History(
+            client,
+            DAEMON_SETS,
+            self.lister(CONTROLLER_REVISIONS),
+            self._mutations,
+            self._revision_mutated,
+        )
         self._revisions = RevisionKeeper(client, history)
         self._claimer = Claimer(client, DAEMON_SETS, PODS, turns=context.turns)
         pods = DaemonPods(
@@ -160,6 +172,13 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         self._takeover.forget(key)
         self._backoff.forget(key)
         self._templates.forget(key)
+        self._mutations.forget(key)
+
+    def _revision_mutated(self, daemon_set: DaemonSet, mutation: Mutation) -> None:
+        """Tell of a revision that admission changes; ask again after the delay."""
+        message = mutation.message
+        self.recorder.event(DAEMON_SETS, daemon_set, WARNING, REVISION_MUTATED, message)
+        self.queue.add_after(key_of(daemon_set), mutation.seconds)
 
     def dependent_added(self, key: str, obj: Pod | ControllerRevision) -> None:
         """Expect one creation fewer."""

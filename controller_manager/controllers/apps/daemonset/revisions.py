@@ -73,7 +73,10 @@ class RevisionKeeper:
         number = next_number(old)
         if not current:
             created = await self._create(daemon_set, compiled, number)
-            return Revisions(created, tuple(old))
+            # Admission may have changed it, so it does not fit, and may be used again.
+            others = (x for x in old if x.metadata.uid != created.metadata.uid)
+            return Revisions(created, tuple(others))
+        self._history.has_current(daemon_set)
         kept = current[-1]
         if len(current) > 1:
             await self._unite(kept, current[:-1], await claim_pods())
@@ -154,7 +157,7 @@ class RevisionKeeper:
         labels = {**template_labels, POD_REVISION_LABEL: digest}
         revision = self._history.new(daemon_set, compiled.data, number, digest, labels)
         try:
-            stored = await self._history.create(revision)
+            stored = await self._history.create(revision, daemon_set)
             _check_owner(stored, daemon_set)
         except Collision as collision:
             await self._count_collision(daemon_set)

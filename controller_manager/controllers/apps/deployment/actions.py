@@ -105,12 +105,13 @@ class PatchReplicaSet(Struct, frozen=True):
 class CreateReplicaSet(Struct, frozen=True):
     """Create the new replica set; then record the event, if any.
 
-    The view then has the result of the creation.
+    The view then has the result of the creation. A `trial` is a dry run.
     """
 
     deployment: Deployment
     replica_set: ReplicaSet
     event: DeploymentEvent | None = None
+    trial: bool = False
 
     @property
     def awaits(self) -> Reason | None:

@@ -43,15 +43,18 @@ from controller_manager.controllers.apps.deployment.actions import (
 )
 from controller_manager.controllers.apps.deployment.caches import Caches
 from controller_manager.controllers.apps.deployment.metrics import RolloutTimes
+from controller_manager.controllers.apps.deployment.pod_template import changed_field
 from controller_manager.controllers.apps.deployment.scaling import RECREATE
 from controller_manager.controllers.apps.deployment.status import is_same
 from controller_manager.controllers.apps.deployment.view import (
     Created,
     CreationFailed,
     ExistingUsed,
+    Mutated,
     NamespaceTerminating,
     NameTaken,
     Rollout,
+    Unchanged,
     View,
     find_rollout,
 )
@@ -142,6 +145,8 @@ class DeploymentApplier:
         candidates = self._caches.claimable(deployment, selector)
         claimed = await claimer.claim(deployment, selector, tuple(candidates))
         rollout = find_rollout(deployment, claimed)
+        if rollout.new is not None:
+            self._caches.mutations.forget(key_of(deployment))
         pods: tuple[Pod, ...] = ()
         if deployment.spec.strategy.type == RECREATE:
             pods = self._caches.pods_of(rollout.old)
@@ -195,8 +200,9 @@ class DeploymentApplier:
     async def _create(self, view: View, action: CreateReplicaSet) -> View:
         candidate = action.replica_set
         metadata = candidate.metadata
+        create = self._client.try_create if action.trial else self._client.create
         try:
-            created = await self._client.create(REPLICASETS, candidate)
+            created = await create(REPLICASETS, candidate)
         except AlreadyExists as error:
             existing = await self._client.get(
                 REPLICASETS, metadata.namespace, metadata.name
@@ -207,6 +213,13 @@ class DeploymentApplier:
                 return replace(view, creation=NamespaceTerminating())
             return replace(view, creation=CreationFailed(metadata.name, error))
         self._record(view, action.event)
+        if field := changed_field(candidate.spec.template, created.spec.template):
+            name = created.metadata.name
+            found = self._caches.mutations.found(view.deployment, name, field)
+            view = view if action.trial else _with_old(view, created)
+            return replace(view, creation=Mutated(found))
+        if action.trial:
+            return replace(view, creation=Unchanged())
         return _with_new(view, created, Created())
 
     async def _delete(self, replica_set: ReplicaSet) -> None:
@@ -255,6 +268,11 @@ class DeploymentApplier:
 
     async def _write_status(self, deployment: Deployment) -> None:
         await self._client.update_for_metadata(DEPLOYMENTS, deployment, "status")
+
+
+def _with_old(view: View, created: ReplicaSet) -> View:
+    old = (*view.rollout.old, created)
+    return replace(view, rollout=Rollout(view.deployment, None, old))
 
 
 def _with_new(view: View, new: ReplicaSet, creation: Created | ExistingUsed) -> View:

@@ -11,6 +11,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.selectors import Selector
+from controller_manager.control.mutations import Mutations
 from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
@@ -34,6 +35,7 @@ class Caches:
         self._deployments = deployments
         self._replica_sets = replica_sets
         self._pods = context.lister(PODS, BY_CONTROLLER)
+        self.mutations = Mutations(context.clock)
         self._reread_versions: dict[str, str] = {}
         """The resource versions of deployments whose replica sets were read again, by
         key."""
@@ -88,3 +90,4 @@ class Caches:
     def forget(self, key: str) -> None:
         """Drop the state of a deployment that is gone."""
         self._reread_versions.pop(key, None)
+        self.mutations.forget(key)

@@ -16,6 +16,7 @@ from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.control.decision import Decision, Step
+from controller_manager.control.mutations import Mutation
 from controller_manager.controllers.apps.deployment.actions import (
     Action,
     CountCollision,
@@ -36,9 +37,13 @@ from controller_manager.controllers.apps.deployment.pod_template import (
 )
 from controller_manager.controllers.apps.deployment.progress import (
     REPLICA_SET_CREATE_ERROR,
+    REPLICA_SET_MUTATED,
     has_deadline,
 )
-from controller_manager.controllers.apps.deployment.report import draft_of
+from controller_manager.controllers.apps.deployment.report import (
+    draft_of,
+    report_sizes,
+)
 from controller_manager.controllers.apps.deployment.revisions import (
     changed_annotations,
     max_revision,
@@ -55,7 +60,9 @@ from controller_manager.controllers.apps.deployment.status import (
 )
 from controller_manager.controllers.apps.deployment.view import (
     CreationFailed,
+    Mutated,
     NameTaken,
+    Unchanged,
     View,
 )
 
@@ -128,8 +135,15 @@ def ensure_new(view: View, now: datetime) -> DeploymentStep | DeploymentDecision
     namespace is being deleted, which is not an error.
     """
     match view.creation:
-        case None if view.rollout.new is None:
+        case None if view.rollout.new is None and view.mutation is not None:
+            if view.mutation.seconds > 0:
+                return _mutated(view, view.mutation, now)
+            return Step((_try(view),))
+        case None | Unchanged() if view.rollout.new is None:
             return Step((_create(view),))
+        case Mutated(mutation=mutation):
+            event = RecordEvent(warning(REPLICA_SET_MUTATED, mutation.message))
+            return _mutated(view, mutation, now, event)
         case NameTaken() as taken:
             return _name_taken(view.deployment, taken)
         case CreationFailed() as failed:
@@ -147,6 +161,35 @@ def _create(view: View) -> CreateReplicaSet:
     }
     candidate = new_replica_set(deployment, size, annotations)
     return CreateReplicaSet(deployment, candidate, scaling_event(candidate, 0, size))
+
+
+def _try(view: View) -> CreateReplicaSet:
+    """Return the dry run of a creation, whose name cannot be in use."""
+    creation = _create(view)
+    metadata = creation.replica_set.metadata
+    unnamed = msgspec.structs.replace(
+        metadata, name="", generate_name=f"{view.deployment.metadata.name}-"
+    )
+    candidate = msgspec.structs.replace(creation.replica_set, metadata=unnamed)
+    return CreateReplicaSet(view.deployment, candidate, trial=True)
+
+
+def _mutated(
+    view: View, mutation: Mutation, now: datetime, *events: Action
+) -> DeploymentDecision:
+    """Report that admission changes new replica sets; wait for the next attempt."""
+    draft = draft_of(view, now)
+    if has_deadline(view.deployment):
+        failure = condition(
+            PROGRESSING, "False", REPLICA_SET_MUTATED, mutation.message, now
+        )
+        draft = draft.with_condition(failure)
+    waiting_for = f"a new replica set with its template: {mutation.message}"
+    return msgspec.structs.replace(
+        report_sizes(view, draft, now, actions=events),
+        reasons=(about_deployment(view.deployment, waiting_for),),
+        requeue_after=mutation.seconds,
+    )
 
 
 def _name_taken(

@@ -10,6 +10,7 @@ from controller_manager.api.core.equality import canonical_spec, without_empty
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.control.hashes import fnv1a, safe_encode
+from controller_manager.control.mutations import first_difference
 
 
 def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
@@ -69,6 +70,15 @@ def canonical_template(template: PodTemplateSpec) -> dict[str, Any]:
     """Return the template without its hash label, in the form of all equal ones."""
     spec = canonical_spec(msgspec.json.decode(template.spec))
     return {"metadata": _canonical_meta(template.metadata), "spec": spec}
+
+
+def changed_field(sent: PodTemplateSpec, stored: PodTemplateSpec) -> str:
+    """Return the first field in which a stored template differs, "" for none."""
+    if equal_ignoring_hash(sent, stored):
+        return ""
+    return first_difference(
+        canonical_template(sent), canonical_template(stored), "spec.template"
+    )
 
 
 def _without_hash(metadata: ObjectMeta) -> ObjectMeta:

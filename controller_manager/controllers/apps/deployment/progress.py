@@ -28,6 +28,9 @@ from controller_manager.controllers.apps.deployment.view import Rollout
 
 REPLICA_SET_UPDATED: Final = "ReplicaSetUpdated"
 REPLICA_SET_CREATE_ERROR: Final = "ReplicaSetCreateError"
+REPLICA_SET_MUTATED: Final = "ReplicaSetMutated"
+"""A reason of ours: upstream says nothing of such a change."""
+
 NEW_REPLICA_SET_CREATED: Final = "NewReplicaSetCreated"
 FOUND_NEW_REPLICA_SET: Final = "FoundNewReplicaSet"
 NEW_REPLICA_SET_AVAILABLE: Final = "NewReplicaSetAvailable"

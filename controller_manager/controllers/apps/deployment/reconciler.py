@@ -76,6 +76,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
             deployment,
             is_reread=self._caches.were_reread(deployment),
             counts_terminating=self._counts_terminating,
+            mutation=self._caches.mutations.of(deployment),
         )
         return await decide_and_apply(
             view, decide, self._applier, self.clock, self.logger

@@ -8,6 +8,7 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.client.errors import AlreadyExists
+from controller_manager.control.mutations import Mutation
 from controller_manager.controllers.apps.deployment.pod_template import equality_with
 
 
@@ -85,7 +86,25 @@ class CreationFailed(Struct, frozen=True):
     error: Exception
 
 
-Creation = Created | NameTaken | ExistingUsed | NamespaceTerminating | CreationFailed
+class Mutated(Struct, frozen=True):
+    """Admission changed the template of the new replica set, or would change it."""
+
+    mutation: Mutation
+
+
+class Unchanged(Struct, frozen=True):
+    """Admission would leave the new replica set as it is; it is not created yet."""
+
+
+Creation = (
+    Created
+    | NameTaken
+    | ExistingUsed
+    | NamespaceTerminating
+    | CreationFailed
+    | Mutated
+    | Unchanged
+)
 """The result of the attempt to create the new replica set."""
 
 
@@ -115,6 +134,9 @@ class View(Struct, frozen=True, kw_only=True):
     patched: frozenset[str] = frozenset()
     """The uids of replica sets that this sync has patched."""
 
+    mutation: Mutation | None = None
+    """The mutation of the last new replica set, `None` for none."""
+
     creation: Creation | None = None
     """The result of creating the new replica set in this sync, if it was tried."""
 
@@ -123,11 +145,17 @@ class View(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, deployment: Deployment, *, is_reread: bool, counts_terminating: bool
+        cls,
+        deployment: Deployment,
+        *,
+        is_reread: bool,
+        counts_terminating: bool,
+        mutation: Mutation | None = None,
     ) -> "View":
         """Return the view at the beginning of a sync."""
         return cls(
             rollout=Rollout(deployment, None, ()),
+            mutation=mutation,
             is_reread=is_reread,
             counts_terminating=counts_terminating,
         )

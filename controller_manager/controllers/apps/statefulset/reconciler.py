@@ -24,6 +24,7 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
+from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.decision import (
     Decision,
@@ -31,6 +32,11 @@ from controller_manager.control.decision import (
     decide_and_apply_in_turns,
 )
 from controller_manager.control.history.revisions import History
+from controller_manager.control.mutations import (
+    REVISION_MUTATED,
+    Mutation,
+    Mutations,
+)
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.controllers.apps.statefulset.actions import Action
 from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
@@ -112,7 +118,14 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._claims = self.lister(CLAIMS)
         self._by_claim = context.lister(STATEFUL_SETS, PODS_BY_CLAIM)
         revisions = self.lister(CONTROLLER_REVISIONS)
-        self._history = History(context.client, STATEFUL_SETS, revisions)
+        self._mutations = Mutations(context.clock)
+        self._history = History(
+            context.client,
+            STATEFUL_SETS,
+            revisions,
+            self._mutations,
+            self._revision_mutated,
+        )
         self._pod_claimer = Claimer(
             context.client, STATEFUL_SETS, PODS, turns=context.turns
         )
@@ -189,7 +202,16 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         """Drop the state of a key whose set is gone."""
         self._deletions.forget(key)
         self._start_failures.forget(key)
+        self._mutations.forget(key)
         self._metrics.forget(*split_key(key))
+
+    def _revision_mutated(self, stateful_set: StatefulSet, mutation: Mutation) -> None:
+        """Tell of a revision that admission changes; ask again after the delay."""
+        message = mutation.message
+        self.recorder.event(
+            STATEFUL_SETS, stateful_set, WARNING, REVISION_MUTATED, message
+        )
+        self.queue.add_after(key_of(stateful_set), mutation.seconds)
 
     def is_known_gone(self, obj: StatefulSet) -> bool:
         """Tell whether a response of the API server showed that this set is gone."""

@@ -105,10 +105,12 @@ async def sync_revisions(
     data = template_data(stateful_set.spec.template)
     collisions = stateful_set.status.collision_count or 0
     found = find_update(revisions, data, adds_defaults=adds_defaults)
+    if found is not None:
+        history.has_current(stateful_set)
     if found is None:
         created = await history.create_renamed(
             _new(history, stateful_set, data, next_number(revisions), collisions),
-            stateful_set.metadata.name,
+            stateful_set,
             collisions,
         )
         update, collisions = created.revision, created.collision_count

@@ -1,0 +1,118 @@
+"""New objects that admission has changed, and the delay before the next attempt.
+
+An owner recognises a child by the template that it has. A mutating webhook or policy
+that changes the template of each new child makes the owner create one after the other,
+in upstream without a pause. The answer of a creation is compared with the request.
+After a difference the owner asks by a dry run, after a growing delay, whether admission
+still changes such an object, and creates the next one only once it does not.
+"""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.api.meta import CompleteObject, key_of
+from controller_manager.clock import Clock
+from controller_manager.workqueue.ratelimiters import ExponentialBackoff
+
+FIRST_DELAY: Final = 1.0
+REVISION_MUTATED: Final = "RevisionMutated"
+"""The reason of the event about a changed revision; upstream has none."""
+
+LONGEST_DELAY: Final = 300.0
+"""Seconds between two attempts; the delay doubles from the first to the longest."""
+
+
+class Mutation(Struct, frozen=True):
+    """A change that admission made to a new object.
+
+    `name` is the object that was created first, `field` the first field that differs.
+    The next attempt is due in `seconds`.
+    """
+
+    name: str
+    field: str
+    seconds: float
+
+    @property
+    def message(self) -> str:
+        """The change, and the end of the wait, for users."""
+        return (
+            f'Admission has changed {self.field} of the new object "{self.name}", so '
+            "it does not have the template of its owner; the next attempt waits until "
+            "the owner changes or admission leaves the field as it is"
+        )
+
+
+class _Known(Struct):
+    uid: str
+    generation: int
+    name: str
+    field: str
+    due: float
+
+
+class Mutations:
+    """The owners whose last new child was changed by admission, by key."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Take the clock; start without any."""
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+        self._backoff = ExponentialBackoff(FIRST_DELAY, LONGEST_DELAY)
+
+    def of(self, owner: CompleteObject) -> Mutation | None:
+        """Return the mutation of an owner's last new child, `None` for none.
+
+        A change of the owner's spec makes the next attempt due.
+        """
+        key, metadata = key_of(owner), owner.metadata
+        known = self._known.get(key)
+        if known is None:
+            return None
+        if known.uid != metadata.uid:
+            self.forget(key)
+            return None
+        if known.generation != metadata.generation:
+            known.generation, known.due = metadata.generation, 0.0
+            self._backoff.forget(key)
+        left = known.due - self._clock.monotonic()
+        return Mutation(known.name, known.field, max(0.0, left))
+
+    def found(self, owner: CompleteObject, name: str, field: str) -> Mutation:
+        """Note that admission has changed a field of a new child; return the delay."""
+        key, metadata = key_of(owner), owner.metadata
+        known = self._known.get(key)
+        first = known.name if known is not None else name
+        delay = self._backoff.when(key)
+        due = self._clock.monotonic() + delay
+        self._known[key] = _Known(metadata.uid, metadata.generation, first, field, due)
+        return Mutation(first, field, delay)
+
+    def forget(self, key: str) -> None:
+        """Forget an owner that is gone, or that has the child that it needs."""
+        if self._known.pop(key, None) is not None:
+            self._backoff.forget(key)
+
+
+def first_difference(sent: Any, stored: Any, path: str) -> str:  # noqa: ANN401 - JSON
+    """Return the path of the first field in which two values differ, "" for none.
+
+    For example ``spec.containers[0].image``. Lists of different lengths differ as a
+    whole.
+    """
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        for key in sorted(sent.keys() | stored.keys()):
+            if found := first_difference(
+                sent.get(key), stored.get(key), f"{path}.{key}" if path else key
+            ):
+                return found
+        return ""
+    if isinstance(sent, list) and isinstance(stored, list):
+        if len(sent) != len(stored):
+            return path
+        for number, pair in enumerate(zip(sent, stored, strict=True)):
+            if found := first_difference(*pair, f"{path}[{number}]"):
+                return found
+        return ""
+    return "" if sent == stored else path

@@ -1,0 +1,220 @@
+"""Admission that changes each new child of an owner causes no storm of children."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from controller_manager.api.apps.v1 import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    STATEFUL_SETS,
+)
+from controller_manager.api.json_objects import JSON
+from controller_manager.client.transport import Request
+from tests.clusters import Cluster, RecordingTransport, make_config
+from tests.controllers.builders import (
+    daemon_set_json,
+    deployment_json,
+    replica_set_json,
+)
+from tests.controllers.user import User, settle
+
+pytestmark = pytest.mark.looptime
+
+PINNED = "registry.example/app@sha256:0"
+CONTAINER = "/spec/template/spec/containers/0"
+OF_REVISION = "/data/spec/template/spec/containers/0"
+
+
+def patch(op: str, path: str, value: str) -> JSON:
+    expression = f"[JSONPatch{{op: {op!r}, path: {path!r}, value: {value}}}]"
+    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
+
+
+def policy(resource: str, mutation: JSON, name: str = "pin") -> list[tuple[str, JSON]]:
+    rule = {
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": [resource],
+    }
+    spec = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [rule]},
+        "mutations": [mutation],
+    }
+    binding = {"policyName": name}
+    return [
+        ("MutatingAdmissionPolicy", {"metadata": {"name": name}, "spec": spec}),
+        (
+            "MutatingAdmissionPolicyBinding",
+            {"metadata": {"name": name}, "spec": binding},
+        ),
+    ]
+
+
+PIN = patch("replace", f"{CONTAINER}/image", f"'{PINNED}'")
+
+
+@asynccontextmanager
+async def running(
+    cluster: Cluster, resource: str, mutation: JSON, controller: str
+) -> AsyncGenerator[RecordingTransport, None]:
+    for kind, body in policy(resource, mutation):
+        cluster.add(kind, body["metadata"]["name"], API, spec=body["spec"])
+    config = make_config(
+        controllers=(f"{controller}-controller", "replicaset-controller")
+    )
+    async with cluster.nodes(), cluster.manager(config) as recording:
+        await settle(5)
+        yield recording
+
+
+API = "admissionregistration.k8s.io/v1"
+
+
+async def end_mutation(cluster: Cluster) -> None:
+    for plural in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
+        path = f"/apis/{API}/{plural}/pin"
+        answer = await cluster.transport.request(Request("DELETE", path))
+        assert answer.status == 200, answer.body
+
+
+def posts(recording: RecordingTransport, plural: str) -> int:
+    """Return the number of creations, dry runs included."""
+    return sum(
+        each.method == "POST" and each.path.endswith(f"/{plural}")
+        for each in recording.writes
+    )
+
+
+@pytest.mark.parametrize(
+    ("mutation", "field"),
+    [
+        (PIN, "spec.template.spec.containers[0].image"),
+        (
+            patch("add", "/spec/template/spec/terminationGracePeriodSeconds", "7"),
+            "spec.template.spec.terminationGracePeriodSeconds",
+        ),
+        (
+            patch("add", "/spec/template/metadata/annotations", "{'a': 'b'}"),
+            "spec.template.metadata.annotations",
+        ),
+        (
+            patch("add", f"{CONTAINER}/env", "[{'name': 'A', 'value': 'b'}]"),
+            "spec.template.spec.containers[0].env",
+        ),
+    ],
+)
+async def test_a_deployment_says_which_field_of_its_replica_sets_is_changed(
+    cluster: Cluster, mutation: JSON, field: str
+) -> None:
+    """Upstream creates four replica sets a second, without a word."""
+    user = User(cluster)
+    async with running(cluster, "replicasets", mutation, "deployment") as recording:
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(1000)
+        deployment = await user.deployment()
+        (progressing,) = (
+            each
+            for each in deployment.status.conditions or ()
+            if each.type == "Progressing"
+        )
+        events = await user.events("ReplicaSetMutated")
+    assert len(await user.replica_sets()) == 1
+    # One creation, and dry runs after 1, 3, 7, 15, ... 511 and 811 s.
+    assert posts(recording, "replicasets") == 11
+    assert (progressing.status, progressing.reason) == ("False", "ReplicaSetMutated")
+    assert f"Admission has changed {field} of" in progressing.message
+    assert {each.message for each in events} == {progressing.message}
+    assert {each.type for each in events} == {"Warning"}
+    assert deployment.status.replicas == 2
+
+
+async def test_a_deployment_goes_on_when_the_mutation_ends(cluster: Cluster) -> None:
+    """Five minutes later at most."""
+    user = User(cluster)
+    async with running(cluster, "replicasets", PIN, "deployment"):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(700)
+        await end_mutation(cluster)
+        await settle(320)
+        deployment = await user.deployment()
+        images = {
+            bytes(each.spec.template.spec)
+            for each in (await user.replica_sets()).values()
+        }
+    assert deployment.status.updated_replicas == 2
+    assert (await user.conditions())["Progressing"] == (
+        "True",
+        "NewReplicaSetAvailable",
+    )
+    assert len(images) == 2
+
+
+async def test_a_changed_deployment_is_tried_at_once(cluster: Cluster) -> None:
+    """Without a template that the mutation leaves as it is, by a dry run only."""
+    user = User(cluster)
+    async with running(cluster, "replicasets", PIN, "deployment") as recording:
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(700)
+        recording.writes.clear()
+        await user.set_image("registry.example/app:2")
+        await settle(0.5)
+        assert posts(recording, "replicasets") == 1
+        await user.set_image(PINNED)
+        await settle(5)
+        assert (await user.deployment()).status.updated_replicas == 2
+    assert len(await user.replica_sets()) == 1
+
+
+async def test_a_size_that_changes_meanwhile_creates_no_replica_set(
+    cluster: Cluster,
+) -> None:
+    """The pods of the changed replica set are scaled, as those of any old one."""
+    user = User(cluster)
+    async with running(cluster, "replicasets", PIN, "deployment"):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(100)
+        for size in range(3, 9):
+            await user.patch(DEPLOYMENTS, "web", {"spec": {"replicas": size}})
+            await settle(10)
+        assert len(await user.replica_sets()) == 1
+        assert len(await user.pods()) == 8
+
+
+@pytest.mark.parametrize("controller", ["daemonset", "statefulset"])
+async def test_a_revision_that_is_changed_is_used_and_told_of(
+    cluster: Cluster, controller: str
+) -> None:
+    """Upstream creates one revision after the other, and replaces the pods."""
+    user = User(cluster)
+    resource: Any = DAEMON_SETS
+    body = daemon_set_json("web")
+    if controller == "statefulset":
+        resource = STATEFUL_SETS
+        body = replica_set_json("web") | {"kind": "StatefulSet"}
+        body["spec"]["serviceName"] = "web"
+    pin = patch("replace", f"{OF_REVISION}/image", f"'{PINNED}'")
+    async with running(cluster, "controllerrevisions", pin, controller) as recording:
+        await user.create(resource, body)
+        await settle(1000)
+        events = await user.events("RevisionMutated")
+        uids = {each.metadata.uid for each in await user.pods()}
+        assert len(uids) == 3
+        assert posts(recording, "controllerrevisions") == 11
+        assert {each.message.partition(" of the")[0] for each in events} == {
+            "Admission has changed data.spec.template.spec.containers[0].image"
+        }
+        await end_mutation(cluster)
+        await settle(600)
+        revisions = (await user.client.list_page(CONTROLLER_REVISIONS)).items
+        assert len(revisions) == 2
+        assert len(await user.pods()) == 3
+        recording.writes.clear()
+        await settle(600)
+        assert recording.writes == []
