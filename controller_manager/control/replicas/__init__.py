@@ -2,7 +2,8 @@
 
 ``reconciler`` has the handlers, the sync and the writes. Pure functions are in
 ``decide`` (the number of pods to create or delete), ``ranking`` (the pods to delete
-first) and ``status``. ``metrics`` has the metrics that both controllers share.
+first) and ``status``. ``failures`` delays the replacement of pods that failed at once.
+``metrics`` has the metrics that both controllers share.
 """
 
 from typing import Final
@@ -23,7 +24,7 @@ READS: Final = (
         "spec.nodeName",
         *("spec.initContainers.name", "spec.initContainers.restartPolicy"),
         "status.phase",
-        "status.conditions[Ready]",
+        *("status.conditions[Ready]", "status.conditions[DisruptionTarget]"),
         "status.containerStatuses.restartCount",
         "status.initContainerStatuses.name",
         "status.initContainerStatuses.restartCount",

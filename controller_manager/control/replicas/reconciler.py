@@ -38,6 +38,7 @@ from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.replicas.decide import Create, Delete, plan_replicas
+from controller_manager.control.replicas.failures import NO_LIMIT, FailuresAtOnce
 from controller_manager.control.replicas.metrics import ReplicaSetMetrics
 from controller_manager.control.replicas.ranking import (
     age_ratios,
@@ -95,6 +96,8 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             context.server_clock,
             elected=context.config.generic.leader_election.leader_elect,
         )
+        self._failures = FailuresAtOnce(context.clock)
+        self._server_clock = context.server_clock
         self._pod_control = PodControl(context.client, context.recorder, self._resource)
 
     # Handlers, and the state that they keep.
@@ -112,6 +115,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     def forget(self, key: str) -> None:
         """Drop the expectations of a key whose owner is gone."""
         self._expectations.forget(key)
+        self._failures.forget(key)
         self._takeover.forget(key)
 
     def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
@@ -121,6 +125,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     def dependent_gone(self, key: str, obj: Pod) -> None:
         """Stop expecting the deletion of this pod."""
         self._expectations.deletion_settled(key, obj.metadata.uid)
+        self._failures.gone(key, obj)
 
     def is_known_gone(self, obj: OwnerT) -> bool:
         """Tell whether a response of the API server showed that this owner is gone."""
@@ -147,13 +152,16 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         owned = self._pods.controlled_by(owner)
         active = await self._claim(owner, selector, owned)
         failure: Exception | None = None
-        acted = False
+        acted, allowed = False, NO_LIMIT
         if expected is State.FULFILLED and not is_deleting(owner):
             if self._may_repeat_former_leader(owner, active):
                 return await self._read_api_server(
                     key, owner, selector, is_takeover=True
                 )
-            acted, failure = await self._manage(key, owner, active)
+            if len(active) < desired_replicas(owner) or key in self._failures:
+                now = self._server_clock.now()
+                allowed = self._failures.allowance(owner, owned, now)
+            acted, failure = await self._manage(key, owner, active, allowed.most)
         terminating = [
             pod
             for pod in owned
@@ -168,10 +176,11 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             now,
         )
         min_ready_seconds = owner.spec.min_ready_seconds
-        available_in = next_availability(active, min_ready_seconds, now)
+        waits = (next_availability(active, min_ready_seconds, now), allowed.seconds)
+        next_change = min((each for each in waits if each is not None), default=None)
         ending = self._end(owner, status, failure, acted=acted)
-        failed = await failure_of(ending, available_in)
-        return failed or Done(self._requeue_after(key, available_in))
+        failed = await failure_of(ending, next_change)
+        return failed or Done(self._requeue_after(key, next_change))
 
     async def _end(
         self,
@@ -186,17 +195,17 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         if failure is not None:
             raise failure
 
-    def _requeue_after(self, key: str, available_in: float | None) -> float | None:
+    def _requeue_after(self, key: str, next_change: float | None) -> float | None:
         """Return the seconds until the next sync, or `None` if an event causes it.
 
         While a write of this sync is not visible, the next sync must not depend on an
         event: a pod can be created and deleted while the watch is broken.
         """
         if self._expectations.state(key) is State.FULFILLED:
-            return available_in
-        if available_in is None:
+            return next_change
+        if next_change is None:
             return _UNSEEN_RECHECK
-        return min(_UNSEEN_RECHECK, available_in)
+        return min(_UNSEEN_RECHECK, next_change)
 
     def _usable_selector(self, owner: OwnerT) -> Selector | None:
         """Return the selector; warn, and return `None`, if it selects no pods."""
@@ -254,11 +263,17 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         return await claimer.claim(owner, selector, active)
 
     async def _manage(
-        self, key: str, owner: OwnerT, active: Sequence[Pod]
+        self, key: str, owner: OwnerT, active: Sequence[Pod], most: int | None
     ) -> tuple[bool, Exception | None]:
-        """Create or delete pods; return whether this was tried, and the failure."""
+        """Create or delete pods; return whether this was tried, and the failure.
+
+        `most` limits the creations, `None` does not.
+        """
         match plan_replicas(active, desired_replicas(owner)):
             case Create(count=count):
+                count = count if most is None else min(count, most)
+                if not count:
+                    return False, None
                 return True, await self._create(key, owner, count)
             case Delete(count=count):
                 return True, await self._delete(key, owner, active, count)

@@ -1,0 +1,300 @@
+"""Pods that fail as soon as they exist are replaced with a growing delay."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
+from controller_manager.api.core.v1 import NODES, PODS, REPLICATION_CONTROLLERS, Pod
+from controller_manager.api.json_objects import JSON
+from controller_manager.client.client import DeleteOptions
+from controller_manager.control.replicas.failures import FailuresAtOnce
+from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
+from tests.controllers.builders import (
+    deployment_json,
+    pod,
+    replica_set,
+    replica_set_json,
+    template,
+)
+from tests.controllers.user import User, settle
+
+pytestmark = pytest.mark.looptime
+
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+    "taint-eviction-controller",
+)
+
+
+class Ticking:
+    """A clock that a test moves."""
+
+    seconds = 0.0
+
+    def now(self) -> datetime:
+        return EPOCH
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class Node:
+    """Lets the pods that it is asked to fail fail, and makes all others ready."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.user = User(cluster)
+        self.fails: Callable[[Pod], bool] = lambda _: True
+        self.deletes = False
+        self.created: list[tuple[float, str]] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        known: set[str] = set()
+        loop = asyncio.get_running_loop()
+        while True:
+            for each in await self.user.pods():
+                if each.metadata.uid in known:
+                    continue
+                known.add(each.metadata.uid)
+                name = each.metadata.name
+                self.created.append((int(loop.time()), name.rpartition("-")[0]))
+                if not self.fails(each):
+                    await self.user.make_ready(name)
+                    continue
+                status = {"status": {"phase": "Failed", "reason": "OutOfcpu"}}
+                await self.user.client.patch(
+                    PODS, "default", name, status, subresource="status"
+                )
+                if self.deletes:
+                    options = DeleteOptions(grace_period_seconds=0)
+                    await self.user.client.delete(PODS, "default", name, options)
+            await asyncio.sleep(0.1)
+
+    def of(self, owner: str) -> list[float]:
+        """Return the times at which pods of an owner were created."""
+        return [time for time, name in self.created if name == owner]
+
+
+@pytest.fixture
+def node(cluster: Cluster) -> Node:
+    return Node(cluster)
+
+
+@asynccontextmanager
+async def running(
+    cluster: Cluster, node: Node
+) -> AsyncGenerator[RecordingTransport, None]:
+    config = make_config(controllers=CONTROLLERS)
+    async with cluster.manager(config) as recording, node.running():
+        yield recording
+
+
+def controller_json(name: str) -> JSON:
+    spec = {"replicas": 1, "selector": {"app": name}, "template": template(app=name)}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+@pytest.mark.parametrize(
+    ("resource", "body"),
+    [
+        (REPLICASETS, replica_set_json("web", 1)),
+        (REPLICATION_CONTROLLERS, controller_json("web")),
+    ],
+)
+async def test_the_delay_doubles(
+    cluster: Cluster, node: Node, resource: Any, body: JSON, *, deletes: bool
+) -> None:
+    """The first failed pod is replaced at once."""
+    node.deletes = deletes
+    async with running(cluster, node):
+        await node.user.create(resource, body)
+        await settle(140)
+    assert node.of("web") == [0, 0, 1, 3, 7, 15, 31, 63, 127]
+
+
+def test_the_delay_ends_at_fifteen_minutes() -> None:
+    """A pod after the other fails."""
+    clock = Ticking()
+    failures = FailuresAtOnce(clock)
+    owner = replica_set("web", 1)
+    pods, delays = [pod("p0", phase="Failed")], []
+    for number in range(1, 15):
+        allowance = failures.allowance(owner, pods, EPOCH)
+        delays.append(allowance.seconds)
+        clock.seconds += allowance.seconds or 0.0
+        assert failures.allowance(owner, pods, EPOCH).most in (None, 1)
+        pods.append(pod(f"p{number}", phase="Failed"))
+    assert delays == [None, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900]
+
+
+async def test_one_pod_at_a_time_is_tried(cluster: Cluster, node: Node) -> None:
+    """Of a large replica set, too."""
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 20))
+        await settle(60)
+    times = node.of("web")
+    assert (times.count(0), times[40:]) == (40, [1, 3, 7, 15, 31])
+
+
+async def test_the_first_healthy_pod_brings_the_others(
+    cluster: Cluster, node: Node
+) -> None:
+    """One of the pods that are tried becomes ready."""
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 10))
+        await settle(20)
+        node.fails = lambda _: False
+        await settle(20)
+        (replica_set,) = (await node.user.replica_sets()).values()
+    assert replica_set.status.ready_replicas == 10
+    assert node.of("web")[-10:] == [31] * 10
+
+
+async def test_a_pod_that_waits_for_an_image_counts_as_healthy(
+    cluster: Cluster, node: Node
+) -> None:
+    """After ten seconds: it has not failed at once."""
+    user = node.user
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 5))
+        await settle(10)
+        node.created.clear()
+    async with cluster.manager(make_config(controllers=CONTROLLERS)):
+        await settle(60)
+        active = [each for each in await user.pods() if each.status.phase == "Pending"]
+        assert len(active) == 5
+
+
+async def test_others_are_not_slowed(cluster: Cluster, node: Node) -> None:
+    """Other owners, a rollout to another template, and more replicas."""
+    node.fails = lambda pod: (
+        "bad" in str(pod.spec.node_name)
+        or ((pod.metadata.labels or {}).get("app") == "bad")
+    )
+    user = node.user
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("bad", 3))
+        await settle(100)
+        await node.user.create(DEPLOYMENTS, deployment_json(replicas=5))
+        await settle(10)
+        await user.set_image("app:v2")
+        await settle(10)
+        deployment = await user.deployment()
+        assert deployment.status.updated_replicas == 5
+        assert deployment.status.ready_replicas == 5
+
+
+async def test_a_change_of_the_owner_is_tried_at_once(
+    cluster: Cluster, node: Node
+) -> None:
+    """The delay after that is the next one."""
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 1))
+        await settle(40.5)
+        node.created.clear()
+        await node.user.patch(REPLICASETS, "web", {"spec": {"replicas": 2}})
+        await settle(100)
+    assert node.of("web") == [40, 104]
+
+
+async def test_healthy_pods_beside_a_failing_one_do_not_end_its_delay(
+    cluster: Cluster, node: Node
+) -> None:
+    """Only a replacement that is healthy does."""
+    node.fails = lambda _: False
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 3))
+        await settle(100)
+        node.fails = lambda _: True
+        node.created.clear()
+        await node.user.patch(REPLICASETS, "web", {"spec": {"replicas": 4}})
+        await settle(50)
+    assert node.of("web") == [100, 100, 101, 103, 107, 115, 131]
+
+
+async def test_a_pod_that_a_user_deletes_is_replaced_at_once(
+    cluster: Cluster, node: Node
+) -> None:
+    """Nothing has failed."""
+    node.fails = lambda _: False
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 1))
+        for _ in range(8):
+            await settle(1)
+            (pod,) = await node.user.pods()
+            options = DeleteOptions(grace_period_seconds=0)
+            await node.user.client.delete(PODS, "default", pod.metadata.name, options)
+        await settle(1)
+        assert len(node.of("web")) == 9
+
+
+async def test_a_pod_that_fails_later_is_replaced_at_once(
+    cluster: Cluster, node: Node
+) -> None:
+    """More than ten seconds after its creation."""
+    node.fails = lambda _: False
+    status = {"status": {"phase": "Failed"}}
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 1))
+        for _ in range(8):
+            await settle(11)
+            (pod,) = [
+                each for each in await node.user.pods() if each.status.phase != "Failed"
+            ]
+            await node.user.client.patch(
+                PODS, "default", pod.metadata.name, status, subresource="status"
+            )
+            await settle(0.5)
+        assert len(node.of("web")) == 9
+
+
+async def test_pods_on_a_tainted_node_are_created_with_a_delay(
+    cluster: Cluster,
+) -> None:
+    """The taint-eviction-controller deletes each of them at once."""
+    user = User(cluster)
+    body = replica_set_json("web", 1)
+    body["spec"]["template"]["spec"]["nodeName"] = "node-0"
+    config = make_config(controllers=CONTROLLERS)
+    async with cluster.nodes(), cluster.manager(config) as recording:
+        taint = {"key": "k", "effect": "NoExecute"}
+        await user.client.patch(NODES, "", "node-0", {"spec": {"taints": [taint]}})
+        await settle(5)
+        await user.create(REPLICASETS, body)
+        await settle(100)
+    paths = [each.path for each in recording.writes if each.method == "POST"]
+    assert 5 < len([each for each in paths if each.endswith("/pods")]) < 12
+
+
+async def test_nothing_is_remembered_of_an_owner_that_is_gone(
+    cluster: Cluster, node: Node
+) -> None:
+    """Nor of one that is healthy."""
+    async with running(cluster, node):
+        await node.user.create(REPLICASETS, replica_set_json("web", 1))
+        await settle(20)
+        node.created.clear()
+        await node.user.client.delete(REPLICASETS, "default", "web")
+        await settle(5)
+        for pod in await node.user.pods():
+            options = DeleteOptions(grace_period_seconds=0)
+            await node.user.client.delete(PODS, "default", pod.metadata.name, options)
+        await node.user.create(REPLICASETS, replica_set_json("web", 1))
+        await settle(1.8)
+    assert node.of("web") == [25, 25, 26]
