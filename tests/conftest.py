@@ -4,10 +4,8 @@ import asyncio
 import gc
 import inspect
 import os
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
-from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from unittest.mock import Mock
 
 import pytest
@@ -19,25 +17,24 @@ from controller_manager.manager import caches
 from tests.clusters import Cluster
 from tests.durations import DurationRecorder
 
+# Absolute times say nothing on a machine that others use as well.
 settings.register_profile(
-    "shared machine",
+    "of a seed",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=40,  # others each time; hypothesis itself says 100
+    max_examples=40,  # hypothesis itself says 100
 )
-settings.load_profile("shared machine")
-"""Absolute times say nothing on a machine that others use as well."""
-
+# Without a seed, hypothesis tries the same examples each time.
+settings.register_profile(
+    "same examples", settings.get_profile("of a seed"), derandomize=True
+)
+settings.load_profile("same examples")
 
 NOOP_CYCLES: Final = 1
 """The turns in which virtual time waits for input from outside before it moves on.
 
 The default of looptime, 42 turns of the loop for each timer, took a third of all tests.
 """
-
-ItemT = TypeVar("ItemT")
-_DAYS: Final = 7
-"""The days on one of which a sampled test runs, unless its marker says otherwise."""
 
 _OF_LOOP: Final = ("_whole_microseconds", "_no_leaked_tasks")
 
@@ -50,9 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "this build beside it",
     )
     parser.addoption(
-        "--every-part",
-        action="store_true",
-        help="run all sampled tests, not only the part of the weekday",
+        "--seed",
+        type=int,
+        help="try other random examples and other seeds of the simulation",
     )
     parser.addoption(
         "--record-durations",
@@ -61,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Record the cost of the tests with --record-durations.
 
@@ -68,6 +66,9 @@ def pytest_configure(config: pytest.Config) -> None:
     it, when it looks for the loop that it has to restore.
     """
     asyncio.set_event_loop(None)
+    if (seed := config.getoption("--seed")) is not None:
+        config.option.hypothesis_seed = seed
+        settings.load_profile("of a seed")
     if config.getoption("--record-durations"):
         config.pluginmanager.register(DurationRecorder())
 
@@ -83,7 +84,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """
     if config.getoption("--kubeconfig"):
         return 0
-    waits = bool(config.getoption("-m") != "not slow")
+    waits = "not slow" not in config.getoption("-m")
     return len(os.sched_getaffinity(0)) + waits
 
 
@@ -94,27 +95,31 @@ def pytest_collection_modifyitems(
 
     Slow tests come first, so that no core waits for them at the end.
     """
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: not _is_long(item))
     for item in items:
         if isinstance(item, pytest.Function) and not _is_asynchronous(item):
             without_loop(item)
         if item.get_closest_marker("looptime") is not None:
             item.add_marker(pytest.mark.looptime(noop_cycles=NOOP_CYCLES))
+        if item.get_closest_marker("slow") and item.get_closest_marker("nightly"):
+            msg = f"{item.nodeid}: a test is slow or nightly, not both"
+            raise pytest.UsageError(msg)
     on_cluster = bool(config.getoption("--kubeconfig"))
-    sampled = [item for item in items if item.get_closest_marker("sampled")]
-    wanted_today = sampled if config.getoption("--every-part") else _of_today(sampled)
-    left_out = {id(item) for item in sampled} - {id(item) for item in wanted_today}
     wanted = [
         item
         for item in items
         if (item.get_closest_marker("real_cluster") is not None) == on_cluster
-        and id(item) not in left_out
     ]
     if len(wanted) < len(items):
         kept = {id(item) for item in wanted}
         left = [item for item in items if id(item) not in kept]
         config.hook.pytest_deselected(items=left)
         items[:] = wanted
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """Tell whether a test may take more than a second."""
+    return any(item.get_closest_marker(each) for each in ("slow", "nightly"))
 
 
 def _is_asynchronous(item: pytest.Function) -> bool:
@@ -132,30 +137,9 @@ def without_loop(item: pytest.Function) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say which part of the sampled tests this run has."""
-    if config.getoption("--every-part"):
-        return "sampled tests: every part"
-    return f"sampled tests: those of day {today()}; --every-part runs all"
-
-
-def _of_today(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the sampled tests that run today, by the days of their markers."""
-    by_days: defaultdict[int, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        marker = item.get_closest_marker("sampled")
-        assert marker is not None
-        by_days[marker.kwargs.get("days", _DAYS)].append(item)
-    return [item for days, each in by_days.items() for item in sample(each, days)]
-
-
-def sample(items: list[ItemT], days: int) -> list[ItemT]:
-    """Return the tests that run today: each runs on one of so many days."""
-    return items[today() % days :: days]
-
-
-def today() -> int:
-    """Return the number of the day of UTC."""
-    return datetime.now(UTC).toordinal()
+    """Name the seed of the random examples, with which they can be replayed."""
+    seed = config.getoption("--seed")
+    return "random examples: the same in each run" if seed is None else f"seed: {seed}"
 
 
 @pytest.hookimpl(trylast=True)

@@ -42,7 +42,8 @@ def machine(tmp_path: Path) -> Path:
 
 
 RUNS = (
-    "runs -m pytest -q -m not slow -p no:cacheprovider --ignore=tests/controllers "
+    "runs -m pytest -q -m not slow and not nightly -p no:cacheprovider "
+    "--ignore=tests/controllers "
     "--ignore=tests/conformance --ignore=tests/devcluster --ignore=tests/preview "
     "--ignore=tests/explain --ignore=tests/documents --ignore=tests/test_documents.py"
 )

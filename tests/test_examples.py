@@ -33,7 +33,6 @@ def test_the_tests_of_the_example_pass() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda path: path.name)
 def test_the_tests_of_an_operator_pass(operator: Path) -> None:
     """As its author runs them, on the cluster of the pytest plugin."""
@@ -116,7 +115,6 @@ def test_an_installed_example_runs_on_the_development_cluster(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_the_simulation_finds_nothing_wrong_with_the_installed_example(
     installed: Path,
 ) -> None:

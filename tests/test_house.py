@@ -12,6 +12,16 @@ import pytest
 from tests.conftest import pytest_xdist_auto_num_workers
 
 ROOT = Path(__file__).parents[1]
+OF_REAL_TIME = {
+    "tests/client/test_trust.py",
+    "tests/devcluster/data/test_restarts.py",
+    "tests/devcluster/nodes/test_nodes.py",
+    "tests/e2e/test_workloads.py",
+    "tests/serving/servers.py",
+    "tests/serving/test_sni.py",
+}
+"""Tests that make certificates or objects whose times are relative to the real time."""
+
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
@@ -99,20 +109,51 @@ def test_every_controller_has_its_properties_beside_its_tests() -> None:
     assert found == controllers
 
 
+def _steps(script: str) -> list[str]:
+    """Return the first command below each heading of a script of CI."""
+    text = (ROOT / ".ci" / script).read_text()
+    bodies = [each.partition("\n")[2] for each in text.split("\nstep ")[1:]]
+    commands = (
+        line.partition(" 2>&1")[0]
+        for body in bodies
+        for line in body.splitlines()
+        if line and not line.startswith(("echo", "readme_tests=", "tests_log="))
+    )
+    return list(commands)
+
+
 def test_ci_checks_all_that_must_hold() -> None:
-    """It runs the tests as the README does, and on another version of Python."""
-    run = (ROOT / ".ci" / "run").read_text()
-    steps = (
-        ".ci/other-pythons",
+    """The nightly run has what takes too long for each commit."""
+    assert _steps("run") == [
+        'bash -c "$readme_tests"',
+        "pytest -m slow",
         "ruff check .",
         "ruff format --check .",
         "mypy",
         "lint-imports",
-        "python -m build --wheel",
-    )
-    lines = run.splitlines()
-    found = [each for each in steps if any(line.startswith(each) for line in lines)]
-    assert found == list(steps)
+        "python -m build --wheel --outdir dist . >/dev/null",
+        "ls dist/*.whl",
+        'grep -E "^=*.* (passed|failed).* in " "$tests_log"',
+        'rm -f "$tests_log"',
+    ]
+    assert _steps("nightly") == [
+        "pip install -e '.[test]'",
+        'pytest -m "" --seed "$seed"',
+        ".ci/other-pythons",
+        ".ci/image",
+        'python -m tests.simulation --first "$seed" --seeds 20 --jobs 2',
+    ]
+
+
+def test_no_test_depends_on_the_date() -> None:
+    """The same commit gives the same result on every day."""
+    clocks = re.compile(r"datetime\.now\(|date\.today\(|toordinal\(|time\.time\(\)")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if clocks.search(path.read_text()) and path != Path(__file__)
+    }
+    assert found == OF_REAL_TIME
 
 
 def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:
@@ -125,7 +166,7 @@ def test_the_suite_runs_on_every_core(pytestconfig: pytest.Config) -> None:
 
 @pytest.mark.parametrize(
     ("options", "more"),
-    [({"-m": "not slow"}, 0), ({"-m": "slow"}, 1), ({"-m": "slow or not slow"}, 1)],
+    [({"-m": "not slow and not nightly"}, 0), ({"-m": "slow"}, 1), ({"-m": ""}, 1)],
 )
 def test_the_quick_tests_run_on_each_core_and_the_slow_ones_on_one_process_more(
     options: dict[str, str], more: int

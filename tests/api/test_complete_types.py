@@ -360,7 +360,6 @@ def is_zero(value: Any) -> bool:
     return isinstance(value, str | int) and not value
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", sorted(MODELS))
 @given(data=st.data())
 def test_decoding_and_encoding_loses_nothing(name: str, data: st.DataObject) -> None:

@@ -247,7 +247,6 @@ def _by_resource(writes: Sequence[Write]) -> set[tuple[str, str]]:
     return found
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.looptime
 @pytest.mark.slow
 async def test_the_base_does_no_harm_beside_a_manager_that_runs_everything(

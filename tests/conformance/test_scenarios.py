@@ -33,14 +33,13 @@ from tests.conformance.recordings import RECORDINGS, Recording, most
 from tests.conformance.whole import WholeForm
 from tests.conformance.writes import field_managers, normalised, unknown_kinds
 
-SLOW = (pytest.mark.slow, pytest.mark.sampled(days=2))
-QUICK = [
-    name if number % 12 == 0 else pytest.param(name, marks=SLOW)
+EACH = [
+    name if number % 12 == 0 else pytest.param(name, marks=pytest.mark.slow)
     for number, name in enumerate(RECORDINGS)
 ]
 """All recordings, by area.
 
-The quick run plays every twelfth one, the slow run half of the others.
+The quick run plays every twelfth one, the slow run the rest.
 """
 
 FIELD_MANAGERS = {
@@ -77,7 +76,7 @@ def metrics_server(request: pytest.FixtureRequest) -> Iterator[MetricsServer]:
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("scenario", QUICK, indirect=True)
+@pytest.mark.parametrize("scenario", EACH, indirect=True)
 async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> None:
     """Each checkpoint equals the recording, with no more writes than upstream.
 
@@ -101,8 +100,7 @@ async def test_a_scenario_ends_as_recorded_in_memory(scenario: Recording) -> Non
         assert len(ours) <= most(len(recorded))
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.looptime
 async def test_a_scenario_ends_as_recorded_with_each_controller_in_its_role(
     scenario: Recording,

@@ -15,7 +15,7 @@ import pytest
 from controller_manager.devcluster.cluster import KubeconfigError, remove_kubeconfig
 from tests.http.test_over_http import start
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(days=2)]
+pytestmark = pytest.mark.slow
 
 LIST_NODES = """
 import os, asyncio

@@ -380,7 +380,6 @@ async def test_a_manager_whose_flags_are_not_known_is_a_warning(
 # The version, the pod, and an API server that does not answer
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("version", "emulated", "line"),
     [

@@ -60,7 +60,7 @@ OTHERS = frozenset(
         "--client-key",
         "--token",
         "--user",
-        "--every-part",  # pytest, of tests/conftest.py
+        "--seed",  # pytest, of tests/conftest.py
         "--record-durations",
         "--check",  # ruff
         "--from",  # docker

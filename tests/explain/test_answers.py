@@ -30,7 +30,6 @@ def test_the_document_has_each_code_and_no_other() -> None:
     assert documented - strings == {"InvalidSchedule", "UnparseableSchedule"}
 
 
-@pytest.mark.sampled
 @pytest.mark.looptime
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_the_answer_is_that_of_the_document(name: str) -> None:

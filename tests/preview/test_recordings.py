@@ -32,14 +32,12 @@ QUICK = (
 )
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", QUICK)
 async def test_a_preview_agrees_in_one_scenario_of_each_kind(name: str) -> None:
     await _agrees(RECORDINGS[name])
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [each for each in RECORDINGS if each not in QUICK])
 async def test_a_preview_agrees_in_each_scenario(name: str) -> None:
     await _agrees(RECORDINGS[name])

@@ -63,7 +63,6 @@ def test_an_error_is_a_violation_with_its_traceback() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_an_error_without_faults_is_the_shortest_failure() -> None:
     """Nothing needs to be tried that has more faults."""
     assert shrink(play(7)).faults == ()
@@ -71,7 +70,6 @@ def test_an_error_without_faults_is_the_shortest_failure() -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_the_other_seeds_are_played(jobs: int) -> None:
     """In one process and in several, between which an error cannot pass."""
     arguments = ["--first=6", "--seeds=3", f"--jobs={jobs}"]
@@ -86,7 +84,6 @@ def test_the_other_seeds_are_played(jobs: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_a_seed_that_gives_two_traces_is_one_failed_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

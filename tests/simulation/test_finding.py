@@ -76,7 +76,6 @@ def test_the_properties_of_an_installed_package_are_found(outside: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_a_controller_from_outside_is_treated_like_ours(outside: Path) -> None:
     """Its users act in every namespace, and its promises are checked."""
     assert outside.is_dir()
@@ -88,7 +87,6 @@ def test_a_controller_from_outside_is_treated_like_ours(outside: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_a_write_that_a_controller_did_not_name_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.simulation.previews import Shadowed, play_shadowed
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+pytestmark = pytest.mark.nightly
 
 
 def _agrees(found: Shadowed) -> None:

@@ -16,7 +16,9 @@ from tests.simulation.runner import Outcome, play, shrink
 from tests.simulation.scenarios import NAMED, play_named
 from tests.simulation.users import users_in_every_seed
 
-SEEDS = range(1, 9)
+SEEDS = (1, 2)
+"""The seeds of each commit; .ci/nightly plays many others."""
+
 MORE_SEEDS = range(1, 31)
 
 FOUND = {
@@ -38,9 +40,13 @@ that the condition of an earlier success stayed when the manager ended between t
 create of a replica set and the write of the status."""
 
 
-@pytest.mark.parametrize("seed", sorted({*SEEDS, *FOUND}))
-@pytest.mark.slow
-@pytest.mark.sampled(days=21)
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(pytest.param(each, marks=pytest.mark.slow) for each in SEEDS),
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in sorted(FOUND)),
+    ],
+)
 def test_nothing_is_lost_under_any_fault(seed: int) -> None:
     """Each seed is a cluster, its users, and about two hundred faults."""
     outcome = play(seed)
@@ -48,15 +54,13 @@ def test_nothing_is_lost_under_any_fault(seed: int) -> None:
     assert len(outcome.faults) > 20
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_trace() -> None:
     """Bit for bit; otherwise no failure could be examined."""
     assert play(8) == play(8)
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 def test_a_plan_of_no_faults_has_none() -> None:
     """Its final state is the undisturbed one."""
     outcome = play(8, frozenset())
@@ -90,16 +94,14 @@ def test_a_fault_does_not_depend_on_those_before_it() -> None:
 
 
 @pytest.mark.parametrize("name", NAMED)
-@pytest.mark.slow
-@pytest.mark.sampled(days=21)
+@pytest.mark.nightly
 def test_a_known_fault_of_upstream_is_not_one_of_ours(name: str) -> None:
     """Each as reported; its docstring says what upstream does."""
     assert play_named(name, churn=60) == []
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-@pytest.mark.slow
-@pytest.mark.sampled(days=21)
+@pytest.mark.nightly
 def test_in_every_recording_each_controller_makes_allowed_writes_only(
     name: str,
 ) -> None:
@@ -109,8 +111,7 @@ def test_in_every_recording_each_controller_makes_allowed_writes_only(
 
 
 @pytest.mark.parametrize("name", BROKEN)
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 def test_no_write_can_be_broken_so_that_it_matters(name: str) -> None:
     """A crash before and after it, a stale cache, a gap in the watch."""
     reference = sieve.play_scenario(name)
@@ -129,7 +130,7 @@ OF_SEEDS = [name for name, bug in BUGS.items() if not bug.scenario]
 
 
 def test_every_deliberate_bug_has_a_place_in_the_product() -> None:
-    """Most days plant only some of them."""
+    """Each commit plants none of them."""
     for bug in BUGS.values():
         before = getattr(bug.owner, bug.name)
         with bug.planted():
@@ -138,8 +139,7 @@ def test_every_deliberate_bug_has_a_place_in_the_product() -> None:
 
 
 @pytest.mark.parametrize("name", OF_SCENARIOS)
-@pytest.mark.slow
-@pytest.mark.sampled(days=21)
+@pytest.mark.nightly
 def test_a_deliberate_bug_is_caught_by_a_scenario(name: str) -> None:
     """Otherwise the simulator could not be relied on."""
     bug = BUGS[name]
@@ -148,8 +148,7 @@ def test_a_deliberate_bug_is_caught_by_a_scenario(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OF_SEEDS)
-@pytest.mark.slow
-@pytest.mark.sampled(days=21)
+@pytest.mark.nightly
 def test_a_deliberate_bug_is_caught_by_a_seed(name: str) -> None:
     """A change of timing gives the same seeds other traces, so some more are tried."""
     bug = BUGS[name]
@@ -158,8 +157,7 @@ def test_a_deliberate_bug_is_caught_by_a_seed(name: str) -> None:
         assert any(play(seed, users=bug.users).violations for seed in seeds)
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 def test_a_failing_plan_is_made_shorter() -> None:
     """Only the few faults that matter are left."""
     bug = BUGS["take a lost answer for a failure"]
@@ -181,8 +179,7 @@ def _shrink_little(outcome: Outcome, **more: Any) -> Any:
     return shrink(outcome, patience=2, **more)
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.nightly
 def test_the_command_shows_what_fails_and_how_to_see_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -45,7 +45,6 @@ def test_users_of_all_controllers_create_objects_of_their_own() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_users_of_all_controllers_break_no_promise_of_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -164,7 +164,6 @@ async def compare(live: Callable[[Client], Awaitable[None]]) -> list[int]:
     return [status for _, status, _ in json]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("kind", STORED, ids=shown)
 async def test_every_verb_answers_the_same_in_every_encoding(kind: Kind) -> None:
     """Whole answers: of objects, lists, metadata, tables, watches and refusals."""
@@ -203,7 +202,6 @@ POD: JSON = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("kind", CREATED_ONLY, ids=shown)
 async def test_a_kind_that_is_only_created_answers_the_same(kind: Kind) -> None:
     """A review, or a binding."""

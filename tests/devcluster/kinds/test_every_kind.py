@@ -98,7 +98,6 @@ def test_every_kind_has_its_model() -> None:
     assert kinds - built_in().kinds.keys() == set()
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_an_object_is_created_and_read_back(cluster: Cluster, kind: Kind) -> None:
     """The server adds what objects of all kinds have."""
@@ -115,7 +114,6 @@ async def test_an_object_is_created_and_read_back(cluster: Cluster, kind: Kind) 
     assert again.status == 409
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_lists_are_selected_by_label_and_field(
     cluster: Cluster, kind: Kind
@@ -139,7 +137,6 @@ async def test_lists_are_selected_by_label_and_field(
     assert {each["metadata"]["name"] for each in partial} == {name, another}
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_pages_hold_each_object_once(cluster: Cluster, kind: Kind) -> None:
     """Also one by one, and what comes meanwhile is in none of them."""
@@ -159,7 +156,6 @@ async def test_pages_hold_each_object_once(cluster: Cluster, kind: Kind) -> None
     assert found == expected
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_a_delete_of_another_object_is_refused(
     cluster: Cluster, kind: Kind
@@ -181,7 +177,6 @@ async def test_a_delete_of_another_object_is_refused(
         assert "deletionTimestamp" in decoded(left)["metadata"]
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_a_dry_run_stores_nothing(cluster: Cluster, kind: Kind) -> None:
     """Each kind of write is answered as if it was stored."""
@@ -203,7 +198,6 @@ async def test_a_dry_run_stores_nothing(cluster: Cluster, kind: Kind) -> None:
     assert cluster.server.storage.version == version
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_an_old_version_is_not_written_over(cluster: Cluster, kind: Kind) -> None:
     """Nor an object of another uid; nothing changes when nothing is changed."""
@@ -222,7 +216,6 @@ async def test_an_old_version_is_not_written_over(cluster: Cluster, kind: Kind) 
     ).status == 409
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_status_is_written_apart_where_there_is_one(
     cluster: Cluster, kind: Kind
@@ -254,7 +247,6 @@ async def test_status_is_written_apart_where_there_is_one(
     assert stored["status"] == decoded(answer)["status"]
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_a_table_has_names_and_ages(cluster: Cluster, kind: Kind) -> None:
     """One cell for each column, the name and an age among them."""
@@ -271,7 +263,6 @@ async def test_a_table_has_names_and_ages(cluster: Cluster, kind: Kind) -> None:
         assert {"Age", "Created At", "Last Seen"} & cells.keys()
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_a_watch_tells_of_every_change(cluster: Cluster, kind: Kind) -> None:
     """From the version of a list on."""
@@ -296,7 +287,6 @@ async def test_a_watch_tells_of_every_change(cluster: Cluster, kind: Kind) -> No
     assert events[-1]["object"]["metadata"]["labels"]["a"] == "b"
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_an_exact_version_is_listed_as_it_was(
     cluster: Cluster, kind: Kind
@@ -311,7 +301,6 @@ async def test_an_exact_version_is_listed_as_it_was(
     assert late.status == 504
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_a_collection_is_deleted_where_that_is_allowed(
     cluster: Cluster, kind: Kind
@@ -334,7 +323,6 @@ async def test_a_collection_is_deleted_where_that_is_allowed(
     assert doomed["metadata"]["name"] not in left
 
 
-@pytest.mark.sampled
 @every_kind
 async def test_a_scale_is_read_and_written_where_there_is_one(
     cluster: Cluster, kind: Kind

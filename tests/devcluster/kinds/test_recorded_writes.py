@@ -49,7 +49,6 @@ def test_the_recordings_are_there() -> None:
     assert len(RECORDINGS) == 76
 
 
-@pytest.mark.sampled
 @every_recording
 async def test_a_new_object_has_the_recorded_defaults(
     cluster: Cluster, recording: Recorded
@@ -64,7 +63,6 @@ async def test_a_new_object_has_the_recorded_defaults(
         cluster.server.storage.collection(kind.resource).remove(key)
 
 
-@pytest.mark.sampled
 @every_recording
 async def test_an_object_can_be_written_back_as_it_is(
     cluster: Cluster, recording: Recorded
@@ -87,7 +85,6 @@ async def test_an_object_can_be_written_back_as_it_is(
             assert written.obj == obj
 
 
-@pytest.mark.sampled
 @every_recording
 async def test_what_controllers_created_can_be_created(
     cluster: Cluster, recording: Recorded
@@ -127,7 +124,6 @@ def steps_about(recording: Recorded, kind: Kind, name: str) -> list[JSON]:
     return [*steps, *made]
 
 
-@pytest.mark.sampled
 @every_recording
 async def test_every_status_is_answered_as_recorded(
     cluster: Cluster, recording: Recorded

@@ -216,7 +216,6 @@ def damaged(obj: JSON, rng: random.Random) -> JSON:
     return result
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("path", OBJECTS, ids=lambda path: path.split("/")[-1])
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_wrong_body_is_refused_or_mended(
@@ -247,7 +246,6 @@ async def test_a_wrong_body_is_refused_or_mended(
             assert answer.status < 500, (body, answer.body)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind",
     [each for each in find_kinds() if each.is_stored and "create" in each.verbs],

@@ -74,7 +74,6 @@ def test_an_object_of_every_model_is_unchanged(package: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @MANY
 @given(st.randoms(use_true_random=False))
 @pytest.mark.parametrize("name", sorted(MODELS))

@@ -9,7 +9,6 @@ from tests.simulation.runner import play
 from tests.simulation.world import NAMESPACE, World
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.slow
 def test_a_fight_that_never_ends_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A user scales a replica set, and its deployment scales it back."""

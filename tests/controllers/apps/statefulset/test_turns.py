@@ -120,7 +120,6 @@ def assert_spread(work: Callable[[int], Spread[object]]) -> None:
     assert sum(large) <= 4.5 * sum(small)
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.slow
 @pytest.mark.parametrize("made", VIEWS.values(), ids=VIEWS)
 def test_a_large_set_is_decided_in_parts(made: Callable[[int], View]) -> None:

@@ -91,7 +91,7 @@ def counted_work() -> Iterator[Counter[str]]:
 
 @pytest.mark.parametrize(
     "count",
-    [5, 50, pytest.param(500, marks=(pytest.mark.slow, pytest.mark.sampled(days=3)))],
+    [5, 50, pytest.param(500, marks=pytest.mark.slow)],
 )
 async def test_each_autoscaler_costs_the_same_for_any_number_of_autoscalers(
     count: int,

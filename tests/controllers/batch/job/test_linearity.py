@@ -54,7 +54,6 @@ def _written(recording: RecordingTransport) -> Counter[str]:
     )
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.slow
 async def test_waves_of_pods_cost_in_proportion_to_their_number() -> None:
     """Fifty run at a time. The writes of one pod are its creation and its release."""

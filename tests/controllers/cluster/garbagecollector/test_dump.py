@@ -62,7 +62,6 @@ def drawn(graph: Graph, output: str, uids: Sequence[str] = ()) -> tuple[list[int
     return looks, b"".join(pieces).decode()
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.parametrize("output", ["json", "dot"])
 @pytest.mark.slow
 def test_200_000_nodes_are_drawn_200_at_a_time(output: str) -> None:

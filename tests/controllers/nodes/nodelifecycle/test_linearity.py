@@ -128,7 +128,6 @@ async def _calls_of(nodes: int) -> int:
     return calls.count
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.slow
 @pytest.mark.looptime
 async def test_a_node_costs_the_same_among_many() -> None:

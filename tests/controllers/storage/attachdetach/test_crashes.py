@@ -324,7 +324,6 @@ def test_every_state_ends_as_its_pod_needs(undisturbed: dict[int, Any]) -> None:
     }
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.parametrize(("write", "pattern"), _CRASHES)
 def test_a_crash_at_any_write_changes_nothing(
     write: int, pattern: str, undisturbed: dict[int, Any]

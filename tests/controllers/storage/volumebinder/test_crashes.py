@@ -277,7 +277,6 @@ def cluster_of_all_states() -> Cluster:
     return cluster
 
 
-@pytest.mark.sampled(days=3)
 @pytest.mark.parametrize("pattern", _PATTERNS)
 async def test_a_crash_at_any_write_from_any_state_changes_nothing(
     pattern: str,
