@@ -10,6 +10,7 @@ still changes such an object, and creates the next one only once it does not.
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.meta import CompleteObject, key_of
 from controller_manager.clock import Clock
@@ -27,20 +28,24 @@ class Mutation(Struct, frozen=True):
     """A change that admission made to a new object.
 
     `name` is the object that was created first, `field` the first field that differs.
-    The next attempt is due in `seconds`.
+    The next attempt is due in `seconds`. `sent` stands for the content that was sent.
+    `problem` is the error of the last dry run, which could not tell.
     """
 
     name: str
     field: str
     seconds: float
+    sent: str = ""
+    problem: str = ""
 
     @property
     def message(self) -> str:
         """The change, and the end of the wait, for users."""
+        problem = f"; the last dry run failed: {self.problem}" if self.problem else ""
         return (
             f'Admission has changed {self.field} of the new object "{self.name}", so '
             "it does not have the template of its owner; the next attempt waits until "
-            "the owner changes or admission leaves the field as it is"
+            f"the owner changes or admission leaves the field as it is{problem}"
         )
 
 
@@ -50,6 +55,7 @@ class _Known(Struct):
     name: str
     field: str
     due: float
+    sent: str
 
 
 class Mutations:
@@ -77,17 +83,31 @@ class Mutations:
             known.generation, known.due = metadata.generation, 0.0
             self._backoff.forget(key)
         left = known.due - self._clock.monotonic()
-        return Mutation(known.name, known.field, max(0.0, left))
+        return Mutation(known.name, known.field, max(0.0, left), known.sent)
 
-    def found(self, owner: CompleteObject, name: str, field: str) -> Mutation:
-        """Note that admission has changed a field of a new child; return the delay."""
+    def found(
+        self, owner: CompleteObject, name: str, field: str, sent: str = ""
+    ) -> Mutation:
+        """Note that admission has changed a field of a new child; return the delay.
+
+        While the same content is sent, the name of the first such child is kept.
+        """
         key, metadata = key_of(owner), owner.metadata
         known = self._known.get(key)
-        first = known.name if known is not None else name
+        first = known.name if known is not None and known.sent == sent else name
         delay = self._backoff.when(key)
         due = self._clock.monotonic() + delay
-        self._known[key] = _Known(metadata.uid, metadata.generation, first, field, due)
-        return Mutation(first, field, delay)
+        self._known[key] = _Known(
+            metadata.uid, metadata.generation, first, field, due, sent
+        )
+        return Mutation(first, field, delay, sent)
+
+    def not_told(
+        self, owner: CompleteObject, known: Mutation, error: Exception
+    ) -> Mutation:
+        """Note that a dry run failed, so the next one waits; return the delay."""
+        again = self.found(owner, known.name, known.field, known.sent)
+        return replace(again, problem=str(error) or repr(error))
 
     def forget(self, key: str) -> None:
         """Forget an owner that is gone, or that has the child that it needs."""

@@ -8,11 +8,17 @@ from msgspec import Raw, Struct
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, ControllerRevision
 from controller_manager.api.meta import CompleteObject, ObjectMeta, key_of
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, DeleteOptions
-from controller_manager.client.errors import AlreadyExists, NotFound
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    BadRequest,
+    NotFound,
+    TransportError,
+)
 from controller_manager.control.claims import Claimer
 from controller_manager.control.history.names import data_hash, revision_name
 from controller_manager.control.history.order import in_order
@@ -136,29 +142,60 @@ class History(Generic[OwnerT]):
         else:
             self._is_mutated(revision, stored, owner)
             return stored
-        if find_equal((stored,), revision.data) is None:
-            raise Collision(metadata.name)
-        return stored
+        if find_equal((stored,), revision.data) is not None:
+            return stored
+        if await self._was_mutated(revision, stored, owner):
+            return stored
+        raise Collision(metadata.name)
 
     async def _still_mutated(
         self, revision: ControllerRevision, owner: OwnerT
     ) -> ControllerRevision | None:
         """Return the revision that admission has changed, if it still would.
 
-        A dry run asks for that, with a growing delay.
+        A dry run asks for that, with a growing delay. The revision stays in use if the
+        dry run fails. Another template gets its own revision.
         """
         known = self._mutations.of(owner)
-        if known is None:
+        if known is None or known.sent != _content_of(revision):
             return None
         stored = self._lister.get(owner.metadata.namespace, known.name)
         if stored is None or known.seconds > 0:
             return stored
+        try:
+            tried = await self._try(revision, owner)
+        except (APIError, TransportError) as error:
+            again = self._mutations.not_told(owner, known, error)
+            self._on_mutation(owner, again)
+            return stored
+        return stored if self._is_mutated(revision, tried, owner) else None
+
+    async def _was_mutated(
+        self, revision: ControllerRevision, stored: ControllerRevision, owner: OwnerT
+    ) -> bool:
+        """Tell whether admission has made a stored revision from this one.
+
+        An earlier process has created it; this one asks by a dry run.
+        """
+        if not is_controlled_by(stored, owner):
+            return False
+        try:
+            tried = await self._try(revision, owner)
+        except BadRequest:
+            return False  # a webhook of the cluster allows no dry runs
+        if find_equal((stored,), tried.data) is None:
+            return False
+        return self._is_mutated(revision, stored, owner)
+
+    async def _try(
+        self, revision: ControllerRevision, owner: OwnerT
+    ) -> ControllerRevision:
+        """Return what admission makes of a revision, whose name cannot be in use."""
         unnamed = msgspec.structs.replace(
             revision.metadata, name="", generate_name=f"{owner.metadata.name}-"
         )
         trial = msgspec.structs.replace(revision, metadata=unnamed)
-        tried = await self._client.try_create(CONTROLLER_REVISIONS, trial)
-        return stored if self._is_mutated(revision, tried, owner) else None
+        return await self._client.try_create(CONTROLLER_REVISIONS, trial)
 
     def _is_mutated(
         self, sent: ControllerRevision, stored: ControllerRevision, owner: OwnerT
@@ -169,7 +206,9 @@ class History(Generic[OwnerT]):
             return False
         before, after = map(msgspec.json.decode, (sent.data, stored.data))
         field = first_difference(before, after, "data")
-        found = self._mutations.found(owner, stored.metadata.name, field)
+        found = self._mutations.found(
+            owner, stored.metadata.name, field, _content_of(sent)
+        )
         self._on_mutation(owner, found)
         return True
 
@@ -219,3 +258,8 @@ class History(Generic[OwnerT]):
             )
         except NotFound:
             return
+
+
+def _content_of(revision: ControllerRevision) -> str:
+    """Return a short text that stands for the data of a revision."""
+    return data_hash(revision.data, 0)

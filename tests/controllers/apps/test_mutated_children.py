@@ -1,5 +1,6 @@
 """Admission that changes each new child of an owner causes no storm of children."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,8 +13,9 @@ from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
     STATEFUL_SETS,
 )
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
+from controller_manager.client.transport import Request, Response
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import (
     daemon_set_json,
@@ -218,3 +220,105 @@ async def test_a_revision_that_is_changed_is_used_and_told_of(
         recording.writes.clear()
         await settle(600)
         assert recording.writes == []
+
+
+@pytest.mark.parametrize("controller", ["daemonset", "statefulset"])
+async def test_a_new_template_is_rolled_out_in_spite_of_changed_revisions(
+    cluster: Cluster, controller: str
+) -> None:
+    """It gets a revision of its own, once; the first template's stays another one."""
+    user = User(cluster)
+    pin = patch("replace", f"{OF_REVISION}/image", f"'{PINNED}'")
+    async with running(cluster, "controllerrevisions", pin, controller):
+        resource = await _owner(user, controller)
+        await settle(400)
+        before = {each.metadata.uid for each in await user.pods()}
+        await _relabel(user, resource)
+        await settle(400)
+        after = await user.pods()
+        revisions = (await user.client.list_page(CONTROLLER_REVISIONS)).items
+    assert [(each.metadata.labels or {}).get("a") for each in after] == ["b"] * 3
+    assert before.isdisjoint(each.metadata.uid for each in after)
+    assert len(revisions) == 2
+
+
+@pytest.mark.parametrize("controller", ["daemonset", "statefulset"])
+async def test_the_next_leader_finds_the_changed_revision(
+    cluster: Cluster, controller: str
+) -> None:
+    """A dry run shows that admission made it of this template."""
+    user = User(cluster)
+    pin = patch("replace", f"{OF_REVISION}/image", f"'{PINNED}'")
+    async with running(cluster, "controllerrevisions", pin, controller):
+        await _owner(user, controller)
+        await settle(60)
+    pods = {each.metadata.uid for each in await user.pods()}
+    config = make_config(controllers=(f"{controller}-controller",))
+    async with cluster.nodes(), cluster.manager(config):
+        await settle(60)
+        revisions = (await user.client.list_page(CONTROLLER_REVISIONS)).items
+        assert {each.metadata.uid for each in await user.pods()} == pods
+    assert len(revisions) == 1
+    assert len(pods) == 3
+
+
+@pytest.mark.parametrize("code", [400, 500])
+async def test_a_daemon_set_goes_on_while_dry_runs_are_refused(
+    cluster: Cluster, code: int
+) -> None:
+    """A pod that is deleted is replaced, and the message has the refusal."""
+    user = User(cluster)
+    for kind, body in policy(
+        "controllerrevisions", patch("replace", f"{OF_REVISION}/image", f"'{PINNED}'")
+    ):
+        cluster.add(kind, body["metadata"]["name"], API, spec=body["spec"])
+    transport = NoDryRuns(cluster, code)
+    config = make_config(controllers=("daemonset-controller",))
+    async with cluster.nodes(), cluster.manager(config, transport):
+        await settle(5)
+        await user.create(DAEMON_SETS, daemon_set_json("web"))
+        await settle(60)
+        lost, *_ = await user.pods()
+        await user.client.delete(PODS, "default", lost.metadata.name)
+        await settle(10)
+        assert len(await user.pods()) == 3
+        messages = [each.message for each in await user.events("RevisionMutated")]
+    assert any(each.endswith("dry run failed: no dry runs") for each in messages)
+    assert 5 <= transport.refused <= 7
+
+
+class NoDryRuns(RecordingTransport):
+    """Refuses dry runs, as a server does for a webhook that does not support them."""
+
+    def __init__(self, cluster: Cluster, code: int) -> None:
+        super().__init__(cluster.transport)
+        self._code = code
+        self.refused = 0
+
+    async def request(self, request: Request) -> Response:
+        if ("dryRun", "All") not in request.query:
+            return await super().request(request)
+        self.refused += 1
+        status = {
+            "kind": "Status",
+            "status": "Failure",
+            "code": self._code,
+            "message": "no dry runs",
+            "reason": "BadRequest" if self._code == 400 else "InternalError",
+        }
+        return Response(self._code, {}, json.dumps(status).encode())
+
+
+async def _owner(user: User, controller: str) -> Any:
+    if controller == "daemonset":
+        await user.create(DAEMON_SETS, daemon_set_json("web"))
+        return DAEMON_SETS
+    body = replica_set_json("web") | {"kind": "StatefulSet"}
+    body["spec"]["serviceName"] = "web"
+    await user.create(STATEFUL_SETS, body)
+    return STATEFUL_SETS
+
+
+async def _relabel(user: User, resource: Any) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}}
+    await user.patch(resource, "web", {"spec": {"template": template}})
