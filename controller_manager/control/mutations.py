@@ -56,6 +56,7 @@ class _Known(Struct):
     field: str
     due: float
     sent: str
+    problem: str = ""
 
 
 class Mutations:
@@ -83,7 +84,9 @@ class Mutations:
             known.generation, known.due = metadata.generation, 0.0
             self._backoff.forget(key)
         left = known.due - self._clock.monotonic()
-        return Mutation(known.name, known.field, max(0.0, left), known.sent)
+        return Mutation(
+            known.name, known.field, max(0.0, left), known.sent, known.problem
+        )
 
     def found(
         self, owner: CompleteObject, name: str, field: str, sent: str = ""
@@ -107,7 +110,8 @@ class Mutations:
     ) -> Mutation:
         """Note that a dry run failed, so the next one waits; return the delay."""
         again = self.found(owner, known.name, known.field, known.sent)
-        return replace(again, problem=str(error) or repr(error))
+        problem = self._known[key_of(owner)].problem = str(error) or repr(error)
+        return replace(again, problem=problem)
 
     def forget(self, key: str) -> None:
         """Forget an owner that is gone, or that has the child that it needs."""

@@ -11,6 +11,7 @@ from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    REPLICASETS,
     STATEFUL_SETS,
 )
 from controller_manager.api.core.v1 import PODS
@@ -294,9 +295,10 @@ class NoDryRuns(RecordingTransport):
         super().__init__(cluster.transport)
         self._code = code
         self.refused = 0
+        self.refuses = True
 
     async def request(self, request: Request) -> Response:
-        if ("dryRun", "All") not in request.query:
+        if not self.refuses or ("dryRun", "All") not in request.query:
             return await super().request(request)
         self.refused += 1
         status = {
@@ -322,3 +324,102 @@ async def _owner(user: User, controller: str) -> Any:
 async def _relabel(user: User, resource: Any) -> None:
     template = {"metadata": {"labels": {"a": "b"}}}
     await user.patch(resource, "web", {"spec": {"template": template}})
+
+
+async def test_the_strategy_recreate_keeps_the_pods_of_the_changed_replica_set(
+    cluster: Cluster,
+) -> None:
+    """It scaled them to zero at once, and waited without any pod."""
+    user = User(cluster)
+    body = deployment_json(replicas=2)
+    body["spec"]["strategy"] = {"type": "Recreate"}
+    async with running(cluster, "replicasets", PIN, "deployment") as recording:
+        await user.create(DEPLOYMENTS, body)
+        for _ in range(5):
+            await settle(20)
+            assert len(await user.pods()) == 2
+        await user.set_image("registry.example/app:2")
+        await settle(20)
+        assert len(await user.pods()) == 2
+        assert len(await user.replica_sets()) == 1
+        await user.set_image(PINNED)
+        await settle(5)
+        await user.set_image("registry.example/app:3")
+        await settle(20)
+        await end_mutation(cluster)
+        await settle(320)
+        assert (await user.deployment()).status.updated_replicas == 2
+    assert posts(recording, "replicasets") < 30
+
+
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate"])
+async def test_the_next_leader_creates_no_replica_set(
+    cluster: Cluster, strategy: str
+) -> None:
+    """The condition tells it to ask by a dry run first."""
+    user = User(cluster)
+    body = deployment_json(replicas=2)
+    body["spec"]["strategy"] = {"type": strategy}
+    async with running(cluster, "replicasets", PIN, "deployment"):
+        await user.create(DEPLOYMENTS, body)
+        await settle(60)
+    pods = {each.metadata.uid for each in await user.pods()}
+    message = await _progress_message(user)
+    config = make_config(controllers=("deployment-controller", "replicaset-controller"))
+    async with cluster.nodes(), cluster.manager(config):
+        await settle(60)
+        assert {each.metadata.uid for each in await user.pods()} == pods
+        assert len(await user.replica_sets()) == 1
+        assert await _progress_message(user) == message
+        await end_mutation(cluster)
+        await settle(320)
+        assert (await user.deployment()).status.updated_replicas == 2
+
+
+@pytest.mark.parametrize(("code", "least", "most"), [(400, 5, 8), (500, 1, 1)])
+async def test_a_deployment_whose_dry_runs_are_refused_waits(
+    cluster: Cluster, code: int, least: int, most: int
+) -> None:
+    """Where no dry run can tell, a creation does, at most every five minutes.
+
+    An error that may pass is in the condition; the end of the mutation is seen later.
+    """
+    user = User(cluster)
+    for kind, body in policy("replicasets", PIN):
+        cluster.add(kind, body["metadata"]["name"], API, spec=body["spec"])
+    transport = NoDryRuns(cluster, code)
+    config = make_config(controllers=("deployment-controller", "replicaset-controller"))
+    async with cluster.nodes(), cluster.manager(config, transport):
+        await settle(5)
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(100)
+        assert least <= len(await user.replica_sets()) <= most
+        assert transport.refused <= 14
+        told = (await _progress_message(user)).endswith("failed: no dry runs")
+        assert told == (code == 500)
+        await end_mutation(cluster)
+        transport.refuses = code == 400
+        await settle(320)
+        assert (await user.deployment()).status.updated_replicas == 2
+
+
+async def test_a_changed_replica_set_that_is_deleted_is_created_again(
+    cluster: Cluster,
+) -> None:
+    """Otherwise the deployment would have no pods until the mutation ends."""
+    user = User(cluster)
+    async with running(cluster, "replicasets", PIN, "deployment"):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(60)
+        (replica_set,) = (await user.replica_sets()).values()
+        await user.client.delete(REPLICASETS, "default", replica_set.metadata.name)
+        await settle(300)
+        (again,) = (await user.replica_sets()).values()
+        assert again.metadata.uid != replica_set.metadata.uid
+        assert again.status.replicas == 2
+
+
+async def _progress_message(user: User) -> str:
+    conditions = (await user.deployment()).status.conditions or ()
+    (message,) = (each.message for each in conditions if each.type == "Progressing")
+    return message

@@ -16,6 +16,7 @@ from controller_manager.api.selectors import Selector
 from controller_manager.api.times import parse_time
 from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.decision import Decision, Step, reference_to
+from controller_manager.control.mutations import Mutation
 from controller_manager.runtime.outcome import Reason
 
 
@@ -105,18 +106,27 @@ class PatchReplicaSet(Struct, frozen=True):
 class CreateReplicaSet(Struct, frozen=True):
     """Create the new replica set; then record the event, if any.
 
-    The view then has the result of the creation. A `trial` is a dry run.
+    The view then has the result of the creation.
     """
 
     deployment: Deployment
     replica_set: ReplicaSet
     event: DeploymentEvent | None = None
-    trial: bool = False
 
     @property
     def awaits(self) -> Reason | None:
         """The new replica set."""
         return about_deployment(self.deployment, "the new replica set to be created")
+
+
+class TryReplicaSet(_AwaitsNothing, frozen=True):
+    """Ask by a dry run whether admission still changes the new replica set.
+
+    The view then has the answer, which may be another `mutation`.
+    """
+
+    mutation: Mutation
+    replica_set: ReplicaSet
 
 
 class UseExistingReplicaSet(Struct, frozen=True):
@@ -189,6 +199,7 @@ Action = (
     | RereadReplicaSets
     | PatchReplicaSet
     | CreateReplicaSet
+    | TryReplicaSet
     | UseExistingReplicaSet
     | DeleteReplicaSet
     | ReadDeployment

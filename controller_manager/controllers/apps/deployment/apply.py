@@ -1,6 +1,6 @@
 """Carries out the actions of the deployment controller."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from controller_manager.client.client import Client, DeleteOptions, PatchType
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
+    BadRequest,
     NotFound,
     TransportError,
     is_about,
@@ -25,6 +26,7 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import EventRecorder
 from controller_manager.control.claims import Claimer
+from controller_manager.control.mutations import Mutation
 from controller_manager.controllers.apps.deployment.actions import (
     Action,
     ClaimReplicaSets,
@@ -38,6 +40,7 @@ from controller_manager.controllers.apps.deployment.actions import (
     ReplaceDeployment,
     RereadReplicaSets,
     StatusReport,
+    TryReplicaSet,
     UseExistingReplicaSet,
     WriteFailure,
 )
@@ -94,6 +97,8 @@ class DeploymentApplier:
                 return await self._reread(view, replica_sets)
             case PatchReplicaSet():
                 return await self._patch(view, action)
+            case TryReplicaSet(known, candidate):
+                return await self._try(view, known, candidate)
             case CreateReplicaSet():
                 return await self._create(view, action)
             case UseExistingReplicaSet(existing):
@@ -200,9 +205,8 @@ class DeploymentApplier:
     async def _create(self, view: View, action: CreateReplicaSet) -> View:
         candidate = action.replica_set
         metadata = candidate.metadata
-        create = self._client.try_create if action.trial else self._client.create
         try:
-            created = await create(REPLICASETS, candidate)
+            created = await self._client.create(REPLICASETS, candidate)
         except AlreadyExists as error:
             existing = await self._client.get(
                 REPLICASETS, metadata.namespace, metadata.name
@@ -216,11 +220,27 @@ class DeploymentApplier:
         if field := changed_field(candidate.spec.template, created.spec.template):
             name = created.metadata.name
             found = self._caches.mutations.found(view.deployment, name, field)
-            view = view if action.trial else _with_old(view, created)
-            return replace(view, creation=Mutated(found))
-        if action.trial:
-            return replace(view, creation=Unchanged())
+            return replace(_with_old(view, created), creation=Mutated(found))
         return _with_new(view, created, Created())
+
+    async def _try(self, view: View, known: Mutation, candidate: ReplicaSet) -> View:
+        """Ask by a dry run whether admission still changes the new replica set."""
+        deployment, mutations = view.deployment, self._caches.mutations
+        known = replace(known, name=known.name or _newest(view.rollout.old))
+        try:
+            tried = await self._client.try_create(REPLICASETS, candidate)
+        except BadRequest:
+            # A webhook allows no dry runs, so that only a creation can tell.
+            return replace(view, creation=Unchanged())
+        except (APIError, TransportError) as error:
+            if is_namespace_terminating(error):
+                return replace(view, creation=NamespaceTerminating())
+            failed = mutations.not_told(deployment, known, error)
+            return replace(view, creation=Mutated(failed))
+        if field := changed_field(candidate.spec.template, tried.spec.template):
+            found = mutations.found(deployment, known.name, field)
+            return replace(view, creation=Mutated(found))
+        return replace(view, creation=Unchanged())
 
     async def _delete(self, replica_set: ReplicaSet) -> None:
         metadata = replica_set.metadata
@@ -268,6 +288,12 @@ class DeploymentApplier:
 
     async def _write_status(self, deployment: Deployment) -> None:
         await self._client.update_for_metadata(DEPLOYMENTS, deployment, "status")
+
+
+def _newest(replica_sets: Sequence[ReplicaSet]) -> str:
+    """Return the name of the replica set that was created last."""
+    made = ((x.metadata.creation_timestamp, x.metadata.name) for x in replica_sets)
+    return max(made)[1]
 
 
 def _with_old(view: View, created: ReplicaSet) -> View:

@@ -36,6 +36,7 @@ from controller_manager.controllers.apps.deployment.actions import (
 from controller_manager.controllers.apps.deployment.fenceposts import ROLLING_UPDATE
 from controller_manager.controllers.apps.deployment.new_replica_set import (
     ensure_new,
+    hold_mutated,
     sync_revision,
 )
 from controller_manager.controllers.apps.deployment.pod_template import may_be_equal
@@ -200,7 +201,13 @@ def _scale(view: View, now: datetime) -> DeploymentDecision:
 
 
 def _recreate(view: View, now: datetime) -> DeploymentStep | DeploymentDecision:
-    """Delete all old pods; create new ones when the last old one has ended."""
+    """Delete all old pods; create new ones when the last old one has ended.
+
+    While admission changes each new replica set, the old pods stay: nothing would
+    replace them.
+    """
+    if (held := hold_mutated(view, now)) is not None:
+        return held
     if patches := resize_patches(view.deployment, plan_scale_down(view.rollout)):
         return Decision(patches, reasons=awaited_by(patches))
     if old_pods_running(view.rollout, view.old_pods):

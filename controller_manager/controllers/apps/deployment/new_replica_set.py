@@ -12,6 +12,7 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
     ReplicaSetSpec,
 )
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.api.selectors import LabelSelector
@@ -25,6 +26,7 @@ from controller_manager.controllers.apps.deployment.actions import (
     DeploymentStep,
     PatchReplicaSet,
     RecordEvent,
+    TryReplicaSet,
     UseExistingReplicaSet,
     WriteFailure,
     about_deployment,
@@ -55,8 +57,10 @@ from controller_manager.controllers.apps.deployment.scaling import (
 )
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
+    Draft,
     condition,
     is_same,
+    without_condition,
 )
 from controller_manager.controllers.apps.deployment.view import (
     CreationFailed,
@@ -134,16 +138,11 @@ def ensure_new(view: View, now: datetime) -> DeploymentStep | DeploymentDecision
     `None` if the new replica set exists, or if it cannot be created because its
     namespace is being deleted, which is not an error.
     """
+    if (held := hold_mutated(view, now)) is not None:
+        return held
     match view.creation:
-        case None if view.rollout.new is None and view.mutation is not None:
-            if view.mutation.seconds > 0:
-                return _mutated(view, view.mutation, now)
-            return Step((_try(view),))
         case None | Unchanged() if view.rollout.new is None:
             return Step((_create(view),))
-        case Mutated(mutation=mutation):
-            event = RecordEvent(warning(REPLICA_SET_MUTATED, mutation.message))
-            return _mutated(view, mutation, now, event)
         case NameTaken() as taken:
             return _name_taken(view.deployment, taken)
         case CreationFailed() as failed:
@@ -163,15 +162,40 @@ def _create(view: View) -> CreateReplicaSet:
     return CreateReplicaSet(deployment, candidate, scaling_event(candidate, 0, size))
 
 
-def _try(view: View) -> CreateReplicaSet:
+def hold_mutated(
+    view: View, now: datetime
+) -> DeploymentStep | DeploymentDecision | None:
+    """Return what to do while admission changes new replica sets, `None` for nothing.
+
+    A dry run tells whether it still does. Without any replica set there are no pods, so
+    one is created at the time of that dry run.
+    """
+    match view.creation, view.mutation:
+        case Mutated(mutation=found), _:
+            event = RecordEvent(warning(REPLICA_SET_MUTATED, found.message))
+            return _mutated(view, found, now, event)
+        case None, Mutation() as known if view.rollout.new is None:
+            if known.seconds > 0:
+                return _mutated(view, known, now)
+            return Step((_try(view, known),)) if view.rollout.old else None
+    return None
+
+
+def reported_mutation(deployment: Deployment) -> Mutation | None:
+    """Return the mutation that an earlier process has reported; a dry run is due."""
+    for each in deployment.status.conditions or ():
+        if (each.type, each.reason) == (PROGRESSING, REPLICA_SET_MUTATED):
+            return Mutation("", "spec.template", 0.0)
+    return None
+
+
+def _try(view: View, known: Mutation) -> TryReplicaSet:
     """Return the dry run of a creation, whose name cannot be in use."""
-    creation = _create(view)
-    metadata = creation.replica_set.metadata
+    candidate = _create(view).replica_set
     unnamed = msgspec.structs.replace(
-        metadata, name="", generate_name=f"{view.deployment.metadata.name}-"
+        candidate.metadata, name="", generate_name=f"{view.deployment.metadata.name}-"
     )
-    candidate = msgspec.structs.replace(creation.replica_set, metadata=unnamed)
-    return CreateReplicaSet(view.deployment, candidate, trial=True)
+    return TryReplicaSet(known, msgspec.structs.replace(candidate, metadata=unnamed))
 
 
 def _mutated(
@@ -180,16 +204,26 @@ def _mutated(
     """Report that admission changes new replica sets; wait for the next attempt."""
     draft = draft_of(view, now)
     if has_deadline(view.deployment):
-        failure = condition(
-            PROGRESSING, "False", REPLICA_SET_MUTATED, mutation.message, now
-        )
-        draft = draft.with_condition(failure)
+        draft = _with_mutation(draft, mutation.message, now)
     waiting_for = f"a new replica set with its template: {mutation.message}"
     return msgspec.structs.replace(
         report_sizes(view, draft, now, actions=events),
         reasons=(about_deployment(view.deployment, waiting_for),),
         requeue_after=mutation.seconds,
     )
+
+
+def _with_mutation(draft: Draft, message: str, now: datetime) -> Draft:
+    """Return the draft with the condition; another field replaces the message."""
+    failure = condition(PROGRESSING, "False", REPLICA_SET_MUTATED, message, now)
+    old = find_condition(draft.conditions, PROGRESSING)
+    if old is None or old.reason != REPLICA_SET_MUTATED or old.message == message:
+        return draft.with_condition(failure)
+    changed = msgspec.structs.replace(
+        failure, last_transition_time=old.last_transition_time
+    )
+    others = without_condition(draft.conditions, PROGRESSING)
+    return msgspec.structs.replace(draft, conditions=(*others, changed))
 
 
 def _name_taken(

@@ -22,6 +22,9 @@ from controller_manager.controllers.apps.deployment.metrics import (
     RolloutMetrics,
     RolloutTimes,
 )
+from controller_manager.controllers.apps.deployment.new_replica_set import (
+    reported_mutation,
+)
 from controller_manager.controllers.apps.deployment.options import DeploymentOptions
 from controller_manager.controllers.apps.deployment.scaling import RECREATE
 from controller_manager.controllers.apps.deployment.view import View
@@ -72,11 +75,12 @@ class DeploymentReconciler(Reconciler[Deployment]):
 
     async def reconcile(self, deployment: Deployment) -> Outcome:
         """Continue the rollout of the deployment."""
+        mutation = self._caches.mutations.of(deployment)
         view = View.of(
             deployment,
             is_reread=self._caches.were_reread(deployment),
             counts_terminating=self._counts_terminating,
-            mutation=self._caches.mutations.of(deployment),
+            mutation=mutation or reported_mutation(deployment),
         )
         return await decide_and_apply(
             view, decide, self._applier, self.clock, self.logger
