@@ -44,7 +44,7 @@ class Mutation(Struct, frozen=True):
         problem = f"; the last dry run failed: {self.problem}" if self.problem else ""
         return (
             f'Admission has changed {self.field} of the new object "{self.name}", so '
-            "it does not have the template of its owner; the next attempt waits until "
+            "that its owner does not recognise it; the next attempt waits until "
             f"the owner changes or admission leaves the field as it is{problem}"
         )
 

@@ -423,3 +423,19 @@ async def _progress_message(user: User) -> str:
     conditions = (await user.deployment()).status.conditions or ()
     (message,) = (each.message for each in conditions if each.type == "Progressing")
     return message
+
+
+async def test_a_replica_set_that_loses_its_labels_is_told_of(cluster: Cluster) -> None:
+    """The deployment releases it, and created hundreds a second."""
+    user = User(cluster)
+    relabel = patch("replace", "/metadata/labels", "{'other': 'x'}")
+    async with running(cluster, "replicasets", relabel, "deployment"):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle(100)
+        replica_sets = (await user.client.list_page(REPLICASETS)).items
+        message = await _progress_message(user)
+        await end_mutation(cluster)
+        await settle(320)
+        assert (await user.deployment()).status.updated_replicas == 2
+    assert len(replica_sets) == 1
+    assert message.startswith("Admission has changed metadata.labels.app of")

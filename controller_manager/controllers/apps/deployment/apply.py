@@ -12,8 +12,8 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
 )
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import key_of
-from controller_manager.api.selectors import Selector
+from controller_manager.api.meta import key_of, labels_of
+from controller_manager.api.selectors import Selector, compile_selector
 from controller_manager.client.client import Client, DeleteOptions, PatchType
 from controller_manager.client.errors import (
     AlreadyExists,
@@ -26,7 +26,7 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import EventRecorder
 from controller_manager.control.claims import Claimer
-from controller_manager.control.mutations import Mutation
+from controller_manager.control.mutations import Mutation, first_difference
 from controller_manager.controllers.apps.deployment.actions import (
     Action,
     ClaimReplicaSets,
@@ -46,6 +46,7 @@ from controller_manager.controllers.apps.deployment.actions import (
 )
 from controller_manager.controllers.apps.deployment.caches import Caches
 from controller_manager.controllers.apps.deployment.metrics import RolloutTimes
+from controller_manager.controllers.apps.deployment.new_replica_set import LABELS
 from controller_manager.controllers.apps.deployment.pod_template import changed_field
 from controller_manager.controllers.apps.deployment.scaling import RECREATE
 from controller_manager.controllers.apps.deployment.status import is_same
@@ -217,7 +218,7 @@ class DeploymentApplier:
                 return replace(view, creation=NamespaceTerminating())
             return replace(view, creation=CreationFailed(metadata.name, error))
         self._record(view, action.event)
-        if field := changed_field(candidate.spec.template, created.spec.template):
+        if field := _changed_field(view.deployment, candidate, created):
             name = created.metadata.name
             found = self._caches.mutations.found(view.deployment, name, field)
             return replace(_with_old(view, created), creation=Mutated(found))
@@ -237,7 +238,7 @@ class DeploymentApplier:
                 return replace(view, creation=NamespaceTerminating())
             failed = mutations.not_told(deployment, known, error)
             return replace(view, creation=Mutated(failed))
-        if field := changed_field(candidate.spec.template, tried.spec.template):
+        if field := _changed_field(deployment, candidate, tried):
             found = mutations.found(deployment, known.name, field)
             return replace(view, creation=Mutated(found))
         return replace(view, creation=Unchanged())
@@ -288,6 +289,19 @@ class DeploymentApplier:
 
     async def _write_status(self, deployment: Deployment) -> None:
         await self._client.update_for_metadata(DEPLOYMENTS, deployment, "status")
+
+
+def _changed_field(deployment: Deployment, sent: ReplicaSet, stored: ReplicaSet) -> str:
+    """Return a changed field for which the deployment takes or finds no replica set.
+
+    It releases a replica set whose labels do not match its selector. Returns "" if
+    there is no such field.
+    """
+    if field := changed_field(sent.spec.template, stored.spec.template):
+        return field
+    if compile_selector(deployment.spec.selector).matches(labels_of(stored)):
+        return ""
+    return first_difference(labels_of(sent), labels_of(stored), LABELS)
 
 
 def _newest(replica_sets: Sequence[ReplicaSet]) -> str:

@@ -73,6 +73,10 @@ from controller_manager.controllers.apps.deployment.view import (
 _MAX_NAME_LENGTH: Final = 253
 
 
+LABELS: Final = "metadata.labels"
+"""The field whose change makes a deployment release its new replica set."""
+
+
 def new_replica_set(
     deployment: Deployment, replicas: int, annotations: dict[str, str]
 ) -> ReplicaSet:
@@ -168,7 +172,7 @@ def hold_mutated(
     """Return what to do while admission changes new replica sets, `None` for nothing.
 
     A dry run tells whether it still does. Without any replica set there are no pods, so
-    one is created at the time of that dry run.
+    one is created at the time of that dry run, unless the deployment would release it.
     """
     match view.creation, view.mutation:
         case Mutated(mutation=found), _:
@@ -177,7 +181,9 @@ def hold_mutated(
         case None, Mutation() as known if view.rollout.new is None:
             if known.seconds > 0:
                 return _mutated(view, known, now)
-            return Step((_try(view, known),)) if view.rollout.old else None
+            if not view.rollout.old and not known.field.startswith(LABELS):
+                return None
+            return Step((_try(view, known),))
     return None
 
 
