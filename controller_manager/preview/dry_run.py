@@ -16,7 +16,7 @@ from controller_manager.preview.servers import Servers
 from controller_manager.preview.target import Target
 from controller_manager.preview.versions import change_number, server_version
 
-_QUERY: Final = ("dryRun", "All")
+DRY_RUN: Final = ("dryRun", "All")
 _WHOLE: Final = "application/json"
 """The form of the answer to a dry run: the whole object, which the overlay keeps."""
 _NO_OPINION: Final = frozenset(
@@ -113,7 +113,7 @@ class DryRun:
         query = tuple(each for each in request.query if each[0] != "dryRun")
         asked = replace(
             request,
-            query=(*query, _QUERY),
+            query=(*query, DRY_RUN),
             headers={**request.headers, "accept": _WHOLE},
             body=msgspec.json.encode(body),
         )

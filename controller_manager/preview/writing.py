@@ -25,7 +25,7 @@ from controller_manager.preview.answers import (
 )
 from controller_manager.preview.contents import changed_fields
 from controller_manager.preview.defaults import created, generated_name, new_uid
-from controller_manager.preview.dry_run import DryRun
+from controller_manager.preview.dry_run import DRY_RUN, DryRun
 from controller_manager.preview.entry import Deletion, grace_period_of
 from controller_manager.preview.fields import JSON, with_value
 from controller_manager.preview.overlay import Overlay
@@ -113,6 +113,8 @@ class Writer:
         if self._overlay.view(target.key, real) is not None:
             raise already_exists(target)
         proposed = await self._dry_run.created(target, request, sent)
+        if DRY_RUN in request.query:
+            return _tried(target, request, proposed)
         made = created(
             target,
             proposed or sent,
@@ -273,6 +275,16 @@ class Writer:
         version = viewed(self._overlay.changes.reached(target.collection), change)
         accept = request.headers.get("accept", "")
         return object_answer(with_version(obj, version), accept, status)
+
+
+def _tried(target: Target, request: Request, proposed: JSON | None) -> Response:
+    """Return the answer to a dry run of a controller, which changes no view."""
+    if proposed is None:
+        why = "a preview sends no dry run of this object"
+        code = HTTPStatus.METHOD_NOT_ALLOWED
+        return refusal(target, code, "MethodNotAllowed", why).answer
+    accept = request.headers.get("accept", "")
+    return object_answer(proposed, accept, HTTPStatus.CREATED)
 
 
 def _named(target: Target, name: str) -> Target:

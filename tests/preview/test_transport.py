@@ -12,7 +12,13 @@ import pytest_asyncio
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
-from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, PODS
+from controller_manager.api.core.v1 import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    PODS,
+    ConfigMap,
+)
+from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.resource import metadata_of
 from controller_manager.client.client import (
     Client,
@@ -22,6 +28,7 @@ from controller_manager.client.client import (
 )
 from controller_manager.client.errors import (
     AlreadyExists,
+    APIError,
     Conflict,
     Forbidden,
     NotFound,
@@ -416,3 +423,19 @@ async def test_a_write_that_is_confirmed_while_it_waits_is_not_read(
     await asyncio.sleep(20)
     judging.cancel()
     assert found.witness.reads - before <= 130
+
+
+async def test_a_dry_run_of_a_controller_leaves_the_view_as_it_is(
+    cluster: Cluster,
+) -> None:
+    """It is sent only if the preview may send dry runs."""
+    allowed = _previewed(cluster, dry_run=True)
+    config_map = ConfigMap(metadata=ObjectMeta(generate_name="a-", namespace="default"))
+    tried = await allowed.client.try_create(CONFIG_MAPS, config_map)
+    assert tried.metadata.name.startswith("a-")
+    found = _previewed(cluster)
+    with pytest.raises(APIError, match="sends no dry run"):
+        await found.client.try_create(CONFIG_MAPS, config_map)
+    for each in (allowed, found):
+        page = await each.client.list_page(CONFIG_MAPS, "default")
+        assert len(page.items) == 0
