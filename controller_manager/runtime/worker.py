@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import (
     Awaitable,
     Callable,
@@ -220,10 +221,15 @@ class Workers:
             self._alive -= 1
 
     def _barred(self) -> Collection[str]:
-        """Return the namespaces whose keys have as many workers as there are places."""
-        if not self._slow or len(self._in_process) < self._count:
+        """Return the slow namespaces that have as many workers as the flag says.
+
+        One with fewer may have any place, or a single slow key would keep the others of
+        its namespace waiting while other namespaces are busy.
+        """
+        if not self._slow:
             return ()
-        return set(self._slow.values())
+        used = Counter(map(group_of_key, self._in_process))
+        return {each for each in self._slow.values() if used[each] >= self._count}
 
     def _give_place(self, key: str) -> None:
         """Let a worker of other namespaces go on in place of a sync that waits."""

@@ -20,7 +20,10 @@ pytestmark = pytest.mark.looptime
 
 
 class Server:
-    """Keeps syncs of some namespaces waiting for ten seconds, others for a tenth."""
+    """Keeps some syncs waiting for ten seconds, others for a tenth.
+
+    The slow ones are those of some namespaces or keys.
+    """
 
     def __init__(self, *slow: str) -> None:
         self.slow = slow
@@ -37,7 +40,7 @@ class Server:
         on_wait = ON_WAIT.get()
         assert on_wait is not None
         timer = loop.call_later(1, on_wait)
-        is_slow = key.partition("/")[0] in self.slow
+        is_slow = key in self.slow or key.partition("/")[0] in self.slow
         await asyncio.sleep(10 if is_slow else 0.1)
         timer.cancel()
         self.running.discard(key)
@@ -127,6 +130,23 @@ async def test_a_key_that_had_to_wait_comes_before_those_behind_it() -> None:
         "slow/3": 10,
         "slow/4": 10,
     }
+
+
+async def test_one_slow_key_does_not_keep_its_namespace_waiting_behind_others() -> None:
+    """The others have always had a key for each free worker."""
+    server = Server("slow/1")
+
+    async def later(queue: WorkQueue) -> None:
+        for number in range(60):
+            for name in "abc":
+                queue.add(f"other/{name}{number}")
+            if number == 20:
+                queue.add("slow/2")
+            await asyncio.sleep(0.1)
+
+    await run(server, "slow/1", later=later)
+    assert server.ended["slow/1"] == 10
+    assert server.began["slow/2"] < 5
 
 
 async def test_objects_without_a_namespace_are_each_their_own() -> None:
