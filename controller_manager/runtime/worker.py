@@ -170,9 +170,13 @@ class Workers:
 
     def _start(self, group: asyncio.TaskGroup, context: Context) -> None:
         """Start a worker, in a context that is not that of a sync."""
-        name = f"{self.name}-worker-{self._alive}"
+        name, work = f"{self.name}-worker-{self._alive}", self._work()
+        try:
+            group.create_task(work, name=name, context=context.copy())
+        except RuntimeError:
+            work.close()  # the workers were cancelled, and some syncs end slowly
+            return
         self._alive += 1
-        group.create_task(self._work(), name=name, context=context.copy())
 
     def stop(self) -> None:
         """Drop the keys that wait; `run` ends once the syncs in progress end."""

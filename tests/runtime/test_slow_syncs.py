@@ -11,7 +11,7 @@ from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.worker import Reconcile, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH
 from tests.runtime.test_worker import Syncs
@@ -48,19 +48,12 @@ class Server:
         return DONE
 
 
-async def run(
-    server: Server,
-    *keys: str,
-    count: int = 2,
-    gives_way: bool = True,
-    later: Callable[[WorkQueue], Awaitable[None]] | None = None,
-) -> None:
-    """Sync the keys, in this order."""
-    queue = WorkQueue(LoopClock(EPOCH))
-    workers = Workers(
+def workers_of(sync: Reconcile, count: int, *, gives_way: bool = True) -> Workers:
+    """Return workers with a queue of their own."""
+    return Workers(
         "test-controller",
-        queue,
-        server.sync,
+        WorkQueue(LoopClock(EPOCH)),
+        sync,
         count,
         clock=LoopClock(EPOCH),
         rng=random.Random(1),
@@ -69,6 +62,18 @@ async def run(
         turns=Turns(),
         gives_way=gives_way,
     )
+
+
+async def run(
+    server: Server,
+    *keys: str,
+    count: int = 2,
+    gives_way: bool = True,
+    later: Callable[[WorkQueue], Awaitable[None]] | None = None,
+) -> None:
+    """Sync the keys, in this order."""
+    workers = workers_of(server.sync, count, gives_way=gives_way)
+    queue = workers.queue
     running = asyncio.create_task(workers.run())
     await asyncio.sleep(0)
     for key in keys:
@@ -173,3 +178,32 @@ async def test_a_stop_does_not_wait_for_other_keys() -> None:
 
     await run(server, "slow/1", "slow/2", "a/1", later=later)
     assert sorted(server.ended) == ["slow/1", "slow/2"]
+
+
+async def test_a_sync_that_ends_slowly_after_a_cancellation_starts_no_worker() -> None:
+    """It may wait for longer than a second while it cleans up."""
+
+    async def end_slowly(_: str) -> Outcome:
+        on_wait = ON_WAIT.get()
+        assert on_wait is not None
+        asyncio.get_running_loop().call_later(1, on_wait)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(2)
+        return DONE
+
+    failures: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: failures.append(context)
+    )
+    workers = workers_of(end_slowly, 2)
+    running = asyncio.create_task(workers.run())
+    await asyncio.sleep(0)
+    workers.queue.add("a/1")
+    await asyncio.sleep(0.5)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert failures == []
+    assert workers._alive == 0
