@@ -1,5 +1,7 @@
 """Explains deployments: the rollout, the new replica set, and its pods."""
 
+from typing import Final
+
 from controller_manager.api.apps.v1 import REPLICASETS, Deployment, ReplicaSet
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import Pod
@@ -12,6 +14,7 @@ from controller_manager.controllers.apps.deployment.fenceposts import (
 )
 from controller_manager.controllers.apps.deployment.progress import (
     REPLICA_SET_CREATE_ERROR,
+    REPLICA_SET_MUTATED,
     has_deadline,
     has_timed_out,
     is_complete,
@@ -45,6 +48,18 @@ from controller_manager.explain.scaling import scaled_to_zero
 from controller_manager.explain.selecting import has_all, owned, pods_of
 from controller_manager.explain.spec_causes import spec_cause
 from controller_manager.explain.view import View
+
+_REFUSALS: Final = {
+    REPLICA_SET_CREATE_ERROR: (
+        "ReplicaSetRefused",
+        "change the deployment as the message says, or the quota",
+    ),
+    REPLICA_SET_MUTATED: (
+        "ReplicaSetMutated",
+        "let the mutating webhook or policy leave the field of replica sets alone",
+    ),
+}
+"""The code and the remedy by the reason of the condition."""
 
 
 async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
@@ -119,15 +134,16 @@ async def _waiting(view: View, read: Read) -> Cause:
 async def _no_new_replica_set(view: View, read: Read) -> Cause:
     """Return the cause for a deployment whose new replica set does not exist."""
     condition = find_condition(read.deployment.status.conditions, PROGRESSING)
-    if condition is not None and condition.reason == REPLICA_SET_CREATE_ERROR:
+    if condition is not None and condition.reason in _REFUSALS:
+        code, remedy = _REFUSALS[condition.reason]
         return Cause(
-            code="ReplicaSetRefused",
+            code=code,
             state=State.STUCK,
             what=" ".join(condition.message.split()).rstrip("."),
             object=read.item.reference,
             field=f"status.conditions[{PROGRESSING}]",
             since=condition.last_transition_time or "",
-            remedy="change the deployment as the message says, or the quota",
+            remedy=remedy,
         )
     if read.deployment.spec.strategy.type == "Recreate":
         old = await _old_pods(view, read)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.api.apps.v1 import STATEFUL_SETS
+from controller_manager.api.apps.v1 import DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.claims import CLAIMS
@@ -280,3 +280,30 @@ async def test_a_set_waits_for_the_claim_of_an_earlier_set_to_go(
     )
     causes = await found(cluster, STATEFUL_SETS, body=body)
     assert causes == [("WaitsForClaim", State.STUCK, said)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("ReplicaSetCreateError", "ReplicaSetRefused"),
+        ("ReplicaSetMutated", "ReplicaSetMutated"),
+    ],
+)
+async def test_a_deployment_that_gets_no_new_replica_set_says_why(
+    cluster: Cluster, reason: str, code: str
+) -> None:
+    """The condition has the sentence."""
+    condition = {
+        "type": "Progressing",
+        "status": "False",
+        "reason": reason,
+        "message": "Admission did something.",
+    }
+    selector = {"matchLabels": {"app": "db"}}
+    body = {
+        "spec": {"selector": selector, "template": TEMPLATE, "replicas": 1},
+        "status": {"conditions": [condition]},
+    }
+    assert await found(cluster, DEPLOYMENTS, body=body) == [
+        (code, State.STUCK, "Admission did something")
+    ]
