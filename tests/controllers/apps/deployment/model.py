@@ -31,6 +31,7 @@ from controller_manager.controllers.apps.deployment.actions import (
     RecordEvent,
     ReplaceDeployment,
     RereadReplicaSets,
+    TryReplicaSet,
     UseExistingReplicaSet,
     WriteFailure,
 )
@@ -42,6 +43,7 @@ from controller_manager.controllers.apps.deployment.view import (
     NamespaceTerminating,
     NameTaken,
     Rollout,
+    Unchanged,
     View,
     find_rollout,
 )
@@ -141,6 +143,8 @@ def _carry_out(played: Played, action: Action) -> None:
             _learn_patched(played, _patched(replica_set, patch))
         case CreateReplicaSet(_, candidate):
             _learn_creation(played, candidate)
+        case TryReplicaSet():
+            played.view = structs.replace(played.view, creation=Unchanged())
         case UseExistingReplicaSet(existing):
             _learn_new(played, existing, ExistingUsed())
         case DeleteReplicaSet(gone):
