@@ -9,6 +9,7 @@
 - ``disk_names``: unique names of the disks that kubelets mount without a driver
 - ``endpoints``: the pods that back a service
 - ``expectations``: counts writes that the cache does not show yet
+- ``failed_at_once``: pods that fail as soon as they exist
 - ``gates``: feature gates that several controllers read
 - ``hashes``: the hashes of generated names
 - ``history``: controller revisions

@@ -1,8 +1,7 @@
 """The delay before pods are replaced that failed as soon as they existed.
 
-A kubelet rejects pods for which its node has no room, and the taint-eviction-controller
-evicts pods that do not tolerate the taints of their node. Upstream replaces them as
-fast as it can: one replica that a node rejects makes 500 pods in a minute, for ever.
+Upstream replaces them as fast as it can: one replica that a node rejects makes 500 pods
+in a minute, for ever.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,32 +10,19 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import CompleteObject, key_of
 from controller_manager.api.pods import is_active, is_ready
-from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
-
-AT_ONCE: Final = 10.0
-"""A pod that fails within these seconds after its creation has failed at once.
-
-A pod that is older, and neither failed nor ready, counts as healthy: it may wait for an
-image or for a node.
-"""
-
-_ROUNDING: Final = 1e-6
-"""A shorter remainder is a floating-point error, not a delay."""
-
-_DISRUPTION: Final = "DisruptionTarget"
-_BY_TAINT: Final = "DeletionByTaintManager"
-
-FIRST_DELAY: Final = 1.0
-LONGEST_DELAY: Final = 900.0
-"""The seconds before the second and before the last replacements, as for daemon pods.
-
-The first ones come without a delay.
-"""
+from controller_manager.control.failed_at_once import (
+    AT_ONCE,
+    FIRST_DELAY,
+    ROUNDING,
+    age,
+    delay_after,
+    failed_at_once,
+    has_failed,
+)
 
 
 class Allowance(Struct, frozen=True):
@@ -81,7 +67,7 @@ class FailuresAtOnce:
 
     def gone(self, key: str, pod: Pod) -> None:
         """Note that a pod is gone or is being deleted: it may have failed before."""
-        if _has_failed(pod):
+        if has_failed(pod):
             self._gone.setdefault(key, {})[pod.metadata.uid] = pod
 
     def forget(self, key: str) -> None:
@@ -105,10 +91,10 @@ class FailuresAtOnce:
             return NO_LIMIT
         trials = [each for each in _unknown(pods, failures.known) if is_active(each)]
         if trials:
-            left = AT_ONCE - min(_age(each, now) for each in trials)
+            left = AT_ONCE - min(age(each, now) for each in trials)
             return Allowance(0, max(left, FIRST_DELAY))
         left = failures.due - self._clock.monotonic()
-        return Allowance(0, left) if left > _ROUNDING else Allowance(1)
+        return Allowance(0, left) if left > ROUNDING else Allowance(1)
 
     def _noted(
         self, owner: CompleteObject, pods: Sequence[Pod], now: datetime
@@ -117,10 +103,8 @@ class FailuresAtOnce:
         key, generation = key_of(owner), owner.metadata.generation
         last = self._failures.get(key)
         fresh = pods if last is None else _unknown(pods, last.known)
-        if any(_failed_at_once(each, now) for each in fresh):
-            delay = 0.0 if last is None else min(2 * last.delay, LONGEST_DELAY)
-            if last is not None:
-                delay = max(delay, FIRST_DELAY)
+        if any(failed_at_once(each, now) for each in fresh):
+            delay = 0.0 if last is None else delay_after(last.delay)
             known = frozenset(each.metadata.uid for each in pods)
             due = self._clock.monotonic() + delay
             self._failures[key] = _Failures(generation, known, delay, due)
@@ -135,21 +119,5 @@ def _unknown(pods: Sequence[Pod], known: Collection[str]) -> list[Pod]:
     return [each for each in pods if each.metadata.uid not in known]
 
 
-def _age(pod: Pod, now: datetime) -> float:
-    created = pod.metadata.creation_timestamp
-    return (now - parse_time(created)).total_seconds() if created else 0.0
-
-
-def _has_failed(pod: Pod) -> bool:
-    if pod.status.phase == "Failed":
-        return True
-    disruption = true_condition(pod.status.conditions, _DISRUPTION)
-    return disruption is not None and disruption.reason == _BY_TAINT
-
-
-def _failed_at_once(pod: Pod, now: datetime) -> bool:
-    return _has_failed(pod) and _age(pod, now) < AT_ONCE
-
-
 def _is_healthy(pod: Pod, now: datetime) -> bool:
-    return is_active(pod) and (is_ready(pod) or _age(pod, now) >= AT_ONCE)
+    return is_active(pod) and (is_ready(pod) or age(pod, now) >= AT_ONCE)

@@ -1,7 +1,6 @@
 """Pods that fail as soon as they exist are replaced with a growing delay."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -9,11 +8,12 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
-from controller_manager.api.core.v1 import NODES, PODS, REPLICATION_CONTROLLERS, Pod
+from controller_manager.api.core.v1 import NODES, PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions
 from controller_manager.control.replicas.failures import FailuresAtOnce
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
+from tests.controllers.apps.failing_node import Node
 from tests.controllers.builders import (
     deployment_json,
     pod,
@@ -43,51 +43,6 @@ class Ticking:
 
     def monotonic(self) -> float:
         return self.seconds
-
-
-class Node:
-    """Lets the pods that it is asked to fail fail, and makes all others ready."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.user = User(cluster)
-        self.fails: Callable[[Pod], bool] = lambda _: True
-        self.deletes = False
-        self.created: list[tuple[float, str]] = []
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None, None]:
-        task = asyncio.create_task(self._run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        known: set[str] = set()
-        loop = asyncio.get_running_loop()
-        while True:
-            for each in await self.user.pods():
-                if each.metadata.uid in known:
-                    continue
-                known.add(each.metadata.uid)
-                name = each.metadata.name
-                self.created.append((int(loop.time()), name.rpartition("-")[0]))
-                if not self.fails(each):
-                    await self.user.make_ready(name)
-                    continue
-                status = {"status": {"phase": "Failed", "reason": "OutOfcpu"}}
-                await self.user.client.patch(
-                    PODS, "default", name, status, subresource="status"
-                )
-                if self.deletes:
-                    options = DeleteOptions(grace_period_seconds=0)
-                    await self.user.client.delete(PODS, "default", name, options)
-            await asyncio.sleep(0.1)
-
-    def of(self, owner: str) -> list[float]:
-        """Return the times at which pods of an owner were created."""
-        return [time for time, name in self.created if name == owner]
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.clock import Clock
+from controller_manager.control.failed_at_once import LONGEST_DELAY, delay_after
 
-_FIRST: Final = 1.0
-_LONGEST: Final = 900.0
-_FORGOTTEN_AFTER: Final = 2 * _LONGEST
+_FORGOTTEN_AFTER: Final = 2 * LONGEST_DELAY
 """Seconds after the last replacement after which the next one counts as the first."""
 
 
@@ -98,7 +97,7 @@ class FailedPodBackoff:
         """Note that the failed pod `uid` of this node is replaced now."""
         failures = self._of(key, generation)
         last = failures.by_node.get(node)
-        delay = _FIRST if last is None else min(max(2 * last.delay, _FIRST), _LONGEST)
+        delay = delay_after(0.0 if last is None else last.delay)
         failures.by_node[node] = _Replacement(self._clock.monotonic(), delay, uid)
 
     def deleted_by_others(self, key: str, generation: int, node: str, uid: str) -> None:

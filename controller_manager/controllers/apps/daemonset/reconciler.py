@@ -24,7 +24,6 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
-from controller_manager.api.times import parse_time
 from controller_manager.client.errors import (
     APIError,
     Conflict,
@@ -36,6 +35,7 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.failed_at_once import AT_ONCE, age
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.history.revisions import History
 from controller_manager.control.mutations import (
@@ -77,10 +77,6 @@ from controller_manager.runtime.outcome import (
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
 from controller_manager.runtime.worker import Workers
-
-_FAILS_AT_ONCE: Final = 10.0
-"""The age in seconds up to which a failed pod may have been deleted by a program that
-deletes all failed pods. The delay holds then, or pods would be made without end."""
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""
@@ -195,13 +191,13 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     def _note_failure(self, key: str, pod: Pod) -> None:
         """Note a failed pod that another client has deleted soon after its creation.
 
-        Somebody who deletes an older one asks for another attempt now.
+        That may be a program that deletes all failed pods. Somebody who deletes an
+        older one asks for another attempt now.
         """
-        created, daemon_set = pod.metadata.creation_timestamp, self.objects.by_key(key)
-        if pod.status.phase != "Failed" or created is None or daemon_set is None:
+        daemon_set = self.objects.by_key(key)
+        if pod.status.phase != "Failed" or daemon_set is None:
             return
-        age = (self.context.server_clock.now() - parse_time(created)).total_seconds()
-        if age < _FAILS_AT_ONCE:
+        if age(pod, self.context.server_clock.now()) < AT_ONCE:
             generation, node = daemon_set.status.observed_generation, target_of(pod)
             self._backoff.deleted_by_others(key, generation, node, pod.metadata.uid)
 
