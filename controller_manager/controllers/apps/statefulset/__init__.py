@@ -3,8 +3,9 @@
 ``reconciler`` has the watches and caches, ``view`` the data of a sync, ``decide`` the
 decision, ``actions`` the possible actions; ``apply`` and ``claim_control`` carry them
 out. ``events`` has the texts of events. ``expectations`` waits until the cache shows
-deletions, ``tracker`` keeps the times since which pods fail to start. ``options`` and
-``metrics`` are those of this controller.
+deletions, ``tracker`` keeps the times since which pods fail to start, ``failed_pods``
+delays the replacement of pods that failed at once. ``options`` and ``metrics`` are
+those of this controller.
 
 Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``pods`` (their
 states), ``replicas`` (the changes for one pod), ``rolling_update`` (with the pods that
@@ -38,6 +39,7 @@ CONTROLLER = Descriptor(
             PODS,
             *("spec.volumes.persistentVolumeClaim.claimName", "status.phase"),
             *("status.conditions[Ready]", "status.conditions[PodScheduled]"),
+            "status.conditions[DisruptionTarget]",
             *(
                 f"status.{statuses}.{field}"
                 for statuses in ("containerStatuses", "initContainerStatuses")

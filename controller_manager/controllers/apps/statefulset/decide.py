@@ -3,7 +3,8 @@
 A sync goes through these phases:
 
 1. Each wanted ordinal, from the lowest on: a pod that has ended is deleted, a missing
-   one is created, the identity of the others is restored.
+   one is created, the identity of the others is restored. A pod that failed as soon as
+   it existed may have to wait before it is replaced.
 2. The owners of the claims of condemned pods, which are outside of the wanted
    ordinals, are corrected.
 3. Condemned pods are deleted, from the highest ordinal on.
@@ -90,7 +91,7 @@ def _requeue_after(
     view: View, slots: Sequence[Slot], now: datetime
 ) -> Spread[float | None]:
     """Return the seconds until the decision changes without an event."""
-    delays = [(yield from seconds_until_broken(view, slots, now))]
+    delays = [(yield from seconds_until_broken(view, slots, now)), *view.held.values()]
     if view.min_ready_seconds:
         for pods in parts(view.pods):
             delays.append(next_availability(pods, view.min_ready_seconds, now))

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
     STATEFUL_SETS,
+    ControllerRevision,
     StatefulSet,
     StatefulSetStatus,
 )
@@ -43,6 +44,7 @@ from controller_manager.controllers.apps.statefulset.apply import StatefulSetApp
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
+from controller_manager.controllers.apps.statefulset.failed_pods import FailedPods
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_prefixes,
     ordinal_of,
@@ -131,6 +133,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         )
         self._deletions = UnseenDeletions(self._pods.get)
         self._start_failures = StartFailureTracker(context.clock)
+        self._failed_pods = FailedPods(context.clock, context.server_clock)
         self._reads = OwnerReads(
             context.client, STATEFUL_SETS, self.objects, context.consistency
         )
@@ -202,8 +205,14 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         """Drop the state of a key whose set is gone."""
         self._deletions.forget(key)
         self._start_failures.forget(key)
+        self._failed_pods.forget(key)
         self._mutations.forget(key)
         self._metrics.forget(*split_key(key))
+
+    def dependent_gone(self, key: str, obj: Pod | ControllerRevision) -> None:
+        """Note that a pod is gone: it may have failed before."""
+        if isinstance(obj, Pod):
+            self._failed_pods.gone(key, obj)
 
     def _revision_mutated(self, stateful_set: StatefulSet, mutation: Mutation) -> None:
         """Tell of a revision that admission changes; ask again after the delay."""
@@ -328,6 +337,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             failing_since=(
                 yield from self._start_failures.observe(key_of(stateful_set), pods)
             ),
+            held=(yield from self._failed_pods.observe(stateful_set, pods)),
             settings=self._settings,
         )
 

@@ -70,7 +70,8 @@ def plan_slot(
     if pod is None:
         return _plan_new(view, slot)
     if is_terminal(pod):
-        deletes = () if is_deleting(pod) else (DeletePod(pod),)
+        stays = is_deleting(pod) or slot.name in view.held
+        deletes = () if stays else (DeletePod(pod),)
         return PodPlan(deletes, ends=True, reason=_wait(pod, "this pod to be gone"))
     if stuck is not None:
         return PodPlan((DeletePod(stuck, for_update=True),), ends=True)
@@ -84,9 +85,13 @@ def plan_slot(
 
 
 def _plan_new(view: View, slot: Slot) -> PodPlan:
-    """Create the pod, unless its name or a claim is still in use."""
+    """Create the pod, unless it must wait, or its name or a claim is in use."""
     if (foreign := view.foreign.get(slot.name)) is not None:
         return _plan_foreign(foreign)
+    if slot.name in view.held:
+        reference = reference_to(STATEFUL_SETS, view.stateful_set)
+        reason = Reason("the delay after a pod that failed at once", None, reference)
+        return PodPlan(ends=True, reason=reason)
     names = claim_names(view.stateful_set, slot.ordinal)
     present = [view.claims[name] for name in names if name in view.claims]
     for claim in present:

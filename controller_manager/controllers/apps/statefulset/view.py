@@ -67,6 +67,9 @@ class View(Struct, frozen=True, kw_only=True):
     failing_since: Mapping[str, datetime] = {}
     """The instants since which pods have start failures, by uid."""
 
+    held: Mapping[str, float] = {}
+    """The seconds for which pods that failed at once are not replaced, by name."""
+
     settings: Settings = Settings()
 
     acted: bool = False
