@@ -551,6 +551,7 @@ def in_a_namespace(client: Client, namespace: str, name: str) -> dict[str, Any]:
         "create": client.create(DEPLOYMENTS, here),
         "create_for_metadata": client.create_for_metadata(DEPLOYMENTS, here),
         "create_json": client.create_json(PODS, namespace, b"{}"),
+        "try_create": client.try_create(DEPLOYMENTS, here),
         "delete_collection": client.delete_collection(PODS, namespace),
     }
 

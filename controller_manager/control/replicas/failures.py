@@ -102,12 +102,14 @@ class FailuresAtOnce:
         """Return the failures of an owner, with what its pods show now."""
         key, generation = key_of(owner), owner.metadata.generation
         last = self._failures.get(key)
+        uids = frozenset(each.metadata.uid for each in pods)
+        if last is not None:
+            last.known &= uids  # nothing is remembered of pods that are gone
         fresh = pods if last is None else _unknown(pods, last.known)
         if any(failed_at_once(each, now) for each in fresh):
             delay = 0.0 if last is None else delay_after(last.delay)
-            known = frozenset(each.metadata.uid for each in pods)
             due = self._clock.monotonic() + delay
-            self._failures[key] = _Failures(generation, known, delay, due)
+            self._failures[key] = _Failures(generation, uids, delay, due)
         elif any(_is_healthy(each, now) for each in fresh):
             self.forget(key)
         elif last is not None and last.generation != generation:
