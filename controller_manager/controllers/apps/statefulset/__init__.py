@@ -3,7 +3,7 @@
 ``reconciler`` has the watches and caches, ``view`` the data of a sync, ``decide`` the
 decision, ``actions`` the possible actions; ``apply`` and ``claim_control`` carry them
 out. ``events`` has the texts of events. ``expectations`` waits until the cache shows
-deletions, ``tracker`` keeps the times since which pods fail to start, ``failed_pods``
+deletions, ``tracker`` keeps the times since which pods fail to start, ``backoff``
 delays the replacement of pods that failed at once. ``options`` and ``metrics`` are
 those of this controller.
 

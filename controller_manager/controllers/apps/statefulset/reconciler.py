@@ -41,10 +41,10 @@ from controller_manager.control.mutations import (
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.controllers.apps.statefulset.actions import Action
 from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
+from controller_manager.controllers.apps.statefulset.backoff import FailedPods
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
-from controller_manager.controllers.apps.statefulset.failed_pods import FailedPods
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_prefixes,
     ordinal_of,

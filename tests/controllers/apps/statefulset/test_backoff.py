@@ -12,8 +12,8 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.v1 import NODES, PODS, Pod
 from controller_manager.client.client import DeleteOptions
 from controller_manager.control.decision import Decision
+from controller_manager.controllers.apps.statefulset.backoff import FailedPods
 from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.controllers.apps.statefulset.failed_pods import FailedPods
 from controller_manager.runtime.spread import finish
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
 from tests.controllers.apps.failing_node import Node
