@@ -38,8 +38,8 @@ class Slots:
     such keys could use then stay free for the next key.
 
     A request that gives way lets one more request be in flight, up to `PLACES` times
-    the slots. Keys of a namespace with such requests share the slots as before; only
-    keys of other namespaces get what is beyond them.
+    the slots. Only keys of other namespaces get these places; keys of the namespace of
+    such a request share the slots as before.
     """
 
     def __init__(self, count: int) -> None:
