@@ -31,7 +31,8 @@ class Mismatch:
     """An object that both managers created, with other values in some fields.
 
     `fields` has the values of the preview and of the manager in charge. `had_siblings`
-    is true if the preview had made other objects of the owner that the server lacks.
+    is true if the preview had made other objects of the owner that the server lacks, or
+    had changed some.
     """
 
     entry: Entry
@@ -72,6 +73,8 @@ class Creations:
 
     def add(self, entry: Entry, made: JSON) -> int:
         """Add a created object, and show it; return the number of the change."""
+        if (creation := entry.creation) is not None:
+            creation.changed_siblings = self._has_changed_siblings(entry, creation)
         self._entries.put(entry)
         number = entry.change = self._changes.publish(entry.key, made, made)
         self._match_late(entry)
@@ -174,7 +177,7 @@ class Creations:
             self._findings.confirm(creation.controller, entry.kind)
             return
         now = self._clock.monotonic()
-        had_siblings = self._has_siblings(entry, creation)
+        had_siblings = creation.changed_siblings or self._has_siblings(entry, creation)
         self.mismatches[target.key] = Mismatch(entry, now, fields, had_siblings)
         if len(self.mismatches) > _KEPT:
             self.mismatches.popitem(last=False)
@@ -187,6 +190,22 @@ class Creations:
             and other.creation.since < creation.since
             and owner_of(other.target, other.creation.sent) == owner
             for other in self._entries
+        )
+
+    def _has_changed_siblings(self, entry: Entry, creation: Creation) -> bool:
+        """Tell whether the preview has changed or deleted other objects of the owner.
+
+        A new revision has a higher number than all others, and the preview may have
+        given one of them a higher number. Pods and others with generated names have no
+        such numbers, and there may be thousands of them.
+        """
+        owner = owner_of(entry.target, creation.sent)
+        if not owner.uid or creation.sent.get("metadata", {}).get("generateName"):
+            return False
+        return any(
+            owner_of(other.target, other.real or {}) == owner
+            for other in self._entries
+            if other.fields or other.deletion
         )
 
     def _carry_over(

@@ -36,6 +36,8 @@ class Creation:
     """A creation by a controller, and the object that the overlay made of it.
 
     `sent` is the content of the request, `made` the object right after the creation.
+    `changed_siblings` is true if the overlay had changes or deletions of other objects
+    of its owner then.
     """
 
     controller: str
@@ -43,6 +45,7 @@ class Creation:
     sent: JSON
     made: JSON
     current: JSON
+    changed_siblings: bool = False
 
 
 @dataclass(slots=True)

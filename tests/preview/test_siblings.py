@@ -131,3 +131,16 @@ async def test_an_object_that_both_managers_made_is_known() -> None:
     decide(tested, "new", "3")
     show(tested, replica_set("old", "2", second=2))
     assert knew_the_same(tested, replica_set("new", "4", second=3))
+
+
+async def test_a_sibling_that_the_preview_alone_has_changed_was_not_known() -> None:
+    """It has a higher number there, so the next one has a higher number, too."""
+    tested = overlay()
+    old = replica_set("web-1", "1")
+    show(tested, old)
+    raised = {**old, "metadata": {**old["metadata"], "annotations": {REVISION: "3"}}}
+    tested.write(target("web-1"), "deployment-controller", old, raised)
+    await asyncio.sleep(1)
+    decide(tested, "web-2", "4")
+    tested.observe_gone(target("web-1"), old)
+    assert not knew_the_same(tested, replica_set("web-2", "2", second=2))

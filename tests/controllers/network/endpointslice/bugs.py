@@ -6,9 +6,7 @@ from typing import Final
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.control.endpoints import selectors
 from controller_manager.control.endpoints.slices.actions import SliceActions
-from controller_manager.control.endpoints.slices.packing import pack
 from controller_manager.controllers.network.endpointslice import (
-    decide,
     desired,
     handlers,
 )
@@ -32,12 +30,6 @@ def _trust_writes(settled_slices: SettledSlices, changes: SliceActions) -> None:
     settled_slices._unsettled.clear()
 
 
-def _fill_without_limit(*arguments: object) -> object:
-    existing, desired, template, limit, *settled = arguments
-    assert isinstance(limit, int)
-    return pack(existing, desired, template, 10 * limit, *settled)  # type: ignore[arg-type]
-
-
 BUGS: Final[Mapping[str, Bug]] = {
     "miss changes of pods": Bug(1, SettledSlices, "start_sync", _look_at_no_change),
     "trust that slices stay as written": Bug(
@@ -47,7 +39,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         _trust_writes,
         "slice-deleted-before-it-is-seen",
     ),
-    "fill slices without a limit": Bug(1, decide, "pack", _fill_without_limit),
     "send traffic to pods that end": Bug(
         0, desired, "is_deleting", lambda _: False, "pod-that-ends-for-long"
     ),
