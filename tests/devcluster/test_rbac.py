@@ -12,7 +12,7 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import Attributes
-from controller_manager.options.gates import FeatureGates
+from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import TOKEN, Cluster
@@ -40,22 +40,22 @@ def _recorded(name: str) -> Grants:
     return grants
 
 
-# There is no recording of upstream's ttl-controller.
 @pytest.mark.parametrize(
     "descriptor",
-    [
-        each
-        for each in registry().descriptors
-        if each.name != "ttl-controller" and not each.runs_first
-    ],
+    [each for each in registry().descriptors if not each.runs_first],
     ids=lambda each: each.name,
 )
 async def test_a_controllers_role_is_upstreams(descriptor: Descriptor) -> None:
     """Verb by verb; the development cluster takes it from the descriptor."""
-    recorded = _recorded(descriptor.account)
+    recorded = _recorded(descriptor.account) | {
+        grant
+        for gate, _ in descriptor.gated_permissions
+        if gate.default
+        for grant in _recorded(f"{descriptor.account} with {gate.name}")
+    }
     assert recorded == {
         (each.group, each.resource, verb)
-        for each in descriptor.permissions
+        for each in descriptor.permissions_with(FeatureGates())
         for verb in each.verbs
     }
     name = f"system:controller:{descriptor.account}"
@@ -91,25 +91,39 @@ async def test_a_controller_that_acts_as_the_manager_needs_no_more_than_it_has(
     assert "system:controller:" not in names
 
 
+GATED = [
+    (descriptor, gate)
+    for descriptor in registry().descriptors
+    for gate, _ in descriptor.gated_permissions
+]
+
+
 @pytest.mark.parametrize("is_on", [False, True])
-async def test_a_role_grows_with_a_gate_of_the_server(*, is_on: bool) -> None:
+@pytest.mark.parametrize(
+    ("descriptor", "gate"), GATED, ids=[gate.name for _, gate in GATED]
+)
+async def test_a_role_has_some_rights_only_with_a_gate_of_the_server(
+    descriptor: Descriptor, gate: Gate, *, is_on: bool
+) -> None:
     """As the role for jobs: it is about workloads only where there may be some."""
-    cluster = Cluster(rbac=True, features=FeatureGates({"WorkloadWithJob": is_on}))
-    user = User("system:serviceaccount:kube-system:job-controller")
+    cluster = Cluster(rbac=True, features=FeatureGates({gate.name: is_on}))
+    user = User(f"system:serviceaccount:kube-system:{descriptor.account}")
+    gated = _recorded(f"{descriptor.account} with {gate.name}")
     allowed = {
-        (resource, verb)
-        for resource in ("workloads", "podgroups")
+        (group, resource, verb)
+        for group, resource in {grant[:2] for grant in gated}
         for verb in ("create", "get", "list", "watch", "update", "patch", "delete")
         if cluster.server.authorizer.allows(
-            user, Attributes(verb, group="scheduling.k8s.io", resource=resource)
+            user,
+            Attributes(
+                verb,
+                group=group,
+                resource=resource.partition("/")[0],
+                subresource=resource.partition("/")[2],
+            ),
         )
     }
-    assert allowed == {
-        (resource, verb)
-        for resource in ("workloads", "podgroups")
-        for verb in ("create", "get", "list", "watch")
-        if is_on
-    }
+    assert allowed == (gated if is_on else set())
 
 
 async def test_the_managers_role_is_upstreams() -> None:

@@ -261,6 +261,7 @@ def test_the_version_to_emulate_has_its_own_defaults() -> None:
         "ComponentStatusz",
         "DRADeviceTaints",
         "DRAExtendedResource",
+        "DRAResourceClaimGranularStatusAuthorization",
         "InPlacePodLevelResourcesVerticalScaling",
         "MutableSchedulingDirectivesForSuspendedJobs",
         "StaleControllerConsistencyDaemonSet",

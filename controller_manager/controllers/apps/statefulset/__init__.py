@@ -59,7 +59,8 @@ CONTROLLER = Descriptor(
             CONTROLLER_REVISIONS,
             *("create", "delete", "get", "list", "patch", "update", "watch"),
         ),
-        allow(CLAIMS, "create", "delete", "get", "update"),
+        allow(CLAIMS, "create", "delete", "get", "list", "update", "watch"),
+        allow(PODS, "update", subresource="finalizers"),
         *RECORD_EVENTS,
     ),
     metrics=(

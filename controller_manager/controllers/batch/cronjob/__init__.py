@@ -27,7 +27,7 @@ CONTROLLER = Descriptor(
         allow(CRON_JOBS, "update", subresource="status"),
         allow(CRON_JOBS, "update", subresource="finalizers"),
         allow(JOBS, "create", "delete", "get", "list", "patch", "update", "watch"),
-        allow(PODS, "delete", "list"),
+        allow(PODS, "delete", "list", "watch"),
         *RECORD_EVENTS,
     ),
     metrics=("cronjob_controller_job_creation_skew_duration_seconds",),

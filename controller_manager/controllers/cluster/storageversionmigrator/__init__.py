@@ -19,7 +19,7 @@ CONTROLLER = Descriptor(
     requires=(STORAGE_VERSION_MIGRATIONS,),
     requires_gates=(options.STORAGE_VERSION_MIGRATOR,),
     permissions=(
-        allow_everywhere("list", "patch"),
+        allow_everywhere("create", "list", "patch"),
         allow(CUSTOM_RESOURCE_DEFINITIONS, "get"),
         allow(CUSTOM_RESOURCE_DEFINITIONS, "patch", subresource="status"),
         allow(STORAGE_VERSION_MIGRATIONS, "update", subresource="status"),

@@ -51,9 +51,16 @@ CONTROLLER = Descriptor(
         allow(RESOURCE_CLAIMS, "get", "list", "watch"),
         allow(RESOURCE_SLICES, "get", "list", "watch"),
         allow(DEVICE_CLASSES, "get", "list", "watch"),
-        allow(DEVICE_TAINT_RULES, "get", "list", "watch"),
-        allow(DEVICE_TAINT_RULES, "patch", "update", subresource="status"),
         *RECORD_EVENTS,
+    ),
+    gated_permissions=(
+        (
+            TAINT_RULES,
+            (
+                allow(DEVICE_TAINT_RULES, "get", "list", "watch"),
+                allow(DEVICE_TAINT_RULES, "patch", "update", subresource="status"),
+            ),
+        ),
     ),
     metrics=(
         "device_taint_eviction_controller_pod_deletion_duration_seconds",

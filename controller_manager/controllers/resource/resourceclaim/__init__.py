@@ -46,7 +46,11 @@ CONTROLLER = Descriptor(
         ),
     ),
     options=ResourceClaimOptions,
-    gates=(options.WORKLOAD_CLAIMS, options.ADMIN_ACCESS),
+    gates=(
+        options.WORKLOAD_CLAIMS,
+        options.ADMIN_ACCESS,
+        options.GRANULAR_AUTHORIZATION,
+    ),
     requires_gates=(options.DYNAMIC_ALLOCATION,),
     permissions=(
         allow(PODS, "get", "list", "watch"),
@@ -57,10 +61,20 @@ CONTROLLER = Descriptor(
             *("create", "delete", "get", "list", "patch", "update", "watch"),
         ),
         allow(RESOURCE_CLAIMS, "patch", "update", subresource="status"),
-        allow(RESOURCE_CLAIMS, "patch", "update", subresource="binding"),
-        allow(POD_GROUPS, "get", "list", "watch"),
-        allow(POD_GROUPS, "patch", "update", subresource="status"),
         *RECORD_EVENTS,
+    ),
+    gated_permissions=(
+        (
+            options.WORKLOAD_CLAIMS,
+            (
+                allow(POD_GROUPS, "get", "list", "watch"),
+                allow(POD_GROUPS, "patch", "update", subresource="status"),
+            ),
+        ),
+        (
+            options.GRANULAR_AUTHORIZATION,
+            (allow(RESOURCE_CLAIMS, "patch", "update", subresource="binding"),),
+        ),
     ),
     metrics=(
         "resourceclaim_controller_creates_total",

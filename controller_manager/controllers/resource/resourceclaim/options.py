@@ -15,6 +15,9 @@ ADMIN_ACCESS: Final = Gate("DRAAdminAccess", locked=True)
 WORKLOAD_CLAIMS: Final = Gate("DRAWorkloadResourceClaims", "ALPHA", default=False)
 """A group of pods may have claims that its pods share."""
 
+GRANULAR_AUTHORIZATION: Final = Gate("DRAResourceClaimGranularStatusAuthorization")
+"""An API server allows the reservation of a claim to who may update its binding."""
+
 
 class ResourceClaimOptions(ControllerOptions):
     """The number of concurrent syncs of pods and claims."""

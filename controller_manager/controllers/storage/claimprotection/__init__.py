@@ -29,11 +29,9 @@ CONTROLLER = Descriptor(
         Reads(CLAIMS),
     ),
     gates=(UNUSED_SINCE,),
-    gated_permissions=(
-        (UNUSED_SINCE, (allow(CLAIMS, "update", subresource="status"),)),
-    ),
     permissions=(
         allow(CLAIMS, "get", "list", "update", "watch"),
+        allow(CLAIMS, "update", subresource="status"),
         allow(PODS, "get", "list", "watch"),
         *RECORD_EVENTS,
     ),

@@ -19,7 +19,7 @@ from controller_manager.controllers.storage.volumebinder.options import (
 )
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
 CONTROLLER = Descriptor(
     name="persistentvolume-binder-controller",
@@ -45,7 +45,6 @@ CONTROLLER = Descriptor(
         allow(STORAGE_CLASSES, "get", "list", "watch"),
         allow(NODES, "list", "watch"),
         allow(EVENTS, "watch"),
-        Permission("", "services", ("get",)),
         *RECORD_EVENTS,
     ),
     metrics=(
