@@ -45,7 +45,7 @@ async def check_accounts(examined: Examination) -> list[Finding]:
     _, minor = await server_minor(examined.client)
     for name, permissions in zip(needed, lacking, strict=True):
         if permissions:
-            finding = _lacking(name, permissions, needed[name])
+            finding = _lacking(examined, name, permissions, needed[name])
             is_older = minor is not None and minor < _THIS
             findings.append(warning(*finding) if is_older else error(*finding))
     return findings
@@ -84,18 +84,39 @@ async def _missing(examined: Examination, accounts: list[str]) -> list[Finding]:
 
 
 def _lacking(
-    account: str, lacking: list[Permission], needed: list[Permission]
+    examined: Examination,
+    account: str,
+    lacking: list[Permission],
+    needed: list[Permission],
 ) -> tuple[str, str]:
     """Return the message and the mend for an account that lacks rights."""
     role = controller_role_name(account)
+    mend = f"{_roles_command(examined, account)} | kubectl auth reconcile -f -"
     if sum(len(each.verbs) for each in lacking) == sum(
         len(each.verbs) for each in dict.fromkeys(needed)
     ):
-        return (
-            f"{NAMESPACE}/{account} may do nothing: {role} is not bound to it",
-            "restart the API server, which makes it, or apply controller-manager roles",
+        text = f"{NAMESPACE}/{account} may do nothing: {role} is not bound to it"
+        return text, mend
+    return f"{NAMESPACE}/{account} may not {described(lacking)}", mend
+
+
+def _roles_command(examined: Examination, account: str) -> str:
+    """Return the command that prints the role that an account should have.
+
+    Reconciled, it adds rights, and takes none away. The right that a gate of the API
+    server adds to a role is printed with that gate only.
+    """
+    sharing = [each for each in examined.starting if each.account == account]
+    features = examined.config.features
+    words = ["controller-manager roles"]
+    if any(
+        features.is_enabled(gate) and not gate.default
+        for each in sharing
+        for gate, _ in each.gated_permissions
+    ):  # All of them: one may depend on another.
+        given = examined.config.given_gates.items()
+        words.append(
+            "--feature-gates="
+            + ",".join(f"{name}={str(value).lower()}" for name, value in given)
         )
-    return (
-        f"{NAMESPACE}/{account} may not {described(lacking)}",
-        f"delete the cluster role {role}, and restart the API server, which makes it",
-    )
+    return " ".join([*words, *(each.name for each in sharing)])

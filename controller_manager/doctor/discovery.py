@@ -6,7 +6,10 @@ from controller_manager.client.discovery import discover
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding, ok, warning
 
-_MEND: Final = "mend the server of its APIService, or delete the APIService"
+_MEND: Final = (
+    "mend the server behind its APIService, or delete the APIService if nothing uses "
+    "that API"
+)
 
 
 async def check_discovery(examined: Examination) -> list[Finding]:

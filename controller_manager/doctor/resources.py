@@ -1,8 +1,13 @@
 """Checks that the API server serves the resources that the controllers need."""
 
+from typing import Final
+
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.manager.missing import missing_resources
+
+_OWN: Final = "controller_manager.controllers."
+"""The start of the package names of kube-controller-manager's own controllers."""
 
 
 async def check_resources(examined: Examination) -> list[Finding]:
@@ -24,10 +29,30 @@ async def check_resources(examined: Examination) -> list[Finding]:
         ]
         if absent:
             listed = ", ".join(absent)
+            mend = " and ".join(dict.fromkeys(_mend(examined, each) for each in absent))
             findings.append(
                 warning(
                     f"{name} would wait: the API server does not serve {listed}",
-                    f"enable the API there, or give --controllers=*,-{name}",
+                    f"{mend}, or give --controllers=*,-{name}",
                 )
             )
     return findings or [ok("the API server serves all that the controllers need")]
+
+
+def _mend(examined: Examination, resource: str) -> str:
+    """Return what makes the API server serve a resource, ``GROUP/VERSION/PLURAL``.
+
+    It has those of kube-controller-manager's own controllers built in. The definition
+    of any other is an object.
+    """
+    version, _, plural = resource.rpartition("/")
+    group = version.rpartition("/")[0]
+    built_in = {
+        required.group
+        for descriptor in examined.build.descriptors
+        if descriptor.package.startswith(_OWN)
+        for required in descriptor.requires_with(examined.config.features)
+    }
+    if group in built_in:
+        return "enable the API there"
+    return f"apply the definition {plural}.{group}, with the version {version}"

@@ -37,8 +37,10 @@ class Flag(Struct, frozen=True):
     """One flag; `default` is in a user's notation, `None` for an empty value.
 
     `inert` says why the flag has no effect, empty if it has one. A flag has no effect,
-    too, if this build lacks all controllers in `used_by`. `check` returns the problem
-    with a value, empty if it is valid.
+    too, if this build lacks all controllers in `used_by`. Who gives it is warned, but
+    not if it is `inert_upstream`: then kube-controller-manager ignores it as well, and
+    the manifests of its installers have it (kubeadm's has --cluster-name). `check`
+    returns the problem with a value, empty if it is valid.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Flag(Struct, frozen=True):
     value_name: str = ""
     short: str = ""
     inert: str = ""
+    inert_upstream: bool = False
     used_by: tuple[str, ...] = ()
     check: Check | None = None
 

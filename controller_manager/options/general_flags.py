@@ -99,6 +99,7 @@ _GENERIC: Final = section(
         "Path of the cloud provider's configuration file.",
         "KubeCloudShared.CloudProvider.CloudConfigFile",
         inert=_CLOUD,
+        inert_upstream=True,
     ),
     Flag(
         "cloud-provider",
@@ -107,6 +108,7 @@ _GENERIC: Final = section(
         'The provider of cloud services; "external", or empty for none.',
         "KubeCloudShared.CloudProvider.Name",
         inert=_CLOUD,
+        inert_upstream=True,
         check=external_or_none,
     ),
     Flag(
@@ -124,6 +126,7 @@ _GENERIC: Final = section(
         "Prefix of the names of the cluster's cloud resources.",
         "KubeCloudShared.ClusterName",
         inert=_CLOUD,
+        inert_upstream=True,
     ),
     Flag(
         "config",
@@ -140,6 +143,7 @@ _GENERIC: Final = section(
         "Configure routes at the cloud provider.",
         "KubeCloudShared.ConfigureCloudRoutes",
         inert=_CLOUD,
+        inert_upstream=True,
     ),
     Flag(
         "controller-kube-api-burst",
@@ -194,6 +198,7 @@ _GENERIC: Final = section(
         "The volume plugin to use when the cloud provider is external.",
         "KubeCloudShared.ExternalCloudVolumePlugin",
         inert=_CLOUD,
+        inert_upstream=True,
     ),
     Flag(
         "feature-gates",
@@ -339,6 +344,7 @@ _GENERIC: Final = section(
         "Period of the syncs of the routes of nodes.",
         "KubeCloudShared.RouteReconciliationPeriod",
         inert=_CLOUD,
+        inert_upstream=True,
     ),
     Flag(
         "use-service-account-credentials",

@@ -113,6 +113,8 @@ def _warn_of_inert_flags(options: Options) -> None:
     for flag in flags:
         if flag.name == "config" or not options.is_set(flag.name):
             continue
+        if flag.inert_upstream:
+            continue
         if inert := flags.inert(flag):
             where = options.origin(flag.name)
             options.warnings.append(f"{where}: has no effect, {inert}")

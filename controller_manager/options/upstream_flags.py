@@ -13,6 +13,7 @@ _SERVICE_LB: Final = section(
         "The number of services to sync concurrently.",
         "ServiceController.ConcurrentServiceSyncs",
         inert="this build has no cloud provider",
+        inert_upstream=True,
     ),
 )
 

@@ -50,6 +50,28 @@ def test_the_role_of_a_controller_is_printed_as_manifests() -> None:
     ]
 
 
+def test_the_rights_that_a_gate_of_the_api_server_adds_are_printed_with_the_gate() -> (
+    None
+):
+    gates = "--feature-gates=DRADeviceTaintRules=true"
+    taints = "device-taint-eviction-controller"
+    resources = [
+        [
+            resource
+            for rule in next(yaml.safe_load_all(run(*more, taints).output))["rules"]
+            for resource in rule["resources"]
+        ]
+        for more in ((), (gates,))
+    ]
+    assert resources[1] == [
+        *resources[0],
+        *("devicetaintrules", "devicetaintrules/status"),
+    ]
+    result = run("--feature-gates=Nope=true", taints)
+    assert result.exit_code == 1
+    assert "unrecognized feature gate: Nope" in result.output
+
+
 def test_without_names_all_roles_are_printed() -> None:
     """A role and a binding for each controller that does not act as the manager."""
     documents = list(yaml.safe_load_all(run().output))

@@ -1,6 +1,6 @@
 """Clusters that tests examine, healthy ones at first."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,14 @@ class Patient:
             "cluster-cidr": "10.244.0.0/16",
         }
         self.pod: OwnPod | None = None
+        self.build = registry()
         self.reviewer: Transport | None = self.way
 
     def _config(self, **flags: str) -> Config:
         given = self.flags | {
             name.replace("_", "-"): value for name, value in flags.items()
         }
-        return parse({name: (value,) for name, value in given.items()}, registry())
+        return parse({name: (value,) for name, value in given.items()}, self.build)
 
     async def examined(self, **flags: str) -> list[Result]:
         """Return what the checks find; underscores in `flags` stand for dashes."""
@@ -82,7 +83,7 @@ class Patient:
             root_ca=ROOT_CA,
         )
         clock = self.cluster.clock
-        examined = Examination(registry(), config, connections, clock, self.pod)
+        examined = Examination(self.build, config, connections, clock, self.pod)
         return await examine(examined, _PATIENCE)
 
     async def faults(self, **flags: str) -> list[str]:
@@ -111,6 +112,28 @@ class Patient:
             each for rule in found["rules"] for each in _without(rule, verb, resource)
         ]
         await self.cluster.client.update_json(CLUSTER_ROLES, found)
+
+    async def take_roles(self, roles: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        """Give the accounts of controllers these rules, and no others.
+
+        A rule has a group, resources and verbs, each with commas between them.
+        """
+        client = self.cluster.client
+        for account, rules in roles.items():
+            role = await client.get_json(
+                CLUSTER_ROLES, "", f"system:controller:{account}"
+            )
+            role["rules"] = [
+                {
+                    "apiGroups": ["", "events.k8s.io"]
+                    if "events" in group
+                    else [group],
+                    "resources": resources.split(", "),
+                    "verbs": verbs.split(","),
+                }
+                for group, resources, verbs in rules
+            ]
+            await client.update_json(CLUSTER_ROLES, role)
 
 
 def _not_ok(results: list[Result]) -> list[str]:

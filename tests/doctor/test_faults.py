@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.api.core.v1 import PODS
+from controller_manager.api.meta import PartialObject
+from controller_manager.api.resource import Resource
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.doctor.examination import OwnPod
 from controller_manager.doctor.report import as_json, has_errors
+from controller_manager.registry import registry
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry
 from tests.doctor.patients import (
     BINDINGS,
     ROLE_BINDINGS,
@@ -24,6 +30,9 @@ from tests.odd_discovery import NULL_VERBS, UNREADABLE, WithGroup
 
 ALLOW = "; mend: allow it in a role of this identity"
 UPSTREAM = "host_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d"
+RECONCILE = "controller-manager roles {} | kubectl auth reconcile -f -"
+DATA = Path(__file__).parents[1] / "data"
+GRANULAR = "DRAResourceClaimGranularStatusAuthorization"
 OWN = "host_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d"
 
 
@@ -171,8 +180,7 @@ async def test_a_controller_without_its_binding_is_one_line(patient: Patient) ->
     assert await patient.faults() == [
         (
             f"error accounts kube-system/job-controller may do nothing: {role} is not "
-            "bound to it; mend: restart the API server, which makes it, or apply "
-            "controller-manager roles"
+            f"bound to it; mend: {RECONCILE.format('job-controller')}"
         )
     ]
 
@@ -183,10 +191,47 @@ async def test_a_role_that_lacks_a_verb_is_one_line(patient: Patient) -> None:
     assert await patient.faults() == [
         (
             "error accounts kube-system/job-controller may not create pods; mend: "
-            f"delete the cluster role {role}, and restart the API server, which makes "
-            "it"
+            f"{RECONCILE.format('job-controller')}"
         )
     ]
+
+
+NAMESPACED = {"bootstrap-signer", "token-cleaner"}
+
+
+async def test_the_roles_of_a_real_api_server_have_all_that_is_needed(
+    patient: Patient,
+) -> None:
+    """Kubernetes 1.36.2 without flags: the rights of alpha gates are not there."""
+    recorded = json.loads((DATA / "rbac.json").read_text())
+    await patient.take_roles(
+        {
+            account: [
+                rule
+                for part in (account, f"{account} with {GRANULAR}")
+                for rule in recorded.get(part, ())
+            ]
+            for account in recorded
+            if " " not in account and account not in NAMESPACED
+        }
+    )
+    assert await patient.faults() == []
+
+
+async def test_a_gate_of_the_manager_needs_rights_that_the_server_may_not_grant(
+    patient: Patient,
+) -> None:
+    """The mend prints the rights of the gate as well, and takes none away."""
+    gates = "GenericWorkload=true,DRAWorkloadResourceClaims=true"
+    account = "resource-claim-controller"
+    for verb in ("get", "list", "watch"):
+        await patient.forbid(f"system:controller:{account}", verb, "podgroups")
+    assert await patient.line("accounts", feature_gates=gates) == (
+        f"error accounts kube-system/{account} may not get, list, watch "
+        "podgroups.scheduling.k8s.io; patch, update podgroups.scheduling.k8s.io/status;"
+        f" mend: controller-manager roles --feature-gates={gates} "
+        "resourceclaim-controller | kubectl auth reconcile -f -"
+    )
 
 
 async def test_accounts_that_cannot_be_made_are_one_line(patient: Patient) -> None:
@@ -216,10 +261,10 @@ async def test_accounts_that_cannot_be_made_are_one_line(patient: Patient) -> No
             ),
         ),
         (
-            {"cloud_provider": "external"},
+            {"kube_api_content_type": "application/json"},
             (
-                "warning flags --cloud-provider: has no effect, this build has no "
-                "cloud provider"
+                "warning flags --kube-api-content-type: has no effect, requests "
+                "are always JSON"
             ),
         ),
     ],
@@ -242,6 +287,20 @@ async def test_a_resource_that_is_not_served_is_one_line(patient: Patient) -> No
             "--controllers=*,-cronjob-controller"
         )
     ]
+
+
+async def test_a_custom_resource_that_is_not_served_has_a_definition(
+    patient: Patient,
+) -> None:
+    """It is not an API that a flag of the API server enables."""
+    widgets = Resource("example.com", "v1", "widgets", "Widget", PartialObject)
+    mine = Descriptor("widget", ".x:X", package="mine", requires=(widgets, PODS))
+    patient.build = Registry([*registry().descriptors, mine])
+    assert await patient.line("resources", controllers="widget", **OTHER) == (
+        "warning resources widget would wait: the API server does not serve "
+        "example.com/v1/widgets; mend: apply the definition widgets.example.com, with "
+        "the version example.com/v1, or give --controllers=*,-widget"
+    )
 
 
 async def test_the_identity_of_reviews_lacks_its_roles(patient: Patient) -> None:
@@ -523,7 +582,7 @@ async def test_a_group_that_cannot_be_discovered_is_one_line(patient: Patient) -
         (
             "warning discovery the resources of sub.example.com/* cannot be "
             "discovered: the discovery document cannot be read: Expected `array | "
-            "null`, got `str` - at `$.versions`; mend: mend the server of its "
-            "APIService, or delete the APIService"
+            "null`, got `str` - at `$.versions`; mend: mend the server behind "
+            "its APIService, or delete the APIService if nothing uses that API"
         )
     ]
