@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import yaml
 
 from controller_manager.cli.daemon import connect, run
 from controller_manager.cli.failure import Failure
@@ -22,9 +23,10 @@ from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.clock import SystemClock
 from controller_manager.doctor.checks import examine, local_checks
 from controller_manager.doctor.examination import Examination, OwnPod
-from controller_manager.doctor.finding import error
+from controller_manager.doctor.finding import error, ok
 from controller_manager.doctor.report import as_json, as_text, has_errors
 from controller_manager.doctor.running import Result, run_checks
+from controller_manager.doctor.static_pod import IMAGE, StaticPod, StaticPodError
 from controller_manager.manager.beside import InMainLoop
 from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import silent_logger
@@ -33,12 +35,19 @@ from controller_manager.options.durations import parse_duration
 from controller_manager.registry import registry
 
 _FORMATS: Final = {"text": as_text, "json": as_json}
-_OWN: Final = {"-o": "output", "--output": "output", "--check-timeout": "timeout"}
+_OWN: Final = {
+    "-o": "output",
+    "--output": "output",
+    "--check-timeout": "timeout",
+    "--from-manifest": "manifest",
+    "--write-manifest": "written",
+    "--image": "image",
+}
 _DEFAULTS: Final = {"output": "text", "timeout": "30s"}
 
 
 class DoctorCommand(TakesFlags):
-    """Takes the daemon's flags, ``-o FORMAT`` and ``--check-timeout DURATION``."""
+    """Takes the daemon's flags, and some of its own, which `format_help` lists."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the own flags out, and convert pflag's syntax to click's."""
@@ -60,6 +69,11 @@ class DoctorCommand(TakesFlags):
             '(default "text")',
             "    --check-timeout duration": "The time that each check may take. "
             "(default 30s)",
+            "    --from-manifest file": "Take the flags from kube-controller-manager's "
+            "static pod. Flags that are given as well win.",
+            "    --write-manifest file": "Write the static pod of this program in its "
+            "place: with the same flags, and the files that they name.",
+            "    --image string": f'The image in that manifest. (default "{IMAGE}")',
         }
         formatter.write(flags_help_text("doctor", about, own))
 
@@ -74,14 +88,61 @@ def _split(word: str) -> tuple[str, str, str]:
 
 def _doctor(**given: tuple[str, ...]) -> None:
     ctx = click.get_current_context()
-    config = make_config(given_values(given), ctx.meta[PROBLEMS])
+    pod = _static_pod(ctx)
+    values, problems = given_values(given), list(ctx.meta[PROBLEMS])
+    if pod is not None:
+        values = {**pod.flags_on_the_node(), **values}
+        problems += (f"{pod.path}: unknown flag: {each}" for each in pod.given.unknown)
+    config = make_config(values, problems)
     output = ctx.meta.get("output", _DEFAULTS["output"])
     if output not in _FORMATS:
         raise Failure([f"--output: must be text or json, not {output!r}"])
     seconds = _seconds(ctx.meta.get("timeout", _DEFAULTS["timeout"]))
-    results = run(_examine(config, seconds))
+    written = [_written(ctx, pod)] if pod is not None and "written" in ctx.meta else []
+    # The kubelet makes the pod of a manifest again, whatever this process runs in.
+    examined = _examine(config, seconds, None if pod else own_pod())
+    results = [*run(examined), *written]
     click.echo(_FORMATS[output](results), nl=False)
     ctx.exit(1 if has_errors(results) else 0)
+
+
+def _static_pod(ctx: click.Context) -> StaticPod | None:
+    """Return the static pod whose manifest is named, `None` without one."""
+    if "manifest" in ctx.meta:
+        try:
+            return StaticPod(Path(ctx.meta["manifest"]), registry().flags)
+        except StaticPodError as problem:
+            raise Failure([f"--from-manifest: {problem}"]) from None
+    for flag, name in _OWN.items():
+        if name in ("written", "image") and name in ctx.meta:
+            raise Failure([f"{flag}: needs --from-manifest, whose flags it keeps"])
+    return None
+
+
+def _written(ctx: click.Context, pod: StaticPod) -> Result:
+    """Write the manifest of this program; return the finding about it."""
+    path = Path(ctx.meta["written"])
+    if path.resolve().parent == pod.path.resolve().parent:
+        msg = (
+            f"--write-manifest: {path}: the kubelet runs each file of that folder; "
+            "write it to another one, and move it there for the swap"
+        )
+        raise Failure([msg])
+    try:
+        document = pod.ours(ctx.meta.get("image", IMAGE))
+        text = yaml.safe_dump(document, sort_keys=False)
+        # As kubeadm does: only root may read it.
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(text)
+    except StaticPodError as problem:
+        raise Failure([f"--write-manifest: {problem}"]) from None
+    except OSError as problem:
+        why = f"--write-manifest: {path}: {problem.strerror}"
+        if isinstance(problem, FileExistsError):
+            why += "; delete it, or name another file"
+        raise Failure([why]) from None
+    text = f"{path} is the static pod of this program, with the flags of {pod.path}"
+    return Result("manifest", (ok(text),))
 
 
 def _seconds(text: str) -> float:
@@ -95,7 +156,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-async def _examine(config: Config, seconds: float) -> list[Result]:
+async def _examine(config: Config, seconds: float, pod: OwnPod | None) -> list[Result]:
     """Return the findings of all checks; unusable credentials are one error."""
     clock, logger = SystemClock(), silent_logger()
     async with AsyncExitStack() as stack:
@@ -106,7 +167,7 @@ async def _examine(config: Config, seconds: float) -> list[Result]:
             found = Result("credentials", (error(str(problem)),))
             local = await run_checks(local_checks(config, clock), seconds)
             return [found, *local]
-        examined = Examination(registry(), config, connections, clock, own_pod())
+        examined = Examination(registry(), config, connections, clock, pod)
         return await examine(examined, seconds)
 
 

@@ -15,4 +15,5 @@ other modules:
 - ``report``: prints the findings
 - ``reviews``: asks the API server for the permissions of an identity
 - ``running``: runs the checks, each with a timeout of its own
+- ``static_pod``: the static pod of kube-controller-manager, and ours for it
 """

@@ -1,6 +1,6 @@
 """Checks the holder of the lease, and that no two managers run the same controllers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -11,14 +11,19 @@ from controller_manager.client.errors import Forbidden, NotFound
 from controller_manager.client.leader_election import is_of_this_program
 from controller_manager.doctor.examination import Examination
 from controller_manager.doctor.finding import Finding, error, ok, warning
+from controller_manager.options.flag_set import FlagSet
+from controller_manager.options.manager_pods import (
+    LABEL,
+    NAMESPACE,
+    arguments_of,
+    given_flags,
+    manager_container,
+)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
 
 UPSTREAM: Final = "kube-controller-manager"
-_NAMESPACE: Final = "kube-system"
-_PODS: Final = f"/api/v1/namespaces/{_NAMESPACE}/pods"
-_LABEL: Final = f"component={UPSTREAM}"
-"""The label of kubeadm's static pods."""
+_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
 async def check_lease(examined: Examination) -> list[Finding]:
@@ -50,18 +55,18 @@ async def check_overlap(examined: Examination) -> list[Finding]:
     """
     election = examined.config.generic.leader_election
     ours = (election.resource_namespace, election.resource_name)
-    if election.leader_elect and ours == (_NAMESPACE, UPSTREAM):
+    if election.leader_elect and ours == (NAMESPACE, UPSTREAM):
         return [ok("there is one lease, so one manager acts")]
     if not examined.starting:
         return [ok("no controller starts here, so none runs twice")]
     try:
-        holder = await _holder(examined, _NAMESPACE, UPSTREAM)
+        holder = await _holder(examined, NAMESPACE, UPSTREAM)
     except Forbidden:
-        text = f"the lease {_NAMESPACE}/{UPSTREAM} may not be read"
+        text = f"the lease {NAMESPACE}/{UPSTREAM} may not be read"
         return [warning(text, "look that no other manager runs the same controllers")]
     if not holder:
-        return [ok(f"no other manager holds {_NAMESPACE}/{UPSTREAM}")]
-    theirs = await _selection(examined.client)
+        return [ok(f"no other manager holds {NAMESPACE}/{UPSTREAM}")]
+    theirs = await _selection(examined.client, examined.build.flags)
     if theirs is None:
         mend = "look that its --controllers leaves out what runs here"
         text = f"{holder!a} leads, and the controllers that it runs are unknown"
@@ -93,36 +98,21 @@ def _is_held(examined: Examination, lease: Lease) -> bool:
     return ends > examined.server_clock.now()
 
 
-async def _selection(client: Client) -> tuple[str, ...] | None:
+async def _selection(client: Client, flags: FlagSet) -> tuple[str, ...] | None:
     """Return upstream's ``--controllers``, `None` if no pod shows the flags."""
     try:
         pods: dict[str, Any] = await client.read(
-            _PODS, dict[str, Any], (("labelSelector", _LABEL),)
+            _PODS, dict[str, Any], (("labelSelector", LABEL),)
         )
     except Forbidden:
         return None
     for pod in pods.get("items") or ():
-        for container in pod["spec"]["containers"]:
-            words = [*(container.get("command") or ()), *(container.get("args") or ())]
-            if _is_manager(words):
-                return tuple(_entries(words)) or ("*",)
+        container = manager_container(pod.get("spec") or {})
+        if container is not None:
+            given = given_flags(arguments_of(container) or (), flags)
+            texts = given.values.get("controllers", ("*",))
+            return tuple(each for text in texts for each in text.split(",") if each)
     return None
-
-
-def _is_manager(words: Sequence[str]) -> bool:
-    """Tell whether a container runs a manager, by its command, or flags only."""
-    first = words[0] if words else ""
-    return first.endswith("controller-manager") or first.startswith("--")
-
-
-def _entries(words: Sequence[str]) -> Iterator[str]:
-    """Yield the entries of ``--controllers``, as pflag joins them."""
-    for position, word in enumerate(words):
-        flag, equals, value = word.partition("=")
-        if flag == "--controllers":
-            if not equals:
-                value = words[position + 1] if position + 1 < len(words) else ""
-            yield from (each for each in value.split(",") if each)
 
 
 def _both(

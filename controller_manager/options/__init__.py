@@ -18,6 +18,7 @@ Nothing here acts on an option.
 - ``generic_config``: makes the config of the daemon, its leases and its preview
 - ``leader_migration``: reads the file of leader migration
 - ``logging_config``: makes the config of the log
+- ``manager_pods``: the flags of a manager that runs in a pod
 - ``numbers``: numbers in Go's format
 - ``options``: the values of all flags, and their problems
 - ``parsing``: makes the config from flags and file

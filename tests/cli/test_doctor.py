@@ -134,3 +134,86 @@ def test_the_help_has_the_own_flags_first() -> None:
         "  -o, --output string",
         '                The format of the report: text or json. (default "text")',
     ]
+
+
+def static_pod(directory: Path, flags: list[str]) -> Path:
+    """Write the manifest of a static pod that has these flags, and return its path."""
+    manifests = directory / "manifests"
+    manifests.mkdir()
+    path = manifests / "kube-controller-manager.yaml"
+    container = {
+        "name": "kube-controller-manager",
+        "command": ["kube-controller-manager", *flags],
+        "volumeMounts": [{"name": "root", "mountPath": "/"}],
+    }
+    volumes = [{"name": "root", "hostPath": {"path": "/"}}]
+    spec = {"containers": [container], "volumes": volumes}
+    path.write_text(yaml.safe_dump({"kind": "Pod", "spec": spec}))
+    return path
+
+
+def test_the_flags_of_a_static_pod_are_examined_and_kept_in_ours(
+    flags: list[str], tmp_path: Path
+) -> None:
+    """The flag that is given as well wins: here only one controller is examined."""
+    path, ours = static_pod(tmp_path, flags), tmp_path / "ours.yaml"
+    result = doctor(
+        *("--from-manifest", str(path), f"--write-manifest={ours}"),
+        *("--image=registry.example.com/controller-manager:1", "--controllers=ttl"),
+    )
+    lines = [" ".join(line.split()) for line in result.output.splitlines()]
+    assert result.exit_code == 0
+    assert "ok controllers 1 controllers start" in lines
+    assert lines[-1] == (
+        f"ok manifest {ours} is the static pod of this program, with the flags of "
+        f"{path}"
+    )
+    (container,) = yaml.safe_load(ours.read_text())["spec"]["containers"]
+    assert container["command"] == ["controller-manager", *flags]
+    assert container["image"] == "registry.example.com/controller-manager:1"
+    assert ours.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_wrong_with_manifests_is_one_line_before_anything_is_examined(
+    flags: list[str], tmp_path: Path
+) -> None:
+    path = static_pod(tmp_path, [*flags, "--bogus=1", "stray"])
+    taken = tmp_path / "taken.yaml"
+    taken.write_text("")
+    manifest = f"--from-manifest={path}"
+    for arguments, problem in (
+        (
+            (manifest,),
+            (
+                f"Error: {path}: unknown flag: --bogus=1\n"
+                f"Error: {path}: unknown flag: stray\n"
+            ),
+        ),
+        (
+            ("--from-manifest=/nonexistent.yaml",),
+            "Error: --from-manifest: /nonexistent.yaml: No such file or directory\n",
+        ),
+        (
+            ("--image=x",),
+            "Error: --image: needs --from-manifest, whose flags it keeps\n",
+        ),
+    ):
+        result = doctor(*arguments)
+        assert (result.exit_code, result.output) == (1, problem)
+    path.write_text(
+        path.read_text().replace("- --bogus=1\n", "").replace("- stray", "")
+    )
+    for written, why in (
+        (
+            path.with_name("ours.yaml"),
+            (
+                "the kubelet runs each file of that folder; write it to another one, "
+                "and move it there for the swap"
+            ),
+        ),
+        (taken, "File exists; delete it, or name another file"),
+        (tmp_path / "no" / "ours.yaml", "No such file or directory"),
+    ):
+        result = doctor(manifest, f"--write-manifest={written}")
+        line = f"Error: --write-manifest: {written}: {why}\n"
+        assert (result.exit_code, result.output) == (1, line)

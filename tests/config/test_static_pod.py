@@ -25,6 +25,7 @@ from controller_manager.devcluster.server.apimachinery.json_patch import json_pa
 from controller_manager.registry import registry
 from tests.config.control_plane import MANIFEST, write_control_plane
 from tests.config.manifests import (
+    CONFIG,
     KUBEADM,
     STATIC_POD,
     STATIC_POD_PATCH,
@@ -275,3 +276,26 @@ async def test_as_another_user_it_ends_with_the_name_of_the_file(
     (line,) = node.log().splitlines()
     assert "/etc/kubernetes/controller-manager.conf" in line
     assert "is not readable" in line
+
+
+@pytest.mark.slow
+@like_kubeadm
+async def test_the_doctors_job_examines_a_control_plane_and_can_write_nothing(
+    tmp_path: Path,
+) -> None:
+    """It finds the flags in the manifest of the node, and reads what only root may."""
+    (job,) = documents(CONFIG / "doctor" / "job.yaml")
+    pod = {"spec": pod_of(job)}
+    mounts = tmp_path / "container"
+    mounts.mkdir()
+    async with control_plane(tmp_path) as node:
+        command = sandboxed(pod, node.root, mounts, program(arguments_of(job)))
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE
+        )
+        shown, _ = await process.communicate()
+    lines = [" ".join(line.split()) for line in shown.decode().splitlines()]
+    assert [line for line in lines if not line.startswith("ok")] == []
+    assert "ok keys 6 files can be read and used" in lines
+    assert "ok own pod this process runs in no pod" in lines
+    assert process.returncode == 0

@@ -1,0 +1,67 @@
+"""The flags of a controller manager that runs in a pod, as its container has them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from controller_manager.options.flag_set import FlagSet
+from controller_manager.version import NAME
+
+NAMESPACE: Final = "kube-system"
+LABEL: Final = "component=kube-controller-manager"
+"""The label of kubeadm's static pods."""
+
+_PROGRAMS: Final = {"kube-controller-manager", NAME}
+_SHORT: Final = {"v"}
+
+
+class GivenFlags(Struct, frozen=True):
+    """Flags with their values as written, in order; `unknown` are those of no name."""
+
+    values: Mapping[str, tuple[str, ...]]
+    unknown: tuple[str, ...] = ()
+
+
+def manager_container(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the container of a pod's spec that runs a manager, `None` if none does.
+
+    It is known by its program, also behind a wrapper that redirects the log. A
+    container with nothing but flags runs the program of its image.
+    """
+    for container in spec.get("containers") or ():
+        if arguments_of(container) is not None:
+            found: Mapping[str, Any] = container
+            return found
+    return None
+
+
+def arguments_of(container: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the arguments of the manager, `None` if the container runs no manager."""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    for position, word in enumerate(words):
+        if word.rpartition("/")[2] in _PROGRAMS and not word.startswith("-"):
+            return tuple(words[position + 1 :])
+    if words and words[0].startswith("--"):
+        return tuple(words)
+    return None
+
+
+def given_flags(arguments: Sequence[str], flags: FlagSet) -> GivenFlags:
+    """Return the flags among arguments, as pflag reads them."""
+    values: dict[str, tuple[str, ...]] = {}
+    unknown = []
+    words = iter(arguments)
+    for word in words:
+        name, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and not word.startswith("--") and name[:1] in _SHORT:
+            name, equals, value = name[0], equals or name[1:], value or name[1:]
+        name = name.replace("_", "-")
+        flag = flags.get(name) if word.startswith("-") else None
+        if flag is None:
+            unknown.append(word)
+            continue
+        if not equals:
+            value = "true" if flag.type == "bool" else next(words, "")
+        values[name] = (*values.get(name, ()), value)
+    return GivenFlags(values, tuple(unknown))
