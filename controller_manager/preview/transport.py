@@ -10,7 +10,12 @@ from controller_manager.client.transport import (
     Stream,
     Transport,
 )
-from controller_manager.preview.answers import expired, refusal, wants_metadata
+from controller_manager.preview.answers import (
+    expired,
+    not_found,
+    refusal,
+    wants_metadata,
+)
 from controller_manager.preview.overlay import Overlay
 from controller_manager.preview.reading import Reader, to_server
 from controller_manager.preview.streams import MergedStream, RefusedStream
@@ -56,9 +61,10 @@ class PreviewTransport:
             return await self._inner.request(request)
         request.before_write()
         if target.is_event:
-            created = request.method == "POST"
-            code = HTTPStatus.CREATED if created else HTTPStatus.OK
-            return Response(code, {}, request.body or b"{}")
+            if request.method == "POST":
+                return Response(HTTPStatus.CREATED, {}, request.body or b"{}")
+            # The recorder then creates the whole event, with its new count.
+            return not_found(target).answer
         return await self._writer.answer(target, request)
 
     async def stream(self, request: Request) -> Stream:

@@ -1,6 +1,7 @@
 """A preview answers each verb as an API server would, and writes nothing."""
 
 import asyncio
+import io
 import random
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -33,8 +34,9 @@ from controller_manager.client.errors import (
     Forbidden,
     NotFound,
 )
+from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.transport import Request
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.preview.preview import Preview
 from controller_manager.preview.settings import PreviewSettings
 from controller_manager.preview.target import find_target
@@ -274,6 +276,7 @@ async def test_a_namespace_is_finalized_in_the_view(
     [
         ("POST", "/api/v1/namespaces/default/serviceaccounts/a/token", 403),
         ("POST", "/api/v1/namespaces/default/events", 201),
+        ("PATCH", "/api/v1/namespaces/default/events/a", 404),
         ("POST", "/healthz", 405),
         ("PUT", "/apis/a/v1/things/a", 404),
         ("PATCH", "/api/v1/namespaces/default/pods/none", 404),
@@ -287,6 +290,27 @@ async def test_no_other_request_reaches_the_server(
     transport = previewed.preview.transport("tested-controller")
     answer = await transport.request(Request(method, path, body=b"{}"))
     assert answer.status == status
+
+
+async def test_an_event_that_repeats_is_no_error_in_the_log(
+    cluster: Cluster, previewed: Previewed
+) -> None:
+    """Each is answered as if it were new: the preview keeps no events."""
+    stream = io.StringIO()
+    recorder = EventBroadcaster(
+        previewed.client,
+        "tested",
+        clock=cluster.clock,
+        rng=random.Random(1),
+        logger=make_logger(stream=stream, verbosity=0),
+    )
+    pod = await previewed.create(POD)
+    writing = asyncio.create_task(recorder.run())
+    for _ in range(4):
+        recorder.event(PODS, pod, "Warning", "Failed", "again")
+        await recorder.flush()
+    writing.cancel()
+    assert stream.getvalue() == ""
 
 
 async def test_a_dry_run_lets_admission_refuse(cluster: Cluster) -> None:
