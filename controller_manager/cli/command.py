@@ -3,7 +3,7 @@
 import difflib
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import click
@@ -132,7 +132,7 @@ def _daemon(**given: tuple[str, ...]) -> None:
     ctx.meta[EXPLAIN] = _explained
     values = given_values(given)
     if ctx.invoked_subcommand is None:
-        _run_with(make_config(values, ctx.meta[PROBLEMS]))
+        _run_with(make_config(values, ctx.meta[PROBLEMS]), values)
         return
     if ctx.meta[PROBLEMS]:
         raise Failure(ctx.meta[PROBLEMS])
@@ -146,7 +146,7 @@ def _daemon(**given: tuple[str, ...]) -> None:
         raise Failure([message])
 
 
-def _run_with(config: Config) -> None:
+def _run_with(config: Config, given: Mapping[str, Sequence[str]]) -> None:
     logging = config.logging
     logger = make_logger(
         output=logging.format,
@@ -162,7 +162,7 @@ def _run_with(config: Config) -> None:
             run_daemon,
         )
     try:
-        run(run_daemon(config, registry(), logger))
+        run(run_daemon(config, given, registry(), logger))
     finally:
         logger.close(_LAST_LINES)
 

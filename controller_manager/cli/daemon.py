@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache, partial, reduce
 from pathlib import Path
@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.open_files import raise_open_files_limit
 from controller_manager.client.builder import Connections
+from controller_manager.client.client import Client
 from controller_manager.client.counts import ConnectionCounts
 from controller_manager.client.credentials import (
     Credentials,
@@ -25,6 +26,7 @@ from controller_manager.client.credentials import (
     is_in_cluster,
     load_credentials,
 )
+from controller_manager.client.errors import TransportError
 from controller_manager.client.files import FileReserve
 from controller_manager.client.kubeconfig import ConfigError, read_kubeconfig
 from controller_manager.client.leader_election import LeadershipLost
@@ -59,11 +61,18 @@ _LAST_LINE: Final = 0.2
 _MENDABLE: Final = (ConfigError, LeadershipLost, ServingError, StartError)
 
 
-async def run_daemon(config: Config, build: Registry, logger: Logger) -> None:
+async def run_daemon(
+    config: Config,
+    given: Mapping[str, Sequence[str]],
+    build: Registry,
+    logger: Logger,
+) -> None:
     """Run the controllers of a build until SIGTERM or SIGINT.
 
-    A second signal ends the process immediately. The lease and the endpoints have a
-    thread of their own, with an event loop like that of the controllers.
+    `given` are the flags that made the config, as written. A preview adds those of the
+    manager in charge. A second signal ends the process immediately. The lease and the
+    endpoints have a thread of their own, with an event loop like that of the
+    controllers.
     """
     clock = SystemClock()
     open_files = raise_open_files_limit(logger)
@@ -74,6 +83,8 @@ async def run_daemon(config: Config, build: Registry, logger: Logger) -> None:
         thread = ControlThread(clock, logger, _new_loop, end)
         beside = await stack.enter_async_context(thread)
         connections = await connect(config, clock, logger, stack, beside)
+        if config.preview.enabled:
+            config = await _as_in_charge(config, given, connections, build, logger)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
         registry = CollectorRegistry()
         LogCollectors(registry, logger.lost)
@@ -89,6 +100,26 @@ async def run_daemon(config: Config, build: Registry, logger: Logger) -> None:
             beside=beside,
         )
         await manager.run(stop_on_signals(logger))
+
+
+async def _as_in_charge(
+    config: Config,
+    given: Mapping[str, Sequence[str]],
+    connections: Connections,
+    build: Registry,
+    logger: Logger,
+) -> Config:
+    """Return a preview's config with the flags of the manager in charge."""
+    from controller_manager.preview.in_charge import (  # noqa: PLC0415 - the preview's
+        with_flags_in_charge,
+    )
+
+    client = Client(connections.manager, SystemClock())
+    try:
+        return await with_flags_in_charge(config, given, client, build, logger)
+    except TransportError as error:
+        msg = f"the flags of the manager in charge cannot be read: {error}"
+        raise StartError(msg) from error
 
 
 def _end_process(logger: Logger, why: str) -> None:

@@ -98,7 +98,12 @@ def make_preview(
     )
 
     return Preview(
-        PreviewSettings(grace=config.grace, dry_run=config.dry_run),
+        PreviewSettings(
+            grace=config.grace,
+            dry_run=config.dry_run,
+            source=config.source,
+            taken=config.taken,
+        ),
         connections.manager,
         map(_absentee, absent),
         clock=clock,

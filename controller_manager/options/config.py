@@ -180,12 +180,15 @@ class PodRangesConfig:
 class PreviewConfig:
     """The options of the preview, which runs beside another manager and writes nothing.
 
-    `grace` is in seconds.
+    `grace` is in seconds. `taken` are flags of the manager in charge, as arguments,
+    and `source` is its pod.
     """
 
     enabled: bool = False
     grace: float = 30.0
     dry_run: bool = False
+    source: str = ""
+    taken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ forgotten. A write that is not confirmed after a grace time is a divergence.
   count.
 - ``siblings`` tells whether both managers knew the same objects of an owner.
 - ``absentees`` finds the traces of controllers that run only in the manager in charge.
+- ``in_charge`` takes the flags that decide from the pod of the manager in charge.
 - ``judge`` finds divergences, ``findings`` counts them, ``report`` shows them.
 
 Nothing here knows a controller or the manager.

@@ -51,6 +51,8 @@ class Report(Struct, rename="camel"):
     now: str
     grace_seconds: float
     dry_run: bool
+    flags_from: str
+    flags: list[str]
     confirmed_writes: int
     dropped_writes: int
     overlay_entries: int
@@ -74,6 +76,8 @@ def report_of(
         format_time(overlay.clock.now()),
         settings.grace,
         settings.dry_run,
+        settings.source,
+        list(settings.taken),
         findings.confirmed,
         findings.dropped,
         len(entries),
@@ -123,6 +127,9 @@ def text_of(report: Report) -> str:
             f"({report.overlay_bytes} bytes), {report.dropped_writes} dropped."
         )
     ]
+    if report.flags_from:
+        flags = " ".join(report.flags) or "none"
+        lines.append(f"Flags from {report.flags_from}: {flags}")
     for each in report.divergences:
         who = {"preview": "only the preview", "real": "only the manager in charge"}
         made = who.get(each.only, "the two managers differ")

@@ -9,13 +9,16 @@ class PreviewSettings:
 
     `grace` is the time that the manager in charge has to make the same write. It is
     also the time by which two timestamps may differ. With `dry_run` each write is sent
-    as a dry run, so that admission can refuse it. `most_entries` and `most_bytes` bound
-    the overlay, `most_findings` the divergences that are listed, and `most_changes` the
-    changes that are kept for watches that begin again.
+    as a dry run, so that admission can refuse it. `taken` are flags of the manager in
+    charge, from the pod `source`. `most_entries` and `most_bytes` bound the overlay,
+    `most_findings` the divergences that are listed, and `most_changes` the changes that
+    are kept for watches that begin again.
     """
 
     grace: float = 30.0
     dry_run: bool = False
+    source: str = ""
+    taken: tuple[str, ...] = ()
     most_entries: int = 10_000
     most_bytes: int = 64 << 20
     most_findings: int = 1_000

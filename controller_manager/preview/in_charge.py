@@ -1,0 +1,164 @@
+"""The flags of the manager in charge, which a preview takes from its pod.
+
+With other flags a preview would decide otherwise, and report what is no difference of
+the two programs.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.client.client import Client
+from controller_manager.client.errors import (
+    APIError,
+    Forbidden,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.observability.logs import Logger
+from controller_manager.options.build import Build
+from controller_manager.options.config import Config
+from controller_manager.options.manager_pods import (
+    LABEL,
+    NAMESPACE,
+    arguments_of,
+    given_flags,
+    manager_container,
+)
+from controller_manager.options.options import OptionsError
+from controller_manager.options.parsing import parse
+
+DECIDE: Final = (
+    "allocate-node-cidrs",
+    "cidr-allocator-type",
+    "cluster-cidr",
+    "controllers",
+    "disable-attach-detach-reconcile-sync",
+    "disable-force-detach-on-timeout",
+    "emulated-version",
+    "enable-dynamic-provisioning",
+    "enable-garbage-collector",
+    "feature-gates",
+    "horizontal-pod-autoscaler-cpu-initialization-period",
+    "horizontal-pod-autoscaler-downscale-stabilization",
+    "horizontal-pod-autoscaler-initial-readiness-delay",
+    "horizontal-pod-autoscaler-sync-period",
+    "horizontal-pod-autoscaler-tolerance",
+    "large-cluster-size-threshold",
+    "legacy-service-account-token-clean-up-period",
+    "max-endpoints-per-slice",
+    "mirroring-max-endpoints-per-subset",
+    "node-cidr-mask-size",
+    "node-cidr-mask-size-ipv4",
+    "node-cidr-mask-size-ipv6",
+    "node-eviction-rate",
+    "node-monitor-grace-period",
+    "node-monitor-period",
+    "node-startup-grace-period",
+    "secondary-node-eviction-rate",
+    "service-cluster-ip-range",
+    "statefulset-replace-stuck-pods",
+    "terminated-pod-gc-threshold",
+    "unhealthy-zone-threshold",
+)
+"""The flags on which the decisions of controllers depend.
+
+The others name files that a preview does not see, or say how the program connects,
+serves, logs and how much it does at a time.
+"""
+
+_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_LEASE: Final = "kube-controller-manager"
+_PAUSE: Final = 1.0
+"""Seconds between two attempts to reach the API server."""
+
+_Pod = Mapping[str, Any]
+
+
+async def with_flags_in_charge(
+    config: Config,
+    given: Mapping[str, Sequence[str]],
+    client: Client,
+    build: Build,
+    logger: Logger,
+) -> Config:
+    """Return a preview's config with the flags of the manager in charge that decide.
+
+    `given` are the preview's own flags, which win. Those of the leader's pod are taken,
+    or of any if the leader's is not found. The config stays as it is if it is no
+    preview's, if it has a file, and, with a warning, if no pod shows flags that this
+    build can use.
+
+    Raises TransportError if the API server does not answer in the time of
+    ``--wait-for-apiserver-timeout``.
+    """
+    if not config.preview.enabled or "config" in given:
+        return config
+    try:
+        pod = await _pod_in_charge(client, config.generic.api_server_timeout)
+    except (APIError, ProtocolError) as error:
+        logger.warning("Cannot read the flags of the manager in charge", err=str(error))
+        return config
+    if pod is None:
+        logger.warning(
+            "No pod shows the flags of the manager in charge",
+            labels=LABEL,
+            give="the flags that decide",
+        )
+        return config
+    found = given_flags(_arguments(pod), build.flags).values
+    taken = {
+        name: found[name] for name in DECIDE if name in found and name not in given
+    }
+    where = f"{NAMESPACE}/{pod['metadata']['name']}"
+    try:
+        merged = parse({**taken, **given}, build)
+    except OptionsError as error:
+        logger.warning(
+            "Cannot use the flags of the manager in charge",
+            pod=where,
+            err="; ".join(error.problems),
+        )
+        return config
+    words = tuple(f"--{name}={','.join(texts)}" for name, texts in taken.items())
+    logger.info("Took flags of the manager in charge", pod=where, flags=" ".join(words))
+    return replace(merged, preview=replace(merged.preview, source=where, taken=words))
+
+
+async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
+    """Return the leader's pod, or the first one that runs a manager."""
+    query = (("labelSelector", LABEL),)
+    time = asyncio.get_running_loop().time
+    deadline = time() + patience
+    while True:
+        try:
+            found = await client.read(_PODS, dict[str, Any], query)
+            break
+        except TransportError:
+            # Zero is no limit: the daemon then waits for ever, and so does this.
+            if patience and time() + _PAUSE > deadline:
+                raise
+            await asyncio.sleep(_PAUSE)
+    pods = [each for each in found.get("items") or () if _arguments(each)]
+    holder = await _holder(client)
+    leads = (
+        each for each in pods if holder.startswith(f"{each['spec'].get('nodeName')}_")
+    )
+    return next(leads, pods[0] if pods else None)
+
+
+async def _holder(client: Client) -> str:
+    """Return the holder of upstream's lease, ``HOST_UUID``; empty if there is none."""
+    try:
+        lease = await client.get(LEASES, NAMESPACE, _LEASE)
+    except (Forbidden, NotFound):
+        return ""
+    return lease.spec.holder_identity or ""
+
+
+def _arguments(pod: _Pod) -> Sequence[str]:
+    container = manager_container(pod.get("spec") or {})
+    return () if container is None else arguments_of(container) or ()
