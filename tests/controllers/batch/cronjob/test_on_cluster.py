@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -45,6 +46,32 @@ async def test_a_run_starts_a_tenth_of_a_second_after_its_time(cron: Cron) -> No
         assert writes_of(recording) == [("POST", "jobs", 201), STATUS]
         await until_minute(2, 0.11)
         assert cron.active() == [run_name(1), run_name(2)]
+
+
+@pytest.mark.parametrize(
+    ("start", "zone", "runs"),
+    [
+        ("2026-10-24T22:00:00", "Europe/Berlin", ["00:30", "01:30"]),
+        ("2026-10-24T22:00:00", "Etc/UTC", ["02:30"]),
+        ("2026-03-28T23:00:00", "Europe/Berlin", []),
+        ("2026-03-28T23:00:00", "Etc/UTC", ["02:30"]),
+    ],
+    ids=["end of summer time", "in UTC", "start of summer time", "in UTC then"],
+)
+async def test_where_clocks_change_a_run_comes_twice_or_not_at_all(
+    start: str, zone: str, runs: list[str]
+) -> None:
+    """Each run has a job of its own, also with Forbid: the first one has ended."""
+    cron = Cron(Cluster(epoch=datetime.fromisoformat(f"{start}+00:00")))
+    cron.create(schedule="30 2 * * *", timeZone=zone, concurrencyPolicy="Forbid")
+    started = []
+    async with cron.cluster.manager(CONFIG):
+        for half_hour in range(12):
+            await until_minute(30 * half_hour)
+            for name in cron.active():
+                started.append(cron.cluster.clock.now().strftime("%H:%M"))
+                cron.end_job(name)
+    assert (started, len(cron.jobs())) == (runs, len(runs))
 
 
 async def test_a_job_has_the_fields_of_its_template(cron: Cron) -> None:
