@@ -68,12 +68,24 @@ def add_node(cluster: Cluster, name: str, **metadata: Any) -> None:
     )
 
 
-def add_pod(cluster: Cluster, name: str, node: str) -> None:
+def tolerating(key: str) -> JSON:
+    """Return the toleration that admission gives every pod, as a part of its spec."""
+    toleration = {
+        "key": f"node.kubernetes.io/{key}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    }
+    return {"tolerations": [toleration], "terminationGracePeriodSeconds": 0}
+
+
+def add_pod(cluster: Cluster, name: str, node: str, **spec: Any) -> None:
     """Create a pod that runs on a node and is ready."""
+    containers = [{"name": "c", "image": "app:v1"}]
     cluster.add(
         "Pod",
         name,
-        spec={"nodeName": node, "containers": [{"name": "c", "image": "app:v1"}]},
+        spec={"nodeName": node, "containers": containers, **spec},
         status={
             "phase": "Running",
             "conditions": [{"type": "Ready", "status": "True"}],

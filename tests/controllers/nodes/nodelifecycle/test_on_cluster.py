@@ -23,12 +23,14 @@ from tests.controllers.nodes.nodelifecycle.fixtures import (
     renew,
     statuses,
     taints,
+    tolerating,
 )
 
 pytestmark = pytest.mark.looptime
 
 UNREACHABLE = ["unreachable:NoSchedule", "unreachable:NoExecute"]
 NOT_READY = ["not-ready:NoSchedule", "not-ready:NoExecute"]
+EVICTION = "taint-eviction-controller"
 
 
 async def test_a_node_without_heartbeats_is_unreachable_and_comes_back(
@@ -96,6 +98,41 @@ async def test_the_pods_of_a_kubelet_that_posts_not_ready_stay_ready(
         await post(cluster, "a")
         await asyncio.sleep(3)
         assert await taints(cluster, "a") == []
+
+
+async def test_pods_of_a_node_that_is_not_ready_go_when_their_toleration_is_over(
+    cluster: Cluster,
+) -> None:
+    """A kubelet that is silent cannot say that its pods are not ready; others can.
+
+    A pod that is bound to the node later, or that a new leader finds, is no exception.
+    """
+    for each in ("ok", "a", "silent"):
+        add_node(cluster, each)
+    add_pod(cluster, "p", "a", **tolerating("not-ready"))
+    add_pod(cluster, "mute", "silent", **tolerating("unreachable"))
+    config = lifecycle_config(controllers=("nodelifecycle", EVICTION))
+    async with heartbeats(cluster, "ok", "a", "silent") as alive:
+        async with cluster.manager(config):
+            await asyncio.sleep(2)
+            await post(cluster, "a", Ready="False")
+            await asyncio.sleep(3)
+        async with cluster.manager(config):
+            alive.remove("silent")
+            await asyncio.sleep(10)
+            add_pod(cluster, "late", "a", **tolerating("not-ready"))
+            await asyncio.sleep(280)
+            assert await all_taints(cluster) == {
+                "ok": [],
+                "a": NOT_READY,
+                "silent": UNREACHABLE,
+            }
+            every = {"p": "True", "late": "True", "mute": "False"}
+            assert await ready_pods(cluster) == every
+            await asyncio.sleep(12)
+            assert await ready_pods(cluster) == {"late": "True", "mute": "False"}
+            await asyncio.sleep(10)
+            assert await ready_pods(cluster) == {}
 
 
 async def test_a_node_that_never_posts_is_unreachable_unless_it_has_a_lease(
