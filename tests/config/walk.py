@@ -52,7 +52,6 @@ STAND_INS: Final = {
 
 _IF_MISSING: Final = {
     "curl": f"exec {sys.executable} -c '{_FETCH}' \"$@\"",
-    "kustomize": f'exec {sys.executable} -m tests.config.kustomize "$@"',
 }
 """Stand-ins for programs that are not installed."""
 

@@ -107,7 +107,6 @@ PROGRAMS = frozenset(
             "crictl",
             "curl",
             "docker",
-            "kustomize",
             "rm",
             "sed",
             "tee",
