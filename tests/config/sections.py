@@ -10,8 +10,14 @@ from tests.config.walk import all_lines, lines_of
 from tests.documents.facts import ROOT
 from tests.documents.markdown import Page
 
-OPERATIONS: Final = Page.at(ROOT / "docs" / "operations.md")
-RECOVERY: Final = Page.at(ROOT / "docs" / "recovery.md")
+_DOCS: Final = ROOT / "docs"
+OPERATIONS: Final = Page.at(_DOCS / "operations.md")
+RECOVERY: Final = Page.at(_DOCS / "recovery.md")
+TROUBLESHOOTING: Final = Page.at(_DOCS / "troubleshooting.md")
+REFERENCE: Final = Page.at(_DOCS / "reference.md")
+TESTING: Final = Page.at(_DOCS / "testing.md")
+PAGES: Final = (OPERATIONS, RECOVERY, TROUBLESHOOTING, REFERENCE)
+"""The pages for operators whose commands run in tests, all of them."""
 
 _BUILD: Final = "Build the image"
 
@@ -30,6 +36,7 @@ WALKS: Final[dict[str, tuple[tuple[Page, str], ...]]] = {
     "test_kube_controller_manager_is_replaced_and_comes_back": (
         (OPERATIONS, _BUILD),
         (OPERATIONS, "Replace kube-controller-manager"),
+        (TROUBLESHOOTING, "Look first"),
         (OPERATIONS, "Give kube-controller-manager its place back"),
     ),
     "test_a_saved_manifest_brings_the_controllers_back": (
@@ -43,11 +50,11 @@ WALKS: Final[dict[str, tuple[tuple[Page, str], ...]]] = {
         (RECOVERY, "Only the two that were moved"),
     ),
     "test_the_recordings_are_played_on_a_cluster": (
-        (OPERATIONS, "Check a cluster against the recordings"),
+        (TESTING, "Check a cluster against the recordings"),
     ),
     "test_everything_that_a_page_names_exists_and_works": (
-        (OPERATIONS, "Flags"),
-        (OPERATIONS, "Configuration file"),
+        (REFERENCE, "Flags"),
+        (REFERENCE, "Configuration file"),
     ),
 }
 """The sections whose commands a test runs, in this order."""
@@ -55,7 +62,7 @@ WALKS: Final[dict[str, tuple[tuple[Page, str], ...]]] = {
 
 def commands_with_tests() -> Iterator[tuple[str, str]]:
     """Yield each command of the pages with the first test that runs it, or ""."""
-    for page in (OPERATIONS, RECOVERY):
+    for page in PAGES:
         ran: dict[str, str] = {}
         for test, sections in WALKS.items():
             for of_page, title in sections:

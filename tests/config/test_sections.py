@@ -3,7 +3,7 @@
 from tests.config import test_walks
 from tests.config.sections import WALKS, commands_with_tests
 from tests.documents.facts import ROOT
-from tests.documents.markdown import Page, rows
+from tests.documents.markdown import Page, anchor_of, rows
 
 ELSEWHERE = {"test_everything_that_a_page_names_exists_and_works"}
 """Tests in other files."""
@@ -22,10 +22,10 @@ def test_the_walks_are_tests() -> None:
 
 def test_the_page_on_testing_says_which_test_follows_which_section() -> None:
     page = Page.at(ROOT / "docs" / "testing.md")
-    shown = rows(page.section("Commands of the operations page"))
+    shown = rows(page.section("Commands of the pages for operators"))
     assert shown == [
         [
-            f"[{title}]({page.path.name}#{title.lower().replace(' ', '-')})",
+            f"[{title}]({page.path.name}#{anchor_of(title)})",
             ", ".join(f"`{test}`" for test in tests),
         ]
         for (page, title), tests in _tests_of_sections().items()

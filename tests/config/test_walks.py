@@ -17,7 +17,13 @@ import pytest
 from controller_manager.client.leader_election import is_of_this_program
 from tests.config.control_plane import MANIFEST
 from tests.config.node import IMAGE
-from tests.config.sections import OPERATIONS, RECOVERY, WALKS
+from tests.config.sections import (
+    OPERATIONS,
+    RECOVERY,
+    TESTING,
+    TROUBLESHOOTING,
+    WALKS,
+)
 from tests.config.walk import ControlPlane, control_plane, lines_of
 from tests.documents.facts import ROOT
 from tests.e2e.clusters import KUBECTL, running_cluster
@@ -138,6 +144,8 @@ async def test_kube_controller_manager_is_replaced_and_comes_back(
         assert "ok" in printed
         assert plane.walk.images()[-1] == f"crictl pull {IMAGE}"
         leads = [is_of_this_program(printed[-1])]
+        *_, shown = await plane.follow(TROUBLESHOOTING, "Look first")
+        assert shown.endswith("readyz check passed\n")
         *printed, _ = await plane.follow(
             OPERATIONS, "Give kube-controller-manager its place back"
         )
@@ -197,7 +205,7 @@ def test_the_recordings_are_played_on_a_cluster(tmp_path: Path) -> None:
     with running_cluster(tmp_path, *flags) as kubeconfig:
         (tmp_path / ".kube").mkdir()
         shutil.copy(kubeconfig, tmp_path / ".kube" / "config")
-        for line in lines_of(OPERATIONS, title):
+        for line in lines_of(TESTING, title):
             # Other tests may use the default port.
             here = line.replace("devcluster ", "devcluster --port=0 ")
             environment = {

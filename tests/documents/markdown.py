@@ -20,6 +20,11 @@ _HEADING: Final = re.compile(r"^(#+) +(.+?)$", re.MULTILINE)
 _SEPARATORS: Final = frozenset(("&&", "||", ";", "|", "&", "(", ")"))
 
 
+def anchor_of(title: str) -> str:
+    """Return the anchor of the first heading with a title."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
 @dataclass(frozen=True)
 class Page:
     """One document: `path` is where it stands, links in it are relative to that."""
@@ -67,7 +72,7 @@ class Page:
         seen: Counter[str] = Counter()
         anchors = set()
         for _, title in _HEADING.findall(self.prose):
-            slug = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            slug = anchor_of(title)
             anchors.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
             seen[slug] += 1
         return anchors

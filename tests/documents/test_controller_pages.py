@@ -41,7 +41,7 @@ def test_a_controllers_page_has_its_flags_with_their_defaults(name: str) -> None
 def test_every_metric_is_on_a_page_and_those_of_a_controller_on_its_own() -> None:
     general = [
         (ROOT / "docs" / name).read_text()
-        for name in ("operations.md", "devcluster.md")
+        for name in ("reference.md", "devcluster.md")
     ]
     pages = [path.read_text() for path in CONTROLLERS.glob("*.md")]
     made = list(metrics())

@@ -1,9 +1,9 @@
-"""The tables of README and of the page on operations are those of the program."""
+"""The tables of README and the reference, and messages, are those of the program."""
 
 import re
 
 from controller_manager.registry import registry
-from tests.documents.facts import ROOT
+from tests.documents.facts import ROOT, strings
 from tests.documents.markdown import Page, rows
 
 
@@ -19,7 +19,7 @@ def test_the_readme_names_every_controller_once() -> None:
 
 def test_every_feature_gate_is_explained_with_its_default() -> None:
     """Locked gates are not in the table: no flag can set them."""
-    page = Page.at(ROOT / "docs" / "operations.md")
+    page = Page.at(ROOT / "docs" / "reference.md")
     shown = {
         cells[0].strip("`"): cells[1]
         for cells in rows(page.section("Feature gates"))
@@ -30,3 +30,13 @@ def test_every_feature_gate_is_explained_with_its_default() -> None:
         for gate in registry().gates
         if not gate.locked
     }
+
+
+def test_the_messages_on_the_page_for_troubles_are_those_of_the_program() -> None:
+    """They stand in quotation marks; a longer text of the program may contain them."""
+    page = Page.at(ROOT / "docs" / "troubleshooting.md")
+    shown = {span.strip('"') for span in page.spans if span.startswith('"')}
+    assert len(shown) > 10
+    assert {
+        text for text in shown if not any(text in each for each in strings())
+    } == set()
