@@ -125,11 +125,18 @@ class Container:
 class Node:
     """The control plane node: its static pod, and the pods of the cluster."""
 
-    def __init__(self, root: Path, cluster: DevCluster, client: Client) -> None:
-        """Take the root of the node's files, and the administrator's client."""
+    def __init__(
+        self, root: Path, cluster: DevCluster, client: Client, preview_port: int
+    ) -> None:
+        """Take the root of the node's files, and the administrator's client.
+
+        `preview_port` is the port of this machine to which that of a preview is
+        forwarded: the simulated nodes forward none.
+        """
         self.root = root
         self._cluster = cluster
         self._client = client
+        self._preview_port = preview_port
         self._static: tuple[str, Container] | None = None
         self._pods: dict[str, Container] = {}
         self.writers: dict[str, list[str]] = {}
@@ -209,7 +216,8 @@ class Node:
         if container_of(raw)["image"] != IMAGE or not account:
             return  # Another program, or the image of a static pod.
         config = config_of(arguments_of(raw))
-        config = replace(config, serving=ServingConfig(port=0))
+        port = self._preview_port if config.preview.enabled else 0
+        config = replace(config, serving=ServingConfig(port, "127.0.0.1"))
         namespace = pod.metadata.namespace
         token = self._token(namespace, account)
         container = self._pods[uid] = self._container(config, token, namespace)
@@ -279,10 +287,10 @@ def _mirror(pod: JSON) -> bytes:
 
 @asynccontextmanager
 async def running_node(
-    root: Path, cluster: DevCluster, client: Client
+    root: Path, cluster: DevCluster, client: Client, preview_port: int
 ) -> AsyncIterator[Node]:
     """Run a control plane node while entered; its manager is ready."""
-    node = Node(root, cluster, client)
+    node = Node(root, cluster, client, preview_port)
     following = asyncio.create_task(node.follow_pods())
     try:
         await node.sync()

@@ -11,17 +11,26 @@ from tests.documents.facts import ROOT
 from tests.documents.markdown import Page
 
 _DOCS: Final = ROOT / "docs"
+SWAP: Final = Page.at(_DOCS / "swap.md")
 OPERATIONS: Final = Page.at(_DOCS / "operations.md")
 RECOVERY: Final = Page.at(_DOCS / "recovery.md")
 TROUBLESHOOTING: Final = Page.at(_DOCS / "troubleshooting.md")
 REFERENCE: Final = Page.at(_DOCS / "reference.md")
 TESTING: Final = Page.at(_DOCS / "testing.md")
-PAGES: Final = (OPERATIONS, RECOVERY, TROUBLESHOOTING, REFERENCE)
+PAGES: Final = (SWAP, OPERATIONS, RECOVERY, TROUBLESHOOTING, REFERENCE)
 """The pages for operators whose commands run in tests, all of them."""
 
 _BUILD: Final = "Build the image"
 
 WALKS: Final[dict[str, tuple[tuple[Page, str], ...]]] = {
+    "test_the_swap_in_five_steps_goes_there_and_back": (
+        (OPERATIONS, _BUILD),
+        (SWAP, "1. Doctor"),
+        (SWAP, "2. Preview"),
+        (SWAP, "3. Swap"),
+        (SWAP, "4. Look"),
+        (SWAP, "5. Back"),
+    ),
     "test_the_trial_comes_and_goes": (
         (OPERATIONS, _BUILD),
         (OPERATIONS, "Versions of the API server"),

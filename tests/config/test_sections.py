@@ -1,7 +1,8 @@
 """Each command of the pages for operators is run by a test."""
 
 from tests.config import test_walks
-from tests.config.sections import WALKS, commands_with_tests
+from tests.config.sections import SWAP, WALKS, commands_with_tests
+from tests.config.walk import all_lines
 from tests.documents.facts import ROOT
 from tests.documents.markdown import Page, anchor_of, rows
 
@@ -14,6 +15,10 @@ def test_a_test_runs_each_command() -> None:
     commands = dict(commands_with_tests())
     assert len(commands) > 50
     assert [command for command, test in commands.items() if not test] == []
+
+
+def test_the_page_on_the_swap_has_ten_lines_of_commands() -> None:
+    assert len(all_lines(SWAP)) == 10
 
 
 def test_the_walks_are_tests() -> None:

@@ -20,6 +20,7 @@ from tests.config.node import IMAGE
 from tests.config.sections import (
     OPERATIONS,
     RECOVERY,
+    SWAP,
     TESTING,
     TROUBLESHOOTING,
     WALKS,
@@ -153,6 +154,24 @@ async def test_kube_controller_manager_is_replaced_and_comes_back(
         after, saved = plane.manifest(), plane.saved()
     assert leads == [True, False]
     assert (after, saved) == (before, [])
+
+
+async def test_the_swap_in_five_steps_goes_there_and_back(tmp_path: Path) -> None:
+    """The preview is asked over HTTPS, and finds nothing to do differently."""
+    test = "test_the_swap_in_five_steps_goes_there_and_back"
+    async with walking(test, tmp_path) as plane:
+        before = plane.manifest()
+        await plane.follow(OPERATIONS, "Build the image")
+        (found,) = await plane.follow(SWAP, "1. Doctor")
+        *_, report = await plane.follow(SWAP, "2. Preview")
+        await plane.follow(SWAP, "3. Swap")
+        _, holder = await plane.follow(SWAP, "4. Look")
+        await plane.follow(SWAP, "5. Back")
+        after = plane.manifest()
+    assert "error" not in found
+    assert ": 0 divergences, " in report
+    assert is_of_this_program(holder)
+    assert after == before
 
 
 async def test_a_saved_manifest_brings_the_controllers_back(tmp_path: Path) -> None:

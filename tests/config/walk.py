@@ -5,7 +5,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,9 @@ from tests.documents.markdown import Page
 from tests.robustness.daemon import free_port
 
 _LIMIT: Final = 60.0
-_PORT: Final = "https://127.0.0.1:10257"
+_STATIC_POD: Final = "https://127.0.0.1:10257"
+_PREVIEW: Final = "https://127.0.0.1:10258"
+"""The addresses on the pages: of the static pod, and of a port that is forwarded."""
 
 _IN_VAIN: Final = ("--timeout=30s", "--timeout=1s")
 """The time-outs of waits that fail: those of the pages, and those of the tests."""
@@ -79,11 +81,14 @@ def _lines(text: str) -> list[str]:
 class Walk:
     """Runs commands in a checkout, on a control plane node."""
 
-    def __init__(self, directory: Path, root: Path, port: int) -> None:
-        """Take an empty directory, the root of the node's files, and a free port."""
+    def __init__(self, directory: Path, root: Path, ports: Mapping[str, int]) -> None:
+        """Take an empty directory, the root of the node's files, and free ports.
+
+        Each of the ports stands for an address on the pages.
+        """
         self._directory = directory
         self._root = root
-        self._port = port
+        self._ports = ports
         self.checkout = directory / "checkout"
 
     def prepare(self) -> None:
@@ -110,9 +115,10 @@ class Walk:
         return output.decode()
 
     async def start(self, line: str) -> asyncio.subprocess.Process:
-        """Start a command of a page, with the node's paths and its port."""
+        """Start a command of a page, with the node's paths and the free ports."""
         here = line.replace("/etc/kubernetes", str(self._root / KUBERNETES))
-        here = here.replace(_PORT, f"https://127.0.0.1:{self._port}")
+        for address, port in self._ports.items():
+            here = here.replace(address, f"https://127.0.0.1:{port}")
         here = here.replace(*_IN_VAIN)
         return await asyncio.create_subprocess_exec(
             *("bash", "-eu", "-o", "pipefail", "-c", here),
@@ -204,11 +210,11 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
         grace_scale=0,
         admission_plugins=ON_BY_DEFAULT,
     )
-    port = free_port()
+    ports = {_STATIC_POD: free_port(), _PREVIEW: free_port()}
     async with DevCluster(options, SystemClock()) as cluster:
-        flags = [f"--secure-port={port}", "--v=2", *_FAST_LEASE]
+        flags = [f"--secure-port={ports[_STATIC_POD]}", "--v=2", *_FAST_LEASE]
         write_control_plane(root, cluster, keys, flags)
-        walk = Walk(directory, root, port)
+        walk = Walk(directory, root, ports)
         walk.prepare()
         await walk.run(
             "kubectl label node node-0 node-role.kubernetes.io/control-plane="
@@ -219,7 +225,7 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
         transport = HTTPTransport(cluster.credentials(), "test")
         client = Client(transport, SystemClock())
         try:
-            async with running_node(root, cluster, client) as node:
+            async with running_node(root, cluster, client, ports[_PREVIEW]) as node:
                 yield ControlPlane(walk, node)
         finally:
             await transport.close()
