@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import stat
 import sys
@@ -31,6 +32,9 @@ _PREVIEW: Final = "https://127.0.0.1:10258"
 
 _IN_VAIN: Final = ("--timeout=30s", "--timeout=1s")
 """The time-outs of waits that fail: those of the pages, and those of the tests."""
+
+_PATH: Final = re.compile(r"\bpath: /etc/kubernetes")
+"""The paths of the node in a manifest, not those of its container."""
 
 _FAST_LEASE: Final = (
     "--leader-elect-lease-duration=6s",
@@ -214,6 +218,9 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
     async with DevCluster(options, SystemClock()) as cluster:
         flags = [f"--secure-port={ports[_STATIC_POD]}", "--v=2", *_FAST_LEASE]
         write_control_plane(root, cluster, keys, flags)
+        manifest = root / MANIFEST
+        text = _PATH.sub(f"path: {root / KUBERNETES}", manifest.read_text())
+        manifest.write_text(text)
         walk = Walk(directory, root, ports)
         walk.prepare()
         await walk.run(

@@ -239,6 +239,9 @@ def command_problems(page: Page) -> list[str]:
 
 def _command_problem(command: Command, page: Page) -> str:
     match command.words:
+        case ["sudo", "$(command -v controller-manager)", *arguments]:
+            # sudo does not look in the virtual environment of its caller.
+            return _daemon_problem(arguments, command.output)
         case ["sudo", *words]:
             return _command_problem(Command(words, command.output), page)
         case ["controller-manager", *arguments]:
