@@ -40,8 +40,7 @@ def test_a_controllers_page_has_its_flags_with_their_defaults(name: str) -> None
 @pytest.mark.slow
 def test_every_metric_is_on_a_page_and_those_of_a_controller_on_its_own() -> None:
     general = [
-        (ROOT / "docs" / name).read_text()
-        for name in ("reference.md", "devcluster.md")
+        (ROOT / "docs" / name).read_text() for name in ("reference.md", "devcluster.md")
     ]
     pages = [path.read_text() for path in CONTROLLERS.glob("*.md")]
     made = list(metrics())
