@@ -1,9 +1,11 @@
-"""The console script, and ``python -m controller_manager``."""
+"""The console scripts, and ``python -m controller_manager``."""
 
 from controller_manager.cheap_imports import cheap_imports
 
 with cheap_imports():
-    from controller_manager.cli import main
+    from controller_manager.cli import kubectl_plugin, main
+
+__all__ = ["kubectl_plugin", "main"]
 
 if __name__ == "__main__":
     main()

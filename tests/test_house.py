@@ -58,7 +58,8 @@ def test_the_distribution_has_a_name_of_its_own() -> None:
         f"{name}[benchmarks,devcluster]"
     )
     assert project["scripts"] == {
-        "controller-manager": "controller_manager.__main__:main"
+        "controller-manager": "controller_manager.__main__:main",
+        "kubectl-why": "controller_manager.__main__:kubectl_plugin",
     }
 
 

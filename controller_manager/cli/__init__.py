@@ -16,6 +16,6 @@ Only this package uses uvloop.
 - ``subcommands``: finds the subcommands of installed packages
 """
 
-from controller_manager.cli.command import main
+from controller_manager.cli.command import kubectl_plugin, main
 
-__all__ = ["main"]
+__all__ = ["kubectl_plugin", "main"]

@@ -4,7 +4,7 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 from click.shell_completion import add_completion_class, get_completion_class
@@ -32,6 +32,8 @@ from controller_manager.runtime.registry import RegistryError
 from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
 _VERSION_LINE: Final = f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})"
+
+_PLUGIN: Final = "kubectl why"
 
 _LAST_LINES: Final = 2.0
 """Seconds in which the last lines of the log are written."""
@@ -302,11 +304,35 @@ def make_command() -> click.Group:
 
 def main() -> None:
     """Run the command; the console script's entry point."""
-    add_completion_class(WordsOfBash)
-    try:
+
+    def run() -> int:
+        add_completion_class(WordsOfBash)
         with cheap_imports():
             registry()  # it imports the descriptor of each controller
-        code = make_command().main(prog_name=NAME, standalone_mode=False)
+        code: int = make_command().main(prog_name=NAME, standalone_mode=False)
+        return code
+
+    _exit_with(run)
+
+
+def kubectl_plugin() -> None:
+    """Run ``explain`` as ``kubectl why``; kubectl finds the script by its name."""
+
+    def run() -> int:
+        code: int = _explain_command().main(
+            prog_name=_PLUGIN,
+            standalone_mode=False,
+            help_option_names=["-h", "--help"],
+        )
+        return code
+
+    _exit_with(run)
+
+
+def _exit_with(run: Callable[[], int]) -> NoReturn:
+    """Exit with the code of a command, after one line for each problem."""
+    try:
+        code = run()
     except click.Abort:
         sys.exit(1)
     except RegistryError as error:

@@ -24,11 +24,20 @@ from controller_manager.client.kubeconfig import read_kubeconfig
 from controller_manager.client.server_clock import ServerClock
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.explain.cause import Explanation, State, worst
-from controller_manager.explain.explainer import explain_all, explain_target
+from controller_manager.explain.explainer import (
+    explain_all,
+    explain_everywhere,
+    explain_target,
+)
 from controller_manager.explain.following import Look, follow
 from controller_manager.explain.printing import printable
 from controller_manager.explain.report import as_json, as_text
-from controller_manager.explain.target import Target, TargetError, parse_target
+from controller_manager.explain.target import (
+    Target,
+    TargetError,
+    parse_words,
+    resource_of,
+)
 from controller_manager.explain.view import Missing, Unread, View
 from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import silent_logger
@@ -42,10 +51,14 @@ _HOME: Final = Path("~/.kube/config")
 
 
 class _Question(Struct, frozen=True):
-    """The arguments of the command; without a target all objects are explained."""
+    """The arguments of the command; without a target all kinds are explained.
 
-    target: Target | None
+    `everywhere` stands for all namespaces.
+    """
+
+    targets: Sequence[Target]
     namespace: str
+    everywhere: bool
     output: str
     watch: bool
     seconds: float
@@ -54,10 +67,17 @@ class _Question(Struct, frozen=True):
 
 
 @click.command("explain")
-@click.argument("target", nargs=-1, metavar="KIND/NAME")
+@click.argument("target", nargs=-1, metavar="KIND[/NAME]...")
 @click.option("-n", "--namespace", default="", help="The namespace of the object.")
 @click.option(
     "--all", "everything", is_flag=True, help="Explain all objects of the namespace."
+)
+@click.option(
+    "-A",
+    "--all-namespaces",
+    "everywhere",
+    is_flag=True,
+    help="Explain the objects of all namespaces, and the nodes.",
 )
 @click.option(
     "-o",
@@ -112,18 +132,22 @@ def explain_command(  # noqa: PLR0913 - one for each flag
     context: str,
     master: str,
     everything: bool,
+    everywhere: bool,
     watch: bool,
 ) -> None:
     """Say why an object is stuck, and what resolves it; it only reads.
 
-    KIND/NAME is written as for kubectl: deploy/web, ns/old, statefulsets.apps/db.
-    The exit code is 0 if the object is healthy, 3 if it is in progress, 4 if it is
-    stuck, and 1 if it cannot be read, or if the time was over before all was read.
+    Objects are named as for kubectl: deploy/web, deploy web, quota/small cm/x,
+    statefulsets.apps/db. Without a name, all objects of a kind that are not healthy are
+    explained: deploy,sts. The exit code is 0 if the object is healthy, 3 if it is in
+    progress, 4 if it is stuck, and 1 if it cannot be read, or if the time was over
+    before all was read.
     """
     paths = _kubeconfig(kubeconfig, master)
     question = _Question(
-        _target(target, everything=everything),
+        _targets(target, everything=everything, everywhere=everywhere),
         namespace or _namespace(paths, context),
+        everywhere,
         output,
         watch,
         _seconds("--timeout", timeout, least=0),
@@ -135,19 +159,25 @@ def explain_command(  # noqa: PLR0913 - one for each flag
     ctx.exit(_EXIT_CODES[run(_answer(question, connect, clock))])
 
 
-def _target(words: tuple[str, ...], *, everything: bool) -> Target | None:
-    """Return the target, `None` for all objects; raises Failure."""
-    if everything and words:
-        raise Failure(["explain: give KIND/NAME or --all, not both"])
-    if everything:
-        return None
+def _targets(
+    words: tuple[str, ...], *, everything: bool, everywhere: bool
+) -> Sequence[Target]:
+    """Return the targets, none for all objects; raises Failure."""
     if not words:
+        if everything or everywhere:
+            return ()
         message = "explain: name an object, for example deploy/web, or give --all"
         raise Failure([message])
     try:
-        return parse_target(words)
+        found = parse_words(words)
     except TargetError as error:
-        raise Failure([f"explain: {error}"]) from None
+        raise _failure(error) from None
+    if everything and any(each.name for each in found):
+        raise Failure(["explain: give KIND/NAME or --all, not both"])
+    if everywhere and any(each.name for each in found):
+        message = "a resource cannot be retrieved by name across all namespaces"
+        raise Failure([f"explain: {message}; give -n, or only the kind"])
+    return found
 
 
 def _seconds(flag: str, text: str, least: float) -> float:
@@ -266,9 +296,15 @@ async def _look(
 ) -> Sequence[Explanation]:
     """Return the explanations of the present objects; raises TargetError, Unread."""
     view = View(client, clock, question.request_seconds, seconds=question.seconds)
-    if question.target is None:
-        return await explain_all(view, question.namespace)
-    return [await explain_target(view, question.target, question.namespace)]
+    targets, namespace = question.targets, question.namespace
+    if any(each.name for each in targets):
+        return [
+            await explain_target(view.beside(), each, namespace) for each in targets
+        ]
+    resources = [await resource_of(view, each.kind) for each in targets]
+    if question.everywhere:
+        return await explain_everywhere(view, resources)
+    return await explain_all(view, namespace, resources)
 
 
 def _show(
@@ -280,5 +316,15 @@ def _show(
         width = min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
         click.echo(as_text(found, clock.now(), width), nl=question.watch)
     else:
-        click.echo(f"Nothing is wrong in the namespace {question.namespace}.")
+        click.echo(f"Nothing is wrong {_place(question)}.")
     return worst(each.state for each in found)
+
+
+def _place(question: _Question) -> str:
+    """Return the words for the objects that were looked at."""
+    if question.everywhere:
+        place = "in all namespaces"
+    else:
+        place = f"in the namespace {question.namespace}"
+    kinds = ",".join(each.kind for each in question.targets)
+    return f"with {kinds} {place}" if kinds else place

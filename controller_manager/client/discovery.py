@@ -38,7 +38,8 @@ class ServedResource(Struct, frozen=True):
     """A resource that the server serves.
 
     `is_preferred` says that this is the version of it that the server prefers.
-    `subresources` has names such as ``scale``.
+    `subresources` has names such as ``scale``. `singular` and `short_names` are other
+    words for the resource that a user may write.
     """
 
     group: str
@@ -49,6 +50,8 @@ class ServedResource(Struct, frozen=True):
     verbs: frozenset[str]
     is_preferred: bool = True
     subresources: frozenset[str] = frozenset()
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:
@@ -159,6 +162,8 @@ def _from_aggregated(
                 frozenset(each.verbs or ()),
                 (name, each.resource) not in seen,
                 frozenset(sub.subresource for sub in each.subresources or ()),
+                each.singular_resource,
+                each.short_names or (),
             )
             seen.add((name, each.resource))
             found.append(served)
@@ -206,6 +211,8 @@ def _listed(
                 each.namespaced,
                 frozenset(each.verbs or ()),
                 subresources=frozenset(subresources[each.name]),
+                singular=each.singular_name,
+                short_names=each.short_names or (),
             )
 
 

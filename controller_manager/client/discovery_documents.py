@@ -27,6 +27,8 @@ class APIResource(APIStruct, frozen=True):
     namespaced: bool = False
     kind: str = ""
     verbs: tuple[str, ...] | None = None
+    singular_name: str = ""
+    short_names: tuple[str, ...] | None = None
 
 
 class _APIResourceList(APIStruct, frozen=True):
@@ -74,6 +76,8 @@ class ResourceDiscovery(APIStruct, frozen=True):
     scope: str = ""
     verbs: tuple[str, ...] | None = None
     subresources: tuple[SubresourceDiscovery, ...] | None = None
+    singular_resource: str = ""
+    short_names: tuple[str, ...] | None = None
 
 
 class VersionDiscovery(APIStruct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from controller_manager.api.core.v1 import NAMESPACES
+from controller_manager.api.core.v1 import NAMESPACES, NODES
 from controller_manager.api.resource import AnyResource
 from controller_manager.explain.autoscalers import explain_autoscaler
 from controller_manager.explain.budgets import explain_budget
@@ -24,7 +24,7 @@ from controller_manager.explain.claims import explain_claim
 from controller_manager.explain.cron_jobs import explain_cron_job
 from controller_manager.explain.daemon_sets import explain_daemon_set
 from controller_manager.explain.deletion import explain_deletion
-from controller_manager.explain.items import Item
+from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.jobs import explain_job
 from controller_manager.explain.kinds import KINDS
 from controller_manager.explain.nodes import explain_node
@@ -39,7 +39,7 @@ from controller_manager.explain.services import explain_service
 from controller_manager.explain.stateful_sets import explain_stateful_set
 from controller_manager.explain.summary import summary_of
 from controller_manager.explain.target import Target, resource_of
-from controller_manager.explain.view import View
+from controller_manager.explain.view import Unread, View
 
 Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 
@@ -71,22 +71,120 @@ _WITH_RIVALS: Final = frozenset(
 
 async def explain_target(view: View, target: Target, namespace: str) -> Explanation:
     """Return the explanation of a target; raises TargetError and Unread."""
-    resource = await resource_of(view, target)
+    resource = await resource_of(view, target.kind)
     place = namespace if resource.namespaced else ""
     return await explain_item(view, await view.read(resource, place, target.name))
 
 
-async def explain_all(view: View, namespace: str) -> Sequence[Explanation]:
+async def explain_all(
+    view: View, namespace: str, resources: Sequence[AnyResource] = ()
+) -> Sequence[Explanation]:
     """Return the explanations of a namespace's objects that are not healthy.
 
-    An object that another one controls is left out: the explanation of its owner has
-    it already. If a kind cannot be read, the namespace's explanation says so. A few
-    objects are explained at a time; they share the answers of the API server. If the
-    time of the view ends, the namespace's explanation names the others.
+    With `resources`, all objects of them are explained, also those of the cluster.
+    Without, those of `KINDS`; an object that another of them controls is left out: the
+    explanation of its owner has it already. If a kind cannot be read, the namespace's
+    explanation says so. A few objects are explained at a time; they share the answers
+    of the API server. If the time of the view ends, the namespace's explanation names
+    the others. Raises Unread without the namespace.
     """
     await view.read(NAMESPACES, "", namespace)  # no answer without it
-    listed = [await _to_explain(view, resource, namespace) for resource in KINDS]
+    listed: list[Sequence[Item]] = [
+        await view.list(each, namespace if each.namespaced else "")
+        for each in resources
+    ]
+    if not resources:
+        listed = [await _to_explain(view, each, namespace) for each in KINDS]
     items = [each for found in listed for each in found]
+    return await _not_healthy(
+        view, namespace, items if resources else _without_owned(items)
+    )
+
+
+async def explain_everywhere(
+    view: View, resources: Sequence[AnyResource] = ()
+) -> Sequence[Explanation]:
+    """Return the explanations of the objects of all namespaces that are not healthy.
+
+    They are those of `explain_all` for each namespace, and the nodes. A line about an
+    object that cannot be read is in one of them only. Raises Unread without the
+    namespaces.
+    """
+    spaces = await view.list(NAMESPACES)
+    if not spaces and view.unread:
+        raise Unread(view.unread[0])
+    local = [each for each in resources if each.namespaced]
+    whole = [each for each in resources if not each.namespaced]
+    shown: list[Explanation] = []
+    for each in whole or (() if resources else (NODES,)):
+        shown += await _not_healthy(view, "", await view.list(each))
+    at_a_time = asyncio.Semaphore(_AT_A_TIME)
+
+    async def explained(name: str) -> Sequence[Explanation]:
+        async with at_a_time:
+            if view.is_over:
+                return (_not_looked_at(name),)
+            return await explain_all(view.beside(), name, local)
+
+    if local or not resources:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(explained(each.name)) for each in spaces]
+        shown += [each for task in tasks for each in task.result()]
+    return _told_once(shown)
+
+
+def _not_looked_at(namespace: str) -> Explanation:
+    """Return the remark about a namespace whose turn came after the last time."""
+    reference = Reference("v1", "Namespace", "", namespace)
+    return Explanation(
+        object=reference,
+        state=State.HEALTHY,
+        summary=f"{_AS_FAR}; not looked at in time",
+        timed_out=True,
+        not_looked_at=(reference,),
+    )
+
+
+def _told_once(shown: Sequence[Explanation]) -> Sequence[Explanation]:
+    """Return explanations without remarks that say nothing new.
+
+    A remark is the explanation of a healthy namespace: some objects are unread.
+    """
+    told: set[str] = set()
+    kept = []
+    for each in shown:
+        is_remark = each.state is State.HEALTHY and not each.not_looked_at
+        if not is_remark or not told.issuperset(each.unread):
+            kept.append(each)
+        told.update(each.unread)
+    return kept
+
+
+def _without_owned(items: Sequence[Item]) -> Sequence[Item]:
+    """Return the objects that are not below another one of them.
+
+    Owners of each other, which anybody can make, are all returned.
+    """
+    by_uid = {each.uid: each for each in items}
+
+    def owner_of(item: Item) -> Item | None:
+        return by_uid.get(text_at(item.controller or {}, "uid"))
+
+    def is_below(item: Item) -> bool:
+        seen = {item.uid}
+        above = owner_of(item)
+        while above is not None and above.uid not in seen:
+            seen.add(above.uid)
+            above = owner_of(above)
+        return above is None and len(seen) > 1
+
+    return [each for each in items if not is_below(each)]
+
+
+async def _not_healthy(
+    view: View, namespace: str, items: Sequence[Item]
+) -> Sequence[Explanation]:
+    """Return the explanations of those objects of a namespace that are not healthy."""
     at_a_time = asyncio.Semaphore(_AT_A_TIME)
 
     async def explained(item: Item) -> Explanation | None:
@@ -143,8 +241,7 @@ async def _to_explain(
 ) -> Sequence[Item]:
     if not resource.namespaced:
         return [await view.read(resource, "", namespace)]
-    found = await view.list(resource, namespace)
-    return [each for each in found if each.controller is None]
+    return await view.list(resource, namespace)
 
 
 async def explain_item(view: View, item: Item) -> Explanation:

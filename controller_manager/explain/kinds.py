@@ -12,6 +12,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.quotas import RESOURCE_QUOTAS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import (
     NAMESPACES,
@@ -32,6 +33,7 @@ SHORT_NAMES: Final[dict[str, AnyResource]] = {
     "pdb": BUDGETS,
     "po": PODS,
     "pvc": CLAIMS,
+    "quota": RESOURCE_QUOTAS,
     "rc": REPLICATION_CONTROLLERS,
     "rs": REPLICASETS,
     "sts": STATEFUL_SETS,
@@ -49,6 +51,7 @@ KINDS: Final[Sequence[AnyResource]] = (
     SERVICES,
     CLAIMS,
     BUDGETS,
+    RESOURCE_QUOTAS,
     REPLICASETS,
     REPLICATION_CONTROLLERS,
     PODS,

@@ -1,9 +1,12 @@
-"""The object to explain, as a user names it."""
+"""The objects to explain, as a user names them."""
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from controller_manager.api.resource import AnyResource
-from controller_manager.explain.kinds import SHORT_NAMES, known_kind
+from controller_manager.client.discovery import ServedResource
+from controller_manager.explain.kinds import known_kind
 from controller_manager.explain.view import Unread, View
 
 
@@ -12,7 +15,7 @@ class TargetError(ValueError):
 
 
 class Target(Struct, frozen=True):
-    """A kind and a name, as they were given."""
+    """A kind and a name, as they were given; all objects of the kind without a name."""
 
     kind: str
     name: str
@@ -20,36 +23,65 @@ class Target(Struct, frozen=True):
 
 def parse_target(words: tuple[str, ...]) -> Target:
     """Return the target of ``KIND/NAME`` or ``KIND NAME``; raises TargetError."""
-    parts = words[0].split("/") if len(words) == 1 else list(words)
-    if len(parts) != 2 or not all(parts):  # noqa: PLR2004 - a kind and a name
-        msg = f"{' '.join(words)!a} is not KIND/NAME; write for example deploy/web"
-        raise TargetError(msg)
-    return Target(parts[0], parts[1])
+    found = parse_words(words)
+    if len(found) != 1 or not found[0].name:
+        raise _not_understood(" ".join(words))
+    return found[0]
 
 
-async def resource_of(view: View, target: Target) -> AnyResource:
-    """Return the resource of a target's kind.
+def parse_words(words: Sequence[str]) -> Sequence[Target]:
+    """Return the targets of words as kubectl understands them; raises TargetError.
+
+    ``KIND/NAME ...``, ``KIND[,KIND...]`` and ``KIND[,KIND...] NAME ...`` are known.
+    """
+    if any("/" in each for each in words):
+        pairs = [tuple(each.split("/")) for each in words]
+        for pair, word in zip(pairs, words, strict=True):
+            if len(pair) != 2 or not all(pair):  # noqa: PLR2004 - a kind and a name
+                raise _not_understood(word)
+        return [Target(kind, name) for kind, name in pairs]
+    kinds = words[0].split(",")
+    if not all(kinds) or not all(words):
+        raise _not_understood(" ".join(words))
+    names = words[1:] or ("",)
+    return [Target(kind, name) for kind in kinds for name in names]
+
+
+def _not_understood(text: str) -> TargetError:
+    msg = f"{text!a} is not KIND/NAME; write for example deploy/web"
+    return TargetError(msg)
+
+
+async def resource_of(view: View, kind: str) -> AnyResource:
+    """Return the resource of a kind that a user has named.
 
     Raises TargetError for an unknown kind, and Unread if the kinds cannot be read.
 
-    Kinds that have no explanation of their own are looked up in the discovery of the
-    API server: their deletion can be explained.
+    A kind that has no explanation of its own is looked up in the discovery of the API
+    server, by its plural, its singular, its kind or a short name.
     """
-    if (known := known_kind(target.kind)) is not None:
+    if (known := known_kind(kind)) is not None:
         return known
-    name, _, group = target.kind.lower().partition(".")
+    name, _, group = kind.lower().partition(".")
     discovery = await view.discovery()
     for each in discovery.resources:
         groups = ("", each.group, f"{each.version}.{each.group}")
-        if name in (each.plural, each.kind.lower()) and group in groups:
-            return each.metadata_resource()
+        if name and name in _words(each) and group in groups:
+            # An explanation reads the fields of one version.
+            return known_kind(each.group_resource) or each.metadata_resource()
     if view.unread:
         raise Unread(view.unread[0])
     if problem := discovery.problem():
         raise Unread(problem)
-    known_words = ", ".join(sorted(SHORT_NAMES))
-    msg = (
-        f"the API server has no kind {target.kind!a}; write it as in kubectl "
-        f"api-resources, or one of {known_words}"
-    )
+    msg = f'the server doesn\'t have a resource type "{kind}"'
     raise TargetError(msg)
+
+
+def _words(served: ServedResource) -> Sequence[str]:
+    """Return the words for a resource, in lower case."""
+    return (
+        served.plural,
+        served.singular,
+        served.kind.lower(),
+        *served.short_names,
+    )

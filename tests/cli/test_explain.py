@@ -90,6 +90,34 @@ def test_a_namespace_in_which_nothing_is_wrong_is_one_line(kubeconfig: str) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["deploy", "-n", "kube-public"], "with deploy in the namespace kube-public"),
+        (["deploy,cm", "-A"], "with deploy,cm in all namespaces"),
+        (["no", "-A"], "with no in all namespaces"),
+        (["-A"], "in all namespaces"),
+        (["--all", "--all-namespaces"], "in all namespaces"),
+    ],
+)
+def test_some_kinds_of_some_namespaces_are_explained(
+    kubeconfig: str, arguments: list[str], place: str
+) -> None:
+    result = explain(*arguments, f"--kubeconfig={kubeconfig}/admin")
+    assert (result.exit_code, result.output) == (0, f"Nothing is wrong {place}.\n")
+
+
+def test_several_objects_are_explained_one_after_the_other(kubeconfig: str) -> None:
+    result = explain(
+        *("ns", "default", "kube-public"), f"--kubeconfig={kubeconfig}/admin"
+    )
+    assert (result.exit_code, result.output) == (
+        0,
+        "Namespace default is healthy: nothing is wrong\n\n"
+        "Namespace kube-public is healthy: nothing is wrong\n",
+    )
+
+
 def test_an_object_that_may_not_be_read_is_one_line(kubeconfig: str) -> None:
     result = explain("pod/web", f"--kubeconfig={kubeconfig}/nobody")
     assert result.exit_code == 1
@@ -106,10 +134,13 @@ def test_an_object_that_may_not_be_read_is_one_line(kubeconfig: str) -> None:
         ),
         (
             ["flower/rose"],
+            'explain: the server doesn\'t have a resource type "flower"',
+        ),
+        (
+            ["deploy/web", "-A"],
             (
-                "explain: the API server has no kind 'flower'; write it as in kubectl "
-                "api-resources, or one of cj, deploy, ds, hpa, no, ns, pdb, po, pvc, "
-                "rc, rs, sts, svc"
+                "explain: a resource cannot be retrieved by name across all "
+                "namespaces; give -n, or only the kind"
             ),
         ),
         (

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from controller_manager.client.client import Client
 from controller_manager.client.discovery import (
@@ -108,7 +109,8 @@ async def test_a_resource_without_verbs_has_only_its_subresources() -> None:
         verbs=frozenset(),
         subresources=frozenset(("start",)),
     )
-    assert await _discovered(*groups) == Discovery((made_up, _DEPLOYMENTS))
+    deployments = replace(_DEPLOYMENTS, singular="deployment")
+    assert await _discovered(*groups) == Discovery((made_up, deployments))
 
 
 @pytest.mark.parametrize(

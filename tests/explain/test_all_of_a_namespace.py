@@ -109,7 +109,7 @@ async def test_the_answers_within_the_time_are_kept_and_the_rest_is_named(
     """A server takes 29 s for each of many reads; the user does not wait for days."""
     _failing_pods(cluster, 30)
     slow = Slow(cluster.transport, seconds=29)
-    seconds = 29 * 15 + 10  # for the namespace, 12 lists, and the nodes of 16 pods
+    seconds = 29 * 16 + 10  # for the namespace, 13 lists, and the nodes of 16 pods
     view = view_of(cluster, slow, request_seconds=60, seconds=seconds)
     began = asyncio.get_running_loop().time()
     found = await explain_all(view, "default")
@@ -134,7 +134,7 @@ async def test_the_answers_within_the_time_are_kept_and_the_rest_is_named(
 async def test_kinds_that_were_not_listed_in_time_are_named(cluster: Cluster) -> None:
     """No object of them is known, so none can be named."""
     slow = Slow(cluster.transport, seconds=29)
-    view = view_of(cluster, slow, request_seconds=60, seconds=29 * 11 + 10)
+    view = view_of(cluster, slow, request_seconds=60, seconds=29 * 12 + 10)
     (found,) = await explain_all(view, "default")
     over = "in default: not read, because the time was over"
     assert found == Explanation(

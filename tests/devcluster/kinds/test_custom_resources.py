@@ -180,6 +180,8 @@ async def test_discovery_in_two_requests_tells_the_same_as_one_by_one(
                 )
             ),
             subresources=frozenset(("scale", "status")),
+            singular="deployment",
+            short_names=("deploy",),
         )
         in new.resources
     )
