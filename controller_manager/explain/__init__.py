@@ -13,7 +13,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``container``: a container, its spec and its status
 - ``containers``: containers that do not run, or are not ready
 - ``creation``: pods that the API server refuses
-- ``cron_jobs``: the next run, and why the last did not start
+- ``cron_jobs``: the next run, and runs that did not start or are not complete
 - ``daemon_sets``: the nodes without a pod
 - ``deletion``: objects and namespaces that stay although they are deleted
 - ``events``: the events about an object
@@ -31,6 +31,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``pauses``: rollouts that are paused
 - ``pods``: pods that are not available
 - ``printing``: characters that may be printed
+- ``quotas``: quotas that are full
 - ``replicas``: owners that want a number of pods
 - ``report``: prints explanations
 - ``rivals``: two managers of one field, and selectors that overlap

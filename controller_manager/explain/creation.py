@@ -23,6 +23,8 @@ _PREFIX: Final = re.compile(r"^Error creating: |^.*? is forbidden: ")
 _FAILURE: Final = "ReplicaFailure"
 _FAILED: Final = "FailedCreate"
 _REASONS: Final = (_FAILED, "SuccessfulCreate")
+_NOUNS: Final = {"CronJob": "job", "Deployment": "replica set"}
+"""The objects that an owner creates, if they are not pods."""
 
 
 class _Rule(Struct, frozen=True):
@@ -98,16 +100,19 @@ async def explain_refusal(view: View, owner: Item, missing: int) -> Cause | None
     the newest event FailedCreate does.
     """
     refusal = await _last_refusal(view, owner)
-    if refusal is None:
-        return None
+    return await refused(view, owner, refusal, missing) if refusal else None
+
+
+async def refused(view: View, owner: Item, refusal: Event, missing: int) -> Cause:
+    """Return the cause of a refusal: its event has the message of the API server."""
     message = refusal.message
-    noun = "job" if owner.resource.kind == "CronJob" else "pod"
+    noun = _NOUNS.get(owner.resource.kind, "pod")
     verb = "is" if missing == 1 else "are"
     number = "a" if missing == 1 else missing
     start = f"{number} {noun if missing == 1 else f'{noun}s'} {verb} missing"
     start += ": the API server refuses new ones"
     if found := _EXCEEDED.search(message):
-        return await _exceeded(view, owner, refusal, found, start)
+        return await _exceeded(view, owner, refusal, found, start, noun)
     if found := _FAILED_QUOTA.search(message):
         return _unspecified(owner, refusal, found, start)
     rule = next((each for each in _RULES if each.word in message), None)
@@ -120,6 +125,12 @@ async def explain_refusal(view: View, owner: Item, missing: int) -> Cause | None
         since=refusal.at,
         remedy=rule.remedy if rule else "change the pod template as the message says",
     )
+
+
+def names_quota(message: str) -> str:
+    """Return the name of the quota that a refusal says is exceeded, empty for none."""
+    found = _EXCEEDED.search(message)
+    return found[1] if found else ""
 
 
 async def explain_missing(
@@ -157,9 +168,14 @@ async def _last_refusal(view: View, owner: Item) -> Event | None:
 
 
 async def _exceeded(
-    view: View, owner: Item, refusal: Event, found: re.Match[str], start: str
+    view: View,
+    owner: Item,
+    refusal: Event,
+    found: re.Match[str],
+    start: str,
+    noun: str,
 ) -> Cause:
-    """Return the cause for pods that a quota has no room for.
+    """Return the cause for objects that a quota has no room for.
 
     A quota that has room by now, or is gone, shows that the controller has not tried
     again yet.
@@ -178,7 +194,7 @@ async def _exceeded(
         else [each for each in requested if _exceeds(requested, used, limited, each)]
     )
     first = (lacking or list(requested))[0]
-    refused = Cause(
+    exceeded = Cause(
         code="QuotaExceeded",
         state=State.STUCK if lacking else State.PROGRESSING,
         what=f"{start}, because they exceed a quota",
@@ -188,18 +204,18 @@ async def _exceeded(
     )
     full = Cause(
         code="QuotaFull" if lacking else "QuotaHasRoom",
-        state=refused.state,
+        state=exceeded.state,
         what="the quota does not exist any more"
         if is_gone
         else f"the quota has {first}: {limited.get(first, 'none')}, "
-        f"{used.get(first, '0')} of it in use, and a pod needs {requested[first]}",
+        f"{used.get(first, '0')} of it in use, and a {noun} needs {requested[first]}",
         object=reference,
         field=f"status.used[{first}]",
-        remedy="raise the quota, or delete pods that count against it"
+        remedy=f"raise the quota, or delete {noun}s that count against it"
         if lacking
         else "wait: the controller tries again",
     )
-    return symptom(refused, [full])
+    return symptom(exceeded, [full])
 
 
 def _exceeds(

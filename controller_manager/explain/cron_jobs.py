@@ -1,18 +1,19 @@
-"""Explains cron jobs: the next run, and why the last one did not start."""
+"""Explains cron jobs: the next run, why the last one did not start, and the runs."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.batch.v1 import JOBS, CronJob
+from controller_manager.api.batch.v1 import JOBS, CronJob, Job, end_condition
 from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.cronjob.schedule import (
     Plan,
     plan_runs,
     zone_problem,
 )
-from controller_manager.explain.cause import Cause, State, symptom
+from controller_manager.explain.cause import Cause, State, counted, merged, symptom
 from controller_manager.explain.creation import explain_refusal
 from controller_manager.explain.items import Item
 from controller_manager.explain.jobs import explain_job
@@ -24,14 +25,28 @@ _PATIENCE: Final = timedelta(seconds=10)
 """The time in which the controller starts a run that is due."""
 
 _FORBID: Final = "Forbid"
+_EXAMPLES: Final = 5
+"""The most runs that are explained."""
 
 
 async def explain_cron_job(view: View, item: Item) -> tuple[Cause, ...]:
-    """Return the cause for which a run did not start, and the time of the next one.
+    """Return the causes for which runs did not start or are not complete.
 
-    The schedule is computed as the controller does, in UTC if it names no time zone.
+    The time of the next run is a remark. The schedule is computed as the controller
+    does, in UTC if it names no time zone.
     """
     cron_job = item.typed(CronJob)
+    runs = await _runs(view, item, cron_job)
+    starts = await _starts(view, item, cron_job, runs)
+    waits_for_run = any(each.code == "ConcurrencyForbidden" for each in starts)
+    shown = () if waits_for_run else await _explain_runs(view, item, runs)
+    return (*starts, *shown)
+
+
+async def _starts(
+    view: View, item: Item, cron_job: CronJob, runs: Sequence[Item]
+) -> tuple[Cause, ...]:
+    """Return the causes for which no run starts, or the time of the next one."""
     if (problem := zone_problem(cron_job)) is not None:
         return (_unusable(item, "UnknownTimeZone", "spec.timeZone", problem.message),)
     if cron_job.spec.suspend:
@@ -40,7 +55,8 @@ async def explain_cron_job(view: View, item: Item) -> tuple[Cause, ...]:
     for event in plan.events:
         if plan.requeue_after is None:
             return (_unusable(item, event.reason, "spec.schedule", event.message),)
-    return (*await _not_started(view, item, cron_job, plan), *_next(view, item, plan))
+    waits = await _not_started(view, item, cron_job, plan, runs)
+    return (*waits, *_next(view, item, plan))
 
 
 def _unusable(item: Item, code: str, field: str, message: str) -> Cause:
@@ -66,14 +82,16 @@ def _next(view: View, item: Item, plan: Plan) -> tuple[Cause, ...]:
 
 
 async def _not_started(
-    view: View, item: Item, cron_job: CronJob, plan: Plan
+    view: View, item: Item, cron_job: CronJob, plan: Plan, runs: Sequence[Item]
 ) -> tuple[Cause, ...]:
     """Return the cause for which the latest run did not start."""
     if plan.due is None:
         return _too_late(view, item, cron_job)
     active = cron_job.status.active or ()
     if active and cron_job.spec.concurrency_policy == _FORBID:
-        return (await _forbidden(view, item, plan.due, active[0].name),)
+        cause = _forbidden(item, plan.due, active[0].name)
+        shown = await _explain_runs(view, item, runs)
+        return (symptom(cause, [below for each in shown for below in each.because]),)
     refusal = await explain_refusal(view, item, 1)
     is_new = view.now - plan.due < _PATIENCE
     cause = Cause(
@@ -88,9 +106,9 @@ async def _not_started(
     return (symptom(cause, [refusal] if refusal else []),)
 
 
-async def _forbidden(view: View, item: Item, due: datetime, name: str) -> Cause:
+def _forbidden(item: Item, due: datetime, name: str) -> Cause:
     """Return the cause for a run that waits for the end of the one before."""
-    cause = Cause(
+    return Cause(
         code="ConcurrencyForbidden",
         state=State.PROGRESSING,
         what=f"the run of {format_time(due)} waits for the job {name}: the concurrency "
@@ -100,8 +118,62 @@ async def _forbidden(view: View, item: Item, due: datetime, name: str) -> Cause:
         since=format_time(due),
         remedy="wait for its end, delete it, or allow concurrent runs",
     )
-    job = await view.find(JOBS, item.namespace, name)
-    return symptom(cause, await explain_job(view, job) if job else ())
+
+
+async def _runs(view: View, item: Item, cron_job: CronJob) -> Sequence[Item]:
+    """Return the jobs of a cron job, the newest first."""
+    found = {
+        each.name: each
+        for each in await view.list(JOBS, item.namespace)
+        if each.is_controlled_by(item)
+    }
+    if not view.is_whole(JOBS, item.namespace):
+        for each in (cron_job.status.active or ())[:_EXAMPLES]:
+            job = await view.find(JOBS, item.namespace, each.name)
+            if job is not None:
+                found[job.name] = job
+    present = [each for each in found.values() if not each.deleted_at]
+    return sorted(present, key=lambda each: (each.created_at, each.name), reverse=True)
+
+
+async def _explain_runs(
+    view: View, item: Item, runs: Sequence[Item]
+) -> tuple[Cause, ...]:
+    """Return the causes for which runs of a cron job go on, or the last has failed.
+
+    A run that failed before one that was better is history.
+    """
+    ends = {each.name: end_condition(each.typed(Job)) for each in runs}
+    going_on = [each for each in runs if ends[each.name] is None]
+    if going_on:
+        found: list[Cause] = []
+        for each in going_on[:_EXAMPLES]:
+            found += await explain_job(view, each)
+        oldest = going_on[-1]
+        others = f", the oldest is {oldest.name}" if len(going_on) > 1 else ""
+        cause = Cause(
+            code="RunNotComplete",
+            state=State.PROGRESSING,
+            what=f"{counted(len(going_on), 'run')} of the cron job "
+            f"{'are' if others else 'is'} not complete{others}",
+            object=item.reference,
+            field="status.active",
+            since=oldest.created_at,
+        )
+        return (symptom(cause, merged(found)),)
+    last = next(iter(runs), None)
+    failed = await explain_job(view, last) if last is not None else ()
+    if last is None or not failed:
+        return ()
+    cause = Cause(
+        code="RunFailed",
+        state=State.STUCK,
+        what="the last run of the cron job has failed",
+        object=item.reference,
+        field="status.lastSuccessfulTime",
+        since=failed[0].since,
+    )
+    return (symptom(cause, failed),)
 
 
 def _too_late(view: View, item: Item, cron_job: CronJob) -> tuple[Cause, ...]:

@@ -29,6 +29,7 @@ from controller_manager.explain.jobs import explain_job
 from controller_manager.explain.kinds import KINDS
 from controller_manager.explain.nodes import explain_node
 from controller_manager.explain.pods import explain_pod
+from controller_manager.explain.quotas import explain_quota
 from controller_manager.explain.replicas import (
     explain_replica_set,
     explain_replication_controller,
@@ -55,6 +56,7 @@ _TOPICS: Final[dict[str, Explain]] = {
     "pods": explain_pod,
     "replicasets.apps": explain_replica_set,
     "replicationcontrollers": explain_replication_controller,
+    "resourcequotas": explain_quota,
     "services": explain_service,
     "statefulsets.apps": explain_stateful_set,
 }

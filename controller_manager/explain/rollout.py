@@ -38,6 +38,8 @@ from controller_manager.controllers.apps.deployment.view import (
     find_rollout,
 )
 from controller_manager.explain.cause import Cause, State, symptom, worst_of
+from controller_manager.explain.creation import names_quota, refused
+from controller_manager.explain.events import Event
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.new_pods import pods_of_new
@@ -136,13 +138,19 @@ async def _no_new_replica_set(view: View, read: Read) -> Cause:
     condition = find_condition(read.deployment.status.conditions, PROGRESSING)
     if condition is not None and condition.reason in _REFUSALS:
         code, remedy = _REFUSALS[condition.reason]
+        message = " ".join(condition.message.split()).rstrip(".")
+        field = f"status.conditions[{PROGRESSING}]"
+        since = condition.last_transition_time or ""
+        if names_quota(message):
+            refusal = Event(condition.reason, message, since, field)
+            return await refused(view, read.item, refusal, 1)
         return Cause(
             code=code,
             state=State.STUCK,
-            what=" ".join(condition.message.split()).rstrip("."),
+            what=message,
             object=read.item.reference,
-            field=f"status.conditions[{PROGRESSING}]",
-            since=condition.last_transition_time or "",
+            field=field,
+            since=since,
             remedy=remedy,
         )
     if read.deployment.spec.strategy.type == "Recreate":

@@ -5,6 +5,7 @@ from typing import Final
 
 from controller_manager.explain.cause import State
 from controller_manager.explain.items import Item, number_at, text_at
+from controller_manager.explain.quotas import used_up
 
 Summary = Callable[[Item], str]
 
@@ -53,6 +54,11 @@ def _scaled(item: Item) -> str:
     return f"it scales {target.get('kind')} {target.get('name')}"
 
 
+def _filled(item: Item) -> str:
+    full = ", ".join(used_up(item))
+    return f"it is full: {full}" if full else "it has room"
+
+
 _SUMMARIES: Final[dict[str, Summary]] = {
     "CronJob": _scheduled,
     "DaemonSet": _on_nodes,
@@ -64,6 +70,7 @@ _SUMMARIES: Final[dict[str, Summary]] = {
     "PodDisruptionBudget": _allowed,
     "ReplicaSet": _available,
     "ReplicationController": _available,
+    "ResourceQuota": _filled,
     "StatefulSet": _available,
 }
 

@@ -113,8 +113,10 @@ def test_several_objects_are_explained_one_after_the_other(kubeconfig: str) -> N
     )
     assert (result.exit_code, result.output) == (
         0,
-        "Namespace default is healthy: nothing is wrong\n\n"
-        "Namespace kube-public is healthy: nothing is wrong\n",
+        (
+            "Namespace default is healthy: nothing is wrong\n\n"
+            "Namespace kube-public is healthy: nothing is wrong\n"
+        ),
     )
 
 

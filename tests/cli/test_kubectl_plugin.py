@@ -30,7 +30,7 @@ def _install(directory: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not KUBECTL, reason="no kubectl on PATH")
 def test_kubectl_why_explains_an_object(tmp_path: Path) -> None:
-    """kubectl gives the plugin all words after its name, and returns its exit code."""
+    """The plugin gets all words after its name, and kubectl returns its exit code."""
     _install(tmp_path)
     settings = ClusterSettings(nodes=0, controllers=("serviceaccount-controller",))
     with DevelopmentCluster(settings) as cluster:

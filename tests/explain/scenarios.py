@@ -660,3 +660,44 @@ spec: {{{CONTAINER}, schedulingGates: [{{name: example.com/quota}}]}}
 """
     )
     await stage.pass_time(20)
+
+
+EACH_MINUTE = CRON_JOB.replace("concurrencyPolicy: Forbid", "concurrencyPolicy: Allow")
+
+
+@scenario("A quota refuses the pods of a cron job", "cj/report")
+async def _refused_run(stage: Stage) -> None:
+    await stage.apply(QUOTA.replace("'1'", "'0'"))
+    await stage.pass_time(5)
+    await stage.apply(EACH_MINUTE)
+    await stage.pass_time(130)
+
+
+@scenario("The last run of a cron job has failed", "cj/report")
+async def _failed_run(stage: Stage) -> None:
+    annotations = "metadata: {annotations: {devcluster/exit-code: '42'}}"
+    await stage.apply(
+        EACH_MINUTE.replace(
+            "      template:\n",
+            f"      backoffLimit: 0\n      template:\n        {annotations}\n",
+        )
+    )
+    await stage.pass_time(100)
+
+
+@scenario("A full quota refuses pods", "quota/small")
+async def _full_quota(stage: Stage) -> None:
+    await stage.apply(QUOTA)
+    await stage.pass_time(5)
+    await stage.apply(deployment())
+    await stage.pass_time(5)
+    await stage.apply(JOB)
+    await stage.pass_time(30)
+
+
+@scenario("A quota is full and refuses nothing", "quota/small")
+async def _used_quota(stage: Stage) -> None:
+    await stage.apply(QUOTA.replace("'1'", "'2'"))
+    await stage.pass_time(5)
+    await stage.apply(deployment())
+    await stage.pass_time(20)

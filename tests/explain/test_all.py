@@ -3,7 +3,8 @@
 import pytest
 
 from controller_manager.explain.cause import State
-from tests.explain.scenarios import CLAIM, SERVICE, deployment
+from controller_manager.explain.roots import root_of
+from tests.explain.scenarios import CLAIM, CRON_JOB, QUOTA, SERVICE, deployment
 from tests.explain.stage import staged
 
 
@@ -48,3 +49,19 @@ async def test_a_recreated_deployment_waits_for_its_old_pods() -> None:
         2,
         "the pod ends within its grace period of 30 s",
     )
+
+
+@pytest.mark.looptime
+async def test_the_runs_of_a_cron_job_that_a_quota_refuses_are_told() -> None:
+    """The jobs are in the answer of the cron job, which is as stuck as they are."""
+    async with staged() as stage:
+        await stage.apply(QUOTA)
+        await stage.apply(deployment())
+        await stage.apply(CRON_JOB)
+        await stage.pass_time(85)
+        found = await stage.explain_all()
+    assert [(str(each.object), root_of(each).code) for each in found] == [
+        ("Deployment shop/web", "QuotaFull"),
+        ("CronJob shop/report", "QuotaFull"),
+        ("ResourceQuota shop/small", "QuotaFull"),
+    ]
