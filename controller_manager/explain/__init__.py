@@ -17,6 +17,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``daemon_sets``: the nodes without a pod
 - ``deletion``: objects and namespaces that stay although they are deleted
 - ``events``: the events about an object
+- ``evictions``: pods that a taint of their fixed node evicts
 - ``explainer``: explains one object, or all of a namespace
 - ``finalizers``: finalizers that hold an object
 - ``following``: follows explanations until nothing is wrong

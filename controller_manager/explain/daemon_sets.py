@@ -16,6 +16,7 @@ from controller_manager.controllers.apps.daemonset.nodes import (
 )
 from controller_manager.explain.cause import Cause, State, counted, merged, symptom
 from controller_manager.explain.creation import explain_missing
+from controller_manager.explain.evictions import evicted_from
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.outdated import left_for_deletion
@@ -49,7 +50,13 @@ async def explain_daemon_set(view: View, item: Item) -> tuple[Cause, ...]:
         for name, each in sorted(nodes.items())
         if fits[name] is not Fit.RUN
     )
-    return (*(waiting or _update(item, typed)), *left_out)
+    needed = [each for name, each in nodes.items() if fits[name] is Fit.RUN]
+    evicted = merged(
+        cause
+        for each in needed
+        for cause in evicted_from([each], placement.tolerations, is_bound=False)
+    )
+    return (*evicted, *(waiting or _update(item, typed)), *left_out)
 
 
 async def _waiting(

@@ -20,6 +20,7 @@ from controller_manager.controllers.batch.job.spec import (
 )
 from controller_manager.explain.cause import Cause, State, merged, symptom
 from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.evictions import explain_evictions
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_failed, explain_pod
@@ -127,7 +128,7 @@ async def _running(
 
     There is no decision if not all pods were read.
     """
-    found: list[Cause] = []
+    found: list[Cause] = [*await explain_evictions(view, item)]
     active = [each for each in pods if is_active(each.typed(Pod))]
     count_active = len(active) if decided else job.status.active
     match decided and decided.plan:

@@ -10,6 +10,7 @@ from controller_manager.api.selectors import LabelSelector
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.explain.cause import Cause, State, merged
 from controller_manager.explain.creation import explain_missing
+from controller_manager.explain.evictions import explain_evictions
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.pods import explain_ending, explain_pod
@@ -44,6 +45,7 @@ async def _explain(
 ) -> tuple[Cause, ...]:
     if inaction := await explain_inaction(view, item):
         return (inaction,)
+    evicted = await explain_evictions(view, item)
     pods = await pods_of(view, item, selector)
     active = [each for each in pods if is_active(each.typed(Pod))]
     wanted, exist = desired_replicas(typed), typed.status.replicas
@@ -54,7 +56,11 @@ async def _explain(
         first = (await _missing(view, item, wanted - exist),)
     elif exist > wanted:
         first = (_surplus(item, exist - wanted),)
-    return (*first, *await explain_pods(view, active, min_ready_seconds))
+    found = (*first, *await explain_pods(view, active, min_ready_seconds))
+    if evicted:
+        # The next pod, or one that starts or ends, is a part of the circle.
+        found = tuple(each for each in found if each.state is State.STUCK)
+    return (*evicted, *found)
 
 
 async def _missing(view: View, owner: Item, count: int) -> Cause:

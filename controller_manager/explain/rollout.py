@@ -40,6 +40,7 @@ from controller_manager.controllers.apps.deployment.view import (
 from controller_manager.explain.cause import Cause, State, symptom, worst_of
 from controller_manager.explain.creation import names_quota, refused
 from controller_manager.explain.events import Event
+from controller_manager.explain.evictions import explain_evictions
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
 from controller_manager.explain.new_pods import pods_of_new
@@ -79,7 +80,9 @@ async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     if deployment.spec.paused and not _is_done(read):
         return (await explain_pause(view, read), *await old_trouble(view, read))
     if is_complete(deployment, deployment.status):
-        return (scaled_to_zero(item),) if desired_replicas(deployment) == 0 else ()
+        if desired_replicas(deployment) == 0:
+            return (scaled_to_zero(item),)
+        return await explain_evictions(view, item)
     return (_with_deadline(view, read, await _waiting(view, read)),)
 
 

@@ -31,6 +31,7 @@ from controller_manager.explain.cause import (
     symptom,
 )
 from controller_manager.explain.creation import explain_refusal
+from controller_manager.explain.evictions import explain_evictions
 from controller_manager.explain.finalizers import explain_finalizers
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
@@ -57,6 +58,8 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
     """
     if inaction := await explain_inaction(view, item):
         return (inaction,)
+    if evicted := await explain_evictions(view, item):
+        return evicted
     typed = item.typed(StatefulSet)
     items = {each.name: each for each in await pods_of(view, item, typed.spec.selector)}
     sync = await _sync_view(view, typed, items)

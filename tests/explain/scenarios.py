@@ -701,3 +701,11 @@ async def _used_quota(stage: Stage) -> None:
     await stage.pass_time(5)
     await stage.apply(deployment())
     await stage.pass_time(20)
+
+
+@scenario("A taint evicts the pods of a fixed node", "deploy/web")
+async def _evicted(stage: Stage) -> None:
+    taint = {"key": "dedicated", "value": "gpu", "effect": "NoExecute"}
+    await stage.patch("v1 cluster:nodes/node-1", {"spec": {"taints": [taint]}})
+    await stage.apply(deployment(pod=f"nodeName: node-1\n      {CONTAINER}"))
+    await stage.pass_time(40)
