@@ -39,6 +39,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``rollout``: deployments
 - ``rollout_state``: the state of a rollout
 - ``roots``: the root cause as one code
+- ``scale_targets``: the targets of autoscalers, and pods of others that they count
 - ``scaling``: workloads that want no pods
 - ``scheduling``: pods without a node
 - ``selecting``: the objects that selectors match

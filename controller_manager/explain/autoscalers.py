@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller_manager.api.autoscaling.v2 import (
     HORIZONTAL_POD_AUTOSCALERS,
     HorizontalPodAutoscaler,
@@ -20,6 +22,11 @@ from controller_manager.explain.condition_causes import condition_cause, message
 from controller_manager.explain.deletion import API_SERVICES
 from controller_manager.explain.events import Event, events_of
 from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.scale_targets import (
+    explain_foreign_pods,
+    explain_scale_target,
+    target_of,
+)
 from controller_manager.explain.view import View
 
 _PATIENCE: Final = timedelta(seconds=60)
@@ -35,6 +42,9 @@ _NO_VALUE: Final = re.compile(
     "unable to (?:fetch|get) (?!missing)(?!.*missing request)"
 )
 _NAME: Final = re.compile(r"[^\s/\[\]{}]+")
+_BY_METRICS: Final = ("MaxReplicas", "MetricMissing")
+"""The codes of causes that the metrics of single pods bring about."""
+
 _FAILED_UPDATE: Final = "FailedUpdateScale"
 _SERVERS: Final = {
     "v1beta1.metrics.k8s.io": "install metrics-server, or see that it runs",
@@ -42,9 +52,27 @@ _SERVERS: Final = {
 
 
 async def explain_autoscaler(view: View, item: Item) -> tuple[Cause, ...]:
-    """Return the causes for which an autoscaler does not scale its target."""
+    """Return the causes for which an autoscaler does not scale its target well.
+
+    It is as stuck as its target.
+    """
     if not any(True for _ in item.conditions()):
         return _not_looked_at(view, item)
+    target = await target_of(view, item)
+    if target is None:
+        return await _own_causes(view, item)
+    foreign = await explain_foreign_pods(view, item, target)
+    causes = await _own_causes(view, item)
+    waits = await explain_scale_target(view, target)
+    if foreign and any(each.code in _BY_METRICS for each in causes):
+        # Their remedies would treat the metrics of foreign pods.
+        causes = tuple(symptom(replace(each, remedy=""), foreign) for each in causes)
+        return (*causes, *waits)
+    return (*foreign, *causes, *waits)
+
+
+async def _own_causes(view: View, item: Item) -> tuple[Cause, ...]:
+    """Return the causes that the status of an autoscaler shows."""
     able = item.condition(ABLE_TO_SCALE) or {}
     if able.get("status") == "False":
         return (_unable(item, able),)

@@ -132,13 +132,20 @@ class View:
             self._unread[line] = None
             self._is_cut = self._is_cut or line.endswith(_OVER)
 
-    async def read(self, resource: AnyResource, namespace: str, name: str) -> Item:
-        """Return an object; raises Unread if it does not exist or cannot be read."""
-        key = (resource.api_version, resource.plural, namespace, name)
+    async def read(
+        self, resource: AnyResource, namespace: str, name: str, subresource: str = ""
+    ) -> Item:
+        """Return an object, or a subresource such as its ``scale``.
+
+        Raises Unread if it does not exist or cannot be read.
+        """
+        key = (resource.api_version, resource.plural, namespace, name, subresource)
         loaded = self._loaded
         async with loaded.reading("object", *key):
             if key not in loaded.objects:
-                loaded.objects[key] = await self._read(resource, namespace, name)
+                loaded.objects[key] = await self._read(
+                    resource, namespace, name, subresource
+                )
         found, problem = loaded.objects[key]
         self.note(problem)
         if isinstance(found, Item):
@@ -150,11 +157,11 @@ class View:
         raise Missing(msg)
 
     async def find(
-        self, resource: AnyResource, namespace: str, name: str
+        self, resource: AnyResource, namespace: str, name: str, subresource: str = ""
     ) -> Item | None:
         """Return an object, `None` if it does not exist or cannot be read."""
         try:
-            return await self.read(resource, namespace, name)
+            return await self.read(resource, namespace, name, subresource)
         except Unread:
             return None
 
@@ -163,7 +170,7 @@ class View:
     ) -> bool:
         """Tell whether the server says that an object does not exist."""
         await self.find(resource, namespace, name)
-        key = (resource.api_version, resource.plural, namespace, name)
+        key = (resource.api_version, resource.plural, namespace, name, "")
         return self._loaded.objects[key][0] is None
 
     async def list(
@@ -218,10 +225,10 @@ class View:
             return Discovery(()), f"the resources of the API server: {_why(error)}"
 
     async def _read(
-        self, resource: AnyResource, namespace: str, name: str
+        self, resource: AnyResource, namespace: str, name: str, subresource: str
     ) -> tuple[Item | str | None, str]:
         try:
-            found = await self._one(resource, namespace, name)
+            found = await self._one(resource, namespace, name, subresource)
         except NotFound:
             return None, ""
         except _FAILURES as error:
@@ -230,11 +237,11 @@ class View:
         return None if found is None else Item(resource, found), ""
 
     async def _one(
-        self, resource: AnyResource, namespace: str, name: str
+        self, resource: AnyResource, namespace: str, name: str, subresource: str
     ) -> JSON | None:
         """Return one object, `None` if a list shows that there is none."""
-        path = resource.path(namespace, name)  # checks the name
-        if not self._by_list:
+        path = resource.path(namespace, name, subresource)  # checks the name
+        if subresource or not self._by_list:
             return await self._get(path, ())
         query = (("fieldSelector", f"metadata.name={name}"),)
         found = await self._get(resource.path(namespace), query)

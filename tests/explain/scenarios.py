@@ -709,3 +709,19 @@ async def _evicted(stage: Stage) -> None:
     await stage.patch("v1 cluster:nodes/node-1", {"spec": {"taints": [taint]}})
     await stage.apply(deployment(pod=f"nodeName: node-1\n      {CONTAINER}"))
     await stage.pass_time(40)
+
+
+def _using(cpu: str, name: str, more: str = "") -> str:
+    """Return a deployment with pods of the label app=web that use some CPU."""
+    resources = "resources: {requests: {cpu: 100m}}"
+    pod = f"containers: [{{name: app, image: 'nginx:1.27', {resources}}}]"
+    given = deployment(name, pod, labels=_with_annotations(f"devcluster/cpu: {cpu}"))
+    return given.replace(f"app: {name}", f"app: web{more}")
+
+
+@scenario("An autoscaler counts the pods of others", "hpa/web")
+async def _foreign_pods(stage: Stage) -> None:
+    await stage.apply(_using("1m", "web"))
+    await stage.apply(_using("200m", "batch", ", tier: batch"))
+    await stage.apply(AUTOSCALER.replace("maxReplicas: 5", "maxReplicas: 50"))
+    await stage.pass_time(120)
