@@ -26,6 +26,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``jobs``: jobs that are not complete
 - ``kinds``: the kinds with explanations of their own
 - ``managed_fields``: the managers of fields
+- ``mutated``: new objects that admission changes
 - ``new_pods``: the pods that a rollout waits for
 - ``nodes``: nodes that do not report, or cannot be drained
 - ``outdated``: pods with an old template that stay

@@ -19,6 +19,7 @@ from controller_manager.explain.creation import explain_missing
 from controller_manager.explain.evictions import evicted_from
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
+from controller_manager.explain.mutated import explain_mutated_revisions
 from controller_manager.explain.outdated import left_for_deletion
 from controller_manager.explain.replicas import explain_pods
 from controller_manager.explain.selecting import has_all_pods, pods_of
@@ -36,6 +37,8 @@ async def explain_daemon_set(view: View, item: Item) -> tuple[Cause, ...]:
     """
     if inaction := await explain_inaction(view, item):
         return (inaction,)
+    if mutated := await explain_mutated_revisions(view, item):
+        return mutated
     typed = item.typed(DaemonSet)
     pods = await pods_of(view, item, typed.spec.selector)
     found = await view.list(NODES)

@@ -43,6 +43,7 @@ from controller_manager.explain.events import Event
 from controller_manager.explain.evictions import explain_evictions
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
+from controller_manager.explain.mutated import explain_mutated_sets
 from controller_manager.explain.new_pods import pods_of_new
 from controller_manager.explain.pauses import explain_pause, old_trouble
 from controller_manager.explain.replicas import explain_ending_pods
@@ -156,6 +157,9 @@ async def _no_new_replica_set(view: View, read: Read) -> Cause:
             since=since,
             remedy=remedy,
         )
+    mutated = await explain_mutated_sets(view, read.item, list(read.items.values()))
+    if mutated is not None:
+        return mutated
     if read.deployment.spec.strategy.type == "Recreate":
         old = await _old_pods(view, read)
         if old:

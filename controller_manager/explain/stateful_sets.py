@@ -35,6 +35,7 @@ from controller_manager.explain.evictions import explain_evictions
 from controller_manager.explain.finalizers import explain_finalizers
 from controller_manager.explain.inaction import explain_inaction
 from controller_manager.explain.items import Item
+from controller_manager.explain.mutated import explain_mutated_revisions
 from controller_manager.explain.outdated import left_for_deletion
 from controller_manager.explain.pods import explain_pod
 from controller_manager.explain.replicas import explain_pods
@@ -60,6 +61,8 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
         return (inaction,)
     if evicted := await explain_evictions(view, item):
         return evicted
+    if mutated := await explain_mutated_revisions(view, item):
+        return mutated
     typed = item.typed(StatefulSet)
     items = {each.name: each for each in await pods_of(view, item, typed.spec.selector)}
     sync = await _sync_view(view, typed, items)
