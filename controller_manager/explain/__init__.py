@@ -19,6 +19,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``events``: the events about an object
 - ``evictions``: pods that a taint of their fixed node evicts
 - ``explainer``: explains one object, or all of a namespace
+- ``failures``: events that repeat a failure
 - ``finalizers``: finalizers that hold an object
 - ``following``: follows explanations until nothing is wrong
 - ``inaction``: objects whose controller does nothing

@@ -24,6 +24,7 @@ from controller_manager.explain.claims import explain_claim
 from controller_manager.explain.cron_jobs import explain_cron_job
 from controller_manager.explain.daemon_sets import explain_daemon_set
 from controller_manager.explain.deletion import explain_deletion
+from controller_manager.explain.failures import with_failures
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.jobs import explain_job
 from controller_manager.explain.kinds import KINDS
@@ -284,6 +285,7 @@ async def _causes(view: View, item: Item) -> tuple[Cause, ...]:
     name = item.resource.group_resource
     explain = _TOPICS.get(name)
     causes = await explain(view, item) if explain is not None else ()
+    causes = await with_failures(view, item, causes)
     if name in _WITH_RIVALS:
         return (*causes, *await explain_rivals(view, item))
     return causes

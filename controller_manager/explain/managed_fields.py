@@ -49,6 +49,12 @@ def _owns(fields: JSON, path: tuple[str, ...]) -> bool:
     return f"f:{path[-1]}" in fields
 
 
+def last_spec_change(item: Item) -> str:
+    """Return the time of the last write of a manager of the spec; empty for none."""
+    found = (each.at for each in writers(item) if "f:spec" in each.fields)
+    return max(found, default="")
+
+
 def last_change(item: Item) -> str:
     """Return the time of the last write that was not of the status; empty for none."""
     return max((each.at for each in writers(item)), default="")

@@ -77,7 +77,8 @@ async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     rollout = find_rollout(deployment, [each.typed(ReplicaSet) for each in sets])
     read = Read(item, deployment, {each.uid: each for each in sets}, rollout)
     if not has_all(view, item, REPLICASETS, deployment.spec.selector):
-        return _without_sets(view, read)
+        mutated = await explain_mutated_sets(view, item, sets)
+        return (mutated,) if mutated is not None else _without_sets(view, read)
     if deployment.spec.paused and not _is_done(read):
         return (await explain_pause(view, read), *await old_trouble(view, read))
     if is_complete(deployment, deployment.status):

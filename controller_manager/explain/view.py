@@ -180,8 +180,12 @@ class View:
         *,
         labels: str = "",
         fields: str = "",
+        is_hint: bool = False,
     ) -> tuple[Item, ...]:
-        """Return the objects that selectors match; none if they cannot be read."""
+        """Return the objects that selectors match; none if they cannot be read.
+
+        A hint is not needed for the answer, so its failure is not noted.
+        """
         key = (resource.api_version, resource.plural, namespace, labels, fields)
         loaded = self._loaded
         async with loaded.reading("list", *key):
@@ -193,17 +197,22 @@ class View:
                 )
                 loaded.lists[key] = await self._list(resource, namespace, query)
         found, problem = loaded.lists[key]
-        self.note(problem)
+        self.note("" if is_hint else problem)
         return found
 
     def is_whole(
-        self, resource: AnyResource, namespace: str = "", *, labels: str = ""
+        self,
+        resource: AnyResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
     ) -> bool:
         """Tell whether a list that was read has all objects.
 
         From another one, nothing follows from an object that it lacks.
         """
-        key = (resource.api_version, resource.plural, namespace, labels, "")
+        key = (resource.api_version, resource.plural, namespace, labels, fields)
         _, problem = self._loaded.lists[key]
         return not problem
 

@@ -725,3 +725,34 @@ async def _foreign_pods(stage: Stage) -> None:
     await stage.apply(_using("200m", "batch", ", tier: batch"))
     await stage.apply(AUTOSCALER.replace("maxReplicas: 5", "maxReplicas: 50"))
     await stage.pass_time(120)
+
+
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+
+
+@scenario("A stateful set cannot update its pods", "sts/db")
+async def _failed_update(stage: Stage) -> None:
+    await stage.apply(STATEFUL_SET)
+    await stage.pass_time(30)
+    had = f"'{POD_NAME}' in oldObject.metadata.labels"
+    has = f"'{POD_NAME}' in object.metadata.labels"
+    await stage.apply(
+        f"""
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: no-new-names}}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [pods]}}
+  validations: [{{expression: "!({has}) || {had}", message: labels are fixed}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: no-new-names}}
+spec: {{policyName: no-new-names, validationActions: [Deny]}}
+"""
+    )
+    await stage.pass_time(5)
+    await stage.patch("v1 pods/db-0", {"metadata": {"labels": {POD_NAME: None}}})
+    await stage.pass_time(30)
