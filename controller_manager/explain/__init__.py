@@ -30,6 +30,7 @@ target, and returns one chain from the symptom to the root cause.
 - ``mutated``: new objects that admission changes
 - ``new_pods``: the pods that a rollout waits for
 - ``nodes``: nodes that do not report, or cannot be drained
+- ``other_kinds``: objects of all other kinds, such as custom resources
 - ``outdated``: pods with an old template that stay
 - ``pauses``: rollouts that are paused
 - ``pods``: pods that are not available

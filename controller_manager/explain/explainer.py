@@ -29,6 +29,7 @@ from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.jobs import explain_job
 from controller_manager.explain.kinds import KINDS
 from controller_manager.explain.nodes import explain_node
+from controller_manager.explain.other_kinds import explain_other
 from controller_manager.explain.pods import explain_pod
 from controller_manager.explain.quotas import explain_quota
 from controller_manager.explain.replicas import (
@@ -283,8 +284,12 @@ async def _causes(view: View, item: Item) -> tuple[Cause, ...]:
     if item.deleted_at:
         return await explain_deletion(view, item)
     name = item.resource.group_resource
-    explain = _TOPICS.get(name)
-    causes = await explain(view, item) if explain is not None else ()
+    if name in _TOPICS:
+        causes = await _TOPICS[name](view, item)
+    elif item.resource is NAMESPACES:
+        causes = ()
+    else:
+        causes = await explain_other(view, item, _causes)
     causes = await with_failures(view, item, causes)
     if name in _WITH_RIVALS:
         return (*causes, *await explain_rivals(view, item))

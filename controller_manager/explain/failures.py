@@ -1,4 +1,4 @@
-"""Finds events that repeat a failure: what they are about is not in progress."""
+"""Finds events that repeat a failure: their object is not in progress."""
 
 from collections.abc import Sequence
 from datetime import timedelta
