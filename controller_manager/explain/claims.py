@@ -17,6 +17,7 @@ from controller_manager.api.core.claims import (
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.json_objects import object_at, objects_at
+from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.storage.v1 import STORAGE_CLASSES, WAIT_FOR_FIRST_CONSUMER
 from controller_manager.controllers.storage.volumebinder.binding import is_available
 from controller_manager.controllers.storage.volumebinder.matching import fits, mismatch
@@ -77,7 +78,7 @@ async def explain_claim(
     """
     claim = item.typed(PersistentVolumeClaim)
     if claim.status.phase == BOUND:
-        return ()
+        return _resized(item, claim)
     if claim.status.phase == LOST:
         return (_lost(item, claim),)
     if claim.spec.volume_name:
@@ -102,6 +103,39 @@ def _unbound(item: Item, what: str, state: State, **more: str) -> Cause:
         object=item.reference,
         since=item.created_at,
         **given,  # type: ignore[arg-type]
+    )
+
+
+def _resized(item: Item, claim: PersistentVolumeClaim) -> tuple[Cause, ...]:
+    """Return the cause for a bound claim whose volume is smaller than it asks for."""
+    wanted = requested_storage(claim)
+    present = object_at(item.status, "capacity").get("storage")
+    try:
+        is_small = present and parse_quantity(wanted) > parse_quantity(present)
+    except QuantityError:
+        return ()
+    if not wanted or not is_small:
+        return ()
+    failed = [
+        each
+        for each in item.conditions()
+        if text_at(each, "type").endswith("ResizeError")
+        and each.get("status") == "True"
+    ]
+    step = str(object_at(item.status, "allocatedResourceStatuses").get("storage", ""))
+    is_stuck = bool(failed) or step.endswith("Infeasible")
+    why = text_at(failed[0], "message").rstrip(".") if failed else step
+    what = f"the volume has {present}, and the claim asks for {wanted}"
+    return (
+        Cause(
+            code="ClaimResizing",
+            state=State.STUCK if is_stuck else State.PROGRESSING,
+            what=f"{what}: {why}" if why else what,
+            object=item.reference,
+            field="status.capacity[storage]",
+            since=text_at(failed[0], "lastTransitionTime") if failed else "",
+            remedy="ask for a size that the storage can give" if is_stuck else "",
+        ),
     )
 
 
@@ -215,7 +249,8 @@ async def _first_consumer(view: View, item: Item, reference: Reference) -> Cause
         who, remedy = f"the pod {users[0].name}, which uses it, to be scheduled", ""
         state = State.PROGRESSING
         scheduled = users[0].condition("PodScheduled") or {}
-        if scheduled.get("reason") == UNSCHEDULABLE:
+        is_late = view.age(users[0].created_at) > _PATIENCE
+        if is_late or scheduled.get("reason") == UNSCHEDULABLE:
             state = State.STUCK
             remedy = (
                 "see why the pod has no node: controller-manager explain "

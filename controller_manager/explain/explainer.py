@@ -258,7 +258,7 @@ async def explain_item(view: View, item: Item) -> Explanation:
     if view.unread and state is State.HEALTHY and not causes:
         summary = _AS_FAR
     else:
-        summary = summary_of(item, state)
+        summary = summary_of(item, state, causes)
     return Explanation(
         object=item.reference,
         state=state,

@@ -17,6 +17,7 @@ from controller_manager.explain.cause import (
     worst_of,
 )
 from controller_manager.explain.events import Event, event_of, events_of
+from controller_manager.explain.inaction import explain_no_leader
 from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.kinds import KINDS
 from controller_manager.explain.managed_fields import last_spec_change
@@ -42,6 +43,22 @@ _OF_PROBES: Final = "Unhealthy"
 _OF_OTHERS: Final = frozenset(("NodeNotReady",))
 _BY_TIME: Final = frozenset(("BackingOff", "MinReadySeconds", "NextRun", "Terminating"))
 """The codes of causes that end at a known time, also after failures."""
+
+_BY_CONTROLLER: Final = frozenset(
+    (
+        "ClaimPending",
+        "JobRuns",
+        "NextStep",
+        "NodeGone",
+        "NoReplicaSet",
+        "NotPublished",
+        "OwnerGone",
+        "PodsMissing",
+        "PodsSurplus",
+        "RolloutWaits",
+    )
+)
+"""The codes of causes that a controller ends, if one runs."""
 
 _TELL_ALL: Final = frozenset(("HorizontalPodAutoscaler", "Namespace", "Node", "Pod"))
 """The kinds whose status says whether they are healthy, after any event."""
@@ -93,6 +110,8 @@ class _Search:
             below = [await self.deepened(each) for each in cause.because]
             return symptom(replace(cause, because=()), below)
         failure = await self._failure(cause.object)
+        if failure is None and cause.code in _BY_CONTROLLER:
+            failure = await explain_no_leader(self._view)
         return symptom(replace(cause, remedy=""), [failure]) if failure else cause
 
     async def _failure(self, about: Reference) -> Cause | None:

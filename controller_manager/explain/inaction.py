@@ -48,12 +48,42 @@ async def explain_inaction(view: View, item: Item) -> Cause | None:
     )
 
 
+async def explain_no_leader(view: View) -> Cause | None:
+    """Return the cause if the lease shows that no controller manager leads.
+
+    `None` if the lease does not exist or cannot be read: then nothing is known.
+    """
+    namespace, name = _LEASE
+    fields = f"metadata.name={name}"
+    found = await view.list(LEASES, namespace, fields=fields, is_hint=True)
+    for lease in found:
+        if lease.name == name and (why := _without_leader(view, lease)):
+            return Cause(
+                code="ControllerAbsent",
+                state=State.STUCK,
+                what=f"no controller acts: {why}",
+                object=lease.reference,
+                field="spec.renewTime",
+                since=text_at(lease.spec, "renewTime"),
+                remedy="see that kube-controller-manager runs",
+            )
+    return None
+
+
 async def _leader(view: View) -> str:
     """Return a sentence about the leader of kube-controller-manager."""
     namespace, name = _LEASE
     lease = await view.find(LEASES, namespace, name)
     if lease is None:
         return "the lease of kube-controller-manager does not show a leader"
+    if why := _without_leader(view, lease):
+        return why
+    holder = lease.typed(Lease).spec.holder_identity
+    return f"{holder} leads, and may not run this controller"
+
+
+def _without_leader(view: View, lease: Item) -> str:
+    """Return a sentence if a lease shows that there is no leader, empty otherwise."""
     spec = lease.typed(Lease).spec
     if not spec.holder_identity:
         return "the lease of kube-controller-manager has no holder"
@@ -62,4 +92,4 @@ async def _leader(view: View) -> str:
         if parse_time(spec.renew_time) + seconds < view.now:
             at = text_at(lease.spec, "renewTime")
             return f"the lease of kube-controller-manager was last renewed at {at}"
-    return f"{spec.holder_identity} leads, and may not run this controller"
+    return ""

@@ -8,10 +8,19 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.explain.budgets import explain_budget, protects
 from controller_manager.explain.cause import Cause, State, counted, symptom
-from controller_manager.explain.items import Item
+from controller_manager.explain.condition_causes import condition_cause, message_of
+from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.managed_fields import writers_of
 from controller_manager.explain.pods import explain_silence
 from controller_manager.explain.view import View
+
+_REMEDIES: Final = {
+    "DiskPressure": "free space on the disk of the node; its kubelet evicts pods",
+    "MemoryPressure": "let pods of the node use less memory; its kubelet evicts pods",
+    "PIDPressure": "let pods of the node start fewer processes",
+    "NetworkUnavailable": "see that the network plugin runs on the node",
+}
+"""The remedies of the conditions of a ready node that keep new pods away."""
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -20,9 +29,20 @@ async def explain_node(view: View, item: Item) -> tuple[Cause, ...]:
     """Return the causes for which a node is not ready, or is not drained."""
     if lost := explain_silence(item):
         return (lost,)
+    pressures = tuple(
+        condition_cause(
+            item,
+            each,
+            "NodePressure",
+            f"the node has the condition {text_at(each, 'type')}: {message_of(each)}",
+            _REMEDIES[text_at(each, "type")],
+        )
+        for each in item.conditions()
+        if text_at(each, "type") in _REMEDIES and each.get("status") == "True"
+    )
     if not item.spec.get("unschedulable"):
-        return ()
-    return (await _cordoned(view, item),)
+        return pressures
+    return (*pressures, await _cordoned(view, item))
 
 
 async def _cordoned(view: View, item: Item) -> Cause:

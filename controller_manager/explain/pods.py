@@ -14,6 +14,7 @@ from controller_manager.explain.items import Item, number_at, text_at
 from controller_manager.explain.scheduling import explain_unscheduled
 from controller_manager.explain.view import View
 
+_RESIZES: Final = ("PodResizePending", "PodResizeInProgress")
 _OVERDUE: Final = timedelta(seconds=30)
 """The time after the grace period in which a kubelet removes a pod."""
 
@@ -53,6 +54,31 @@ async def explain_pod(
                 field="spec.minReadySeconds of its owner",
                 since=text_at(pod.condition("Ready") or {}, "lastTransitionTime"),
                 remedy=f"wait until {format_time(end)}",
+            ),
+        )
+    return _not_resized(pod)
+
+
+def _not_resized(pod: Item) -> tuple[Cause, ...]:
+    """Return the cause for a pod whose kubelet does not give it its new resources."""
+    for each in pod.conditions():
+        reason, name = text_at(each, "reason"), text_at(each, "type")
+        if name not in _RESIZES or each.get("status") != "True":
+            continue
+        message = text_at(each, "message").rstrip(".")
+        is_stuck = reason in ("Error", "Infeasible")
+        return (
+            Cause(
+                code="ResizePending",
+                state=State.STUCK if is_stuck else State.PROGRESSING,
+                what=f"the node has not resized the pod ({reason or name})"
+                + (f": {message}" if message else ""),
+                object=pod.reference,
+                field=f"status.conditions[{name}]",
+                since=text_at(each, "lastTransitionTime"),
+                remedy="ask for resources that the node has, or create the pod again"
+                if is_stuck
+                else "",
             ),
         )
     return ()

@@ -60,7 +60,7 @@ async def _explain(
     if evicted:
         # The next pod, or one that starts or ends, is a part of the circle.
         found = tuple(each for each in found if each.state is State.STUCK)
-    return (*evicted, *found)
+    return (*evicted, *found, *await stuck_endings(view, pods))
 
 
 async def _missing(view: View, owner: Item, count: int) -> Cause:
@@ -96,6 +96,15 @@ def _surplus(owner: Item, count: int) -> Cause:
         object=owner.reference,
         field=_FIELD,
     )
+
+
+async def stuck_endings(view: View, pods: Sequence[Item]) -> tuple[Cause, ...]:
+    """Return the causes for which pods that are being deleted never end.
+
+    Their owner has others, and is as stuck as they are.
+    """
+    found = await explain_ending_pods(view, pods)
+    return tuple(each for each in found if each.state is State.STUCK)
 
 
 async def explain_ending_pods(view: View, pods: Sequence[Item]) -> tuple[Cause, ...]:

@@ -4,7 +4,8 @@ from typing import Final
 
 from controller_manager.api.apps.v1 import REPLICASETS, Deployment, ReplicaSet
 from controller_manager.api.conditions import find_condition
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.selectors import format_selector
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.decision import Decision
 from controller_manager.controllers.apps.deployment.actions import RecordEvent
@@ -46,7 +47,7 @@ from controller_manager.explain.items import Item
 from controller_manager.explain.mutated import explain_mutated_sets
 from controller_manager.explain.new_pods import pods_of_new
 from controller_manager.explain.pauses import explain_pause, old_trouble
-from controller_manager.explain.replicas import explain_ending_pods
+from controller_manager.explain.replicas import explain_ending_pods, stuck_endings
 from controller_manager.explain.rollout_state import Read, not_available, progress_since
 from controller_manager.explain.scaling import scaled_to_zero
 from controller_manager.explain.selecting import has_all, owned, pods_of
@@ -82,10 +83,25 @@ async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     if deployment.spec.paused and not _is_done(read):
         return (await explain_pause(view, read), *await old_trouble(view, read))
     if is_complete(deployment, deployment.status):
+        if evicted := await explain_evictions(view, item):
+            return evicted
+        ending = await _stuck_endings(view, read)
         if desired_replicas(deployment) == 0:
-            return (scaled_to_zero(item),)
-        return await explain_evictions(view, item)
+            return (*ending, scaled_to_zero(item))
+        return ending
     return (_with_deadline(view, read, await _waiting(view, read)),)
+
+
+async def _stuck_endings(view: View, read: Read) -> tuple[Cause, ...]:
+    """Return the causes for which pods of a complete rollout never end."""
+    selector = read.deployment.spec.selector
+    labels = format_selector(selector)
+    pods = [
+        each
+        for each in await view.list(PODS, read.item.namespace, labels=labels)
+        if each.deleted_at and (each.controller or {}).get("uid") in read.items
+    ]
+    return await stuck_endings(view, pods)
 
 
 def _without_sets(view: View, read: Read) -> tuple[Cause, ...]:

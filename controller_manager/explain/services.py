@@ -1,6 +1,7 @@
 """Explains services without endpoints."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SE
 from controller_manager.api.core.services import EXTERNAL_NAME, Service
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
-from controller_manager.api.json_objects import object_at
+from controller_manager.api.json_objects import object_at, objects_at
 from controller_manager.api.pods import is_ready, is_terminal
 from controller_manager.api.resource import AnyResource
 from controller_manager.control.endpoints.addresses import belongs_in_endpoints
@@ -24,7 +25,7 @@ from controller_manager.explain.cause import (
     worst_of,
 )
 from controller_manager.explain.daemon_sets import explain_daemon_set
-from controller_manager.explain.items import Item
+from controller_manager.explain.items import Item, text_at
 from controller_manager.explain.replicas import explain_pods
 from controller_manager.explain.rollout import explain_deployment
 from controller_manager.explain.spec_causes import spec_cause
@@ -34,6 +35,10 @@ from controller_manager.explain.view import View
 _Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 
 SERVICE_NAME: Final = "kubernetes.io/service-name"
+_LOAD_BALANCER: Final = "LoadBalancer"
+_PATIENCE: Final = timedelta(minutes=2)
+"""The time in which a controller publishes a pod, or makes a load balancer."""
+
 _MAKERS: Final[Sequence[tuple[AnyResource, _Explain]]] = (
     (DEPLOYMENTS, explain_deployment),
     (STATEFUL_SETS, explain_stateful_set),
@@ -66,7 +71,31 @@ async def explain_service(view: View, item: Item) -> tuple[Cause, ...]:
     ]
     if not ready:
         return await _not_ready(view, item, selected)
-    return await _unpublished(view, item, ready)
+    return (
+        *await _unpublished(view, item, ready),
+        *_no_load_balancer(view, item, service),
+    )
+
+
+def _no_load_balancer(view: View, item: Item, service: Service) -> tuple[Cause, ...]:
+    """Return the cause if a service of the type LoadBalancer has no address."""
+    status = object_at(item.status, "loadBalancer")
+    if service.spec.type != _LOAD_BALANCER or any(objects_at(status, "ingress")):
+        return ()
+    name = item.spec.get("loadBalancerClass")
+    who = f"the controller of the class {name}" if name else "the cloud's controller"
+    is_new = view.age(item.created_at) < _PATIENCE
+    return (
+        Cause(
+            code="NoLoadBalancer",
+            state=State.PROGRESSING if is_new else State.STUCK,
+            what=f"the service has no load balancer: {who} has set no address",
+            object=item.reference,
+            field="status.loadBalancer.ingress",
+            since=item.created_at,
+            remedy="" if is_new else f"see that {who} runs, or use another type",
+        ),
+    )
 
 
 def _query(service: Service) -> str:
@@ -224,13 +253,19 @@ async def _unpublished(
     }
     if view.unread or any(each.name in names for each in ready):
         return ()
+    times = [
+        text_at(each.condition("Ready") or {}, "lastTransitionTime") for each in ready
+    ]
+    since = max(min(times), item.created_at)
+    is_new = not since or view.age(since) < _PATIENCE
     return (
         Cause(
             code="NotPublished",
-            state=State.PROGRESSING,
+            state=State.PROGRESSING if is_new else State.STUCK,
             what=f"no endpoint slice has its {counted(len(ready), 'ready pod')} yet",
             object=item.reference,
             field="spec.selector",
-            remedy="if it stays so, see that the endpoint slice controller runs",
+            since=since,
+            remedy="" if is_new else "see that the endpoint slice controller runs",
         ),
     )

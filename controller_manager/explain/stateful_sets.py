@@ -264,4 +264,7 @@ def _update(item: Item, typed: StatefulSet) -> tuple[Cause, ...]:
                 remedy="to update them as well, lower the partition",
             ),
         )
+    if old > 0 and status.observed_generation:
+        what = f"{status.updated_replicas} of {desired_replicas(typed)} pods have the "
+        return (replace(_not_available(item, typed), what=f"{what}current template"),)
     return ()

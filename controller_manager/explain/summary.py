@@ -1,11 +1,14 @@
 """The summary of an object's status in a few words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from controller_manager.explain.cause import State
+from controller_manager.explain.cause import Cause, State
 from controller_manager.explain.items import Item, number_at, text_at
 from controller_manager.explain.quotas import used_up
+
+_WITH_ENDPOINTS: Final = frozenset(("FailsAgain", "NoLoadBalancer"))
+"""The codes of causes of services that have ready endpoints."""
 
 Summary = Callable[[Item], str]
 
@@ -75,13 +78,14 @@ _SUMMARIES: Final[dict[str, Summary]] = {
 }
 
 
-def summary_of(item: Item, state: State) -> str:
+def summary_of(item: Item, state: State, causes: Sequence[Cause]) -> str:
     """Return a summary of an object's status, for the first line of its answer."""
     if item.deleted_at:
         return "it is being deleted"
     summary = _SUMMARIES.get(item.resource.kind)
     if summary is not None:
         return summary(item)
-    if item.resource.kind == "Service" and state is not State.HEALTHY:
+    serves = any(each.code in _WITH_ENDPOINTS for each in causes[:1])
+    if item.resource.kind == "Service" and state is not State.HEALTHY and not serves:
         return "it has no ready endpoints"
     return "nothing is wrong" if state is State.HEALTHY else "something is wrong"
