@@ -30,6 +30,7 @@ from controller_manager.explain.explainer import (
     explain_target,
 )
 from controller_manager.explain.following import Look, follow
+from controller_manager.explain.kinds import known_kind
 from controller_manager.explain.printing import printable
 from controller_manager.explain.report import as_json, as_text
 from controller_manager.explain.target import (
@@ -322,9 +323,15 @@ def _show(
 
 def _place(question: _Question) -> str:
     """Return the words for the objects that were looked at."""
-    if question.everywhere:
+    known = [known_kind(each.kind) for each in question.targets]
+    names = ", ".join(
+        resource.group_resource if resource is not None else each.kind
+        for resource, each in zip(known, question.targets, strict=True)
+    )
+    if known and all(each is not None and not each.namespaced for each in known):
+        place = "of the cluster"
+    elif question.everywhere:
         place = "in all namespaces"
     else:
         place = f"in the namespace {question.namespace}"
-    kinds = ",".join(each.kind for each in question.targets)
-    return f"with {kinds} {place}" if kinds else place
+    return f"with {names} {place}" if names else place

@@ -93,9 +93,13 @@ def test_a_namespace_in_which_nothing_is_wrong_is_one_line(kubeconfig: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "place"),
     [
-        (["deploy", "-n", "kube-public"], "with deploy in the namespace kube-public"),
-        (["deploy,cm", "-A"], "with deploy,cm in all namespaces"),
-        (["no", "-A"], "with no in all namespaces"),
+        (
+            ["deploy", "-n", "kube-public"],
+            "with deployments.apps in the namespace kube-public",
+        ),
+        (["deploy,cm", "-A"], "with deployments.apps, cm in all namespaces"),
+        (["no", "-A"], "with nodes of the cluster"),
+        (["no"], "with nodes of the cluster"),
         (["-A"], "in all namespaces"),
         (["--all", "--all-namespaces"], "in all namespaces"),
     ],
