@@ -51,7 +51,23 @@ async def explain_evictions(view: View, owner: Item) -> tuple[Cause, ...]:
         if (each.name == spec.node_name if spec.node_name else True)
         and required.matches(each.typed(Node))
     ]
+    if spec.node_name and not any(each.name == spec.node_name for each in found):
+        return (_without_node(owner, spec.node_name),)
     return evicted_from(nodes, spec.tolerations or (), is_bound=bool(spec.node_name))
+
+
+def _without_node(owner: Item, name: str) -> Cause:
+    """Return the cause for a template that names a node that does not exist."""
+    return Cause(
+        code="NodeGone",
+        state=State.STUCK,
+        what=f"the node {name}, which the template names, does not exist: the pod "
+        "garbage collector deletes each pod",
+        object=owner.reference,
+        field="spec.template.spec.nodeName",
+        since=owner.created_at,
+        remedy="name another node, or leave the choice to the scheduler",
+    )
 
 
 def evicted_from(

@@ -41,6 +41,12 @@ _LEAVES: Final = 10
 
 _OF_PROBES: Final = "Unhealthy"
 _OF_OTHERS: Final = frozenset(("NodeNotReady",))
+_STEPS: Final = frozenset(("Create", "Delete", "Update"))
+"""The steps that controllers of pods tell apart: one fails, and others go on."""
+
+_CIRCLES: Final = frozenset(("FailedDaemonPod", "RecreatingFailedPod"))
+"""The failures after which a controller deletes a pod and creates the next one."""
+
 _BY_TIME: Final = frozenset(("BackingOff", "MinReadySeconds", "NextRun", "Terminating"))
 """The codes of causes that end at a known time, also after failures."""
 
@@ -179,10 +185,7 @@ def _is_alive(
         return False
     if sum(each.count for each in same) < _MANY:
         return False
-    if any(
-        not each.is_warning and each.source == last.source and each.at > last.at
-        for each in others
-    ):
+    if any(each.at > last.at and _ends(each, last) for each in others):
         return False
     began = parse_time(min(each.first for each in same))
     end = parse_time(last.at)
@@ -194,6 +197,16 @@ def _is_alive(
     # With a growing delay, the next failure comes after about the time of all before.
     patience = min(max(end - began, _LEAST), _MOST)
     return view.now - end <= patience
+
+
+def _ends(event: Event, failure: Event) -> bool:
+    """Tell whether an event is a success that ends the failures of its component."""
+    if event.is_warning or event.source != failure.source:
+        return False
+    if failure.reason in _CIRCLES:
+        return False
+    step = failure.reason.removeprefix("Failed")
+    return step not in _STEPS or event.reason == f"Successful{step}"
 
 
 def _failure(item: Item, same: Sequence[Event]) -> Cause:

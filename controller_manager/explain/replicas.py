@@ -1,6 +1,7 @@
 """Explains owners that want a number of pods: missing pods, and pods not available."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 from controller_manager.api.apps.v1 import ReplicaSet
@@ -12,12 +13,16 @@ from controller_manager.explain.cause import Cause, State, merged
 from controller_manager.explain.creation import explain_missing
 from controller_manager.explain.evictions import explain_evictions
 from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item
-from controller_manager.explain.pods import explain_ending, explain_pod
+from controller_manager.explain.items import Item, text_at
+from controller_manager.explain.pods import explain_ending, explain_failed, explain_pod
 from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.view import View
 
 _FIELD: Final = "status.replicas"
+_MANY: Final = 3
+_RECENT: Final = timedelta(minutes=10)
+"""The number and the age of failed pods from which on the next one fails, too."""
+
 _EXAMPLES: Final = 20
 """The most pods of an owner that are explained."""
 
@@ -57,6 +62,8 @@ async def _explain(
     elif exist > wanted:
         first = (_surplus(item, exist - wanted),)
     found = (*first, *await explain_pods(view, active, min_ready_seconds))
+    if found:
+        found = (*found, *_failing(view, pods))
     if evicted:
         # The next pod, or one that starts or ends, is a part of the circle.
         found = tuple(each for each in found if each.state is State.STUCK)
@@ -86,6 +93,23 @@ def _unavailable(
         for each in sorted(pods, key=lambda each: each.name)
         if not is_available(each.typed(Pod), min_ready_seconds, view.now)
     ]
+
+
+def _failing(view: View, pods: Sequence[Item]) -> tuple[Cause, ...]:
+    """Return the causes for which pods fail again and again.
+
+    A kubelet lets a pod fail that it has no place for. The owner makes the next one at
+    once, and leaves those that have failed.
+    """
+    failed = [
+        each
+        for each in pods
+        if text_at(each.status, "phase") == "Failed"
+        and view.age(each.created_at) < _RECENT
+    ]
+    if len(failed) < _MANY:
+        return ()
+    return merged(map(explain_failed, failed[:_EXAMPLES]))
 
 
 def _surplus(owner: Item, count: int) -> Cause:

@@ -92,7 +92,6 @@ def workload(pod: dict[str, Any], **status: Any) -> dict[str, Any]:
         # The pods are not fixed, or the scheduler keeps them away: it says so.
         (tolerating(30), [FIXED, FREE], []),
         (SELECTOR, [FIXED, FREE], []),
-        (NODE_NAME, [FREE], []),
         ({"nodeName": None, "nodeSelector": None}, [FIXED], []),
     ],
 )
@@ -103,6 +102,15 @@ async def test_a_taint_evicts_the_pods_of_a_fixed_node(
     body = workload(pod)
     found = await explained(cluster, DEPLOYMENTS, body, Given(nodes=nodes))
     assert chains(found.causes) == expected
+
+
+async def test_the_pods_of_a_node_that_does_not_exist_are_deleted_again_and_again(
+    cluster: Cluster,
+) -> None:
+    found = await explained(
+        cluster, DEPLOYMENTS, workload(NODE_NAME), Given(nodes=[FREE])
+    )
+    assert chains(found.causes) == [("NodeGone", State.STUCK, [])]
 
 
 async def test_the_node_the_taint_and_the_time_are_named(cluster: Cluster) -> None:

@@ -43,8 +43,10 @@ def failed(
     return {**found, **warning, "source": {"component": source}}
 
 
-def succeeded(at: str, source: str = "a-controller") -> dict[str, Any]:
-    return {**failed(at, reason="SuccessfulUpdate", source=source), "type": "Normal"}
+def succeeded(
+    at: str, source: str = "a-controller", reason: str = "SuccessfulUpdate"
+) -> dict[str, Any]:
+    return {**failed(at, reason=reason, source=source), "type": "Normal"}
 
 
 SERIES = {"count": 5, "lastObservedTime": before(1)}
@@ -63,6 +65,19 @@ STUCK: Chain = ("PodsMissing", State.STUCK, [FAILS])
         ([failed(), succeeded(before(2))], STUCK),
         ([failed(before(2)), succeeded(before(1))], IN_PROGRESS),
         ([failed(before(2)), succeeded(before(1), "another")], STUCK),
+        # Only the same step is a success; of some failures other steps are a part.
+        ([failed(), succeeded(NOW, reason="SuccessfulCreate")], STUCK),
+        (
+            [
+                failed(reason="RecreatingFailedPod"),
+                succeeded(NOW, reason="SuccessfulCreate"),
+            ],
+            STUCK,
+        ),
+        (
+            [failed(reason="FailedMount"), succeeded(NOW, reason="Pulled")],
+            IN_PROGRESS,
+        ),
         # It has not failed again for longer than it failed.
         ([failed(before(9), first=before(10))], IN_PROGRESS),
         ([failed(before(25), first=before(55))], IN_PROGRESS),
@@ -136,3 +151,39 @@ async def test_events_that_may_not_be_read_are_no_part_of_a_good_answer(
     given = {"metadata": named("web"), "spec": {"selector": LABELS}}
     found = await explained(cluster, SERVICES, given, server)
     assert (found.state, found.unread) == (State.HEALTHY, ())
+
+
+@pytest.mark.parametrize(
+    ("count", "minutes", "expected"),
+    [
+        (9, 5, [IN_PROGRESS, ("PodFailed", State.STUCK, [])]),
+        (2, 5, [IN_PROGRESS]),
+        (9, 25, [IN_PROGRESS]),
+    ],
+)
+async def test_pods_that_their_node_refuses_again_and_again_are_a_cause(
+    cluster: Cluster, count: int, minutes: int, expected: list[Chain]
+) -> None:
+    """A kubelet lets a pod fail that has no room on the node that the template names.
+
+    The controller makes the next one at once.
+    """
+    owner = {"uid": "uid-of-web", "controller": True}
+    pods = [
+        {
+            "metadata": {
+                **named(f"web-{each}", labels=LABELS, ownerReferences=[owner]),
+                "creationTimestamp": before(minutes),
+            },
+            "spec": {"nodeName": "node-0"},
+            "status": {"phase": "Failed", "reason": "OutOfcpu"},
+        }
+        for each in range(count)
+    ]
+    body = {
+        "metadata": named("web", generation=1),
+        "spec": {**SPEC, "replicas": 1},
+        "status": {"observedGeneration": 1},
+    }
+    found = await explained(cluster, REPLICASETS, body, Given(pods=pods))
+    assert sorted(chains(found.causes)) == sorted(expected)

@@ -97,7 +97,7 @@ def stateful_set(replicas: int) -> Any:
         ),
         # The quota was raised meanwhile.
         (quota("1", "9"), [stateful_set(1)], [refusal("StatefulSet", "db")], []),
-        # It forbids a resource, and nobody wants it.
+        # It forbids a resource, and no owner wants it.
         (quota("0", "0"), [], [], []),
         (quota("0"), [], [], []),
     ],

@@ -90,7 +90,7 @@ def stuck_claim(owner: str) -> dict[str, Any]:
     }
 
 
-async def test_a_custom_resource_is_as_stuck_as_what_it_controls(
+async def test_a_custom_resource_is_as_stuck_as_its_objects(
     cluster: Cluster,
 ) -> None:
     server = Given(persistentvolumeclaims=[stuck_claim("a")])
@@ -102,7 +102,7 @@ async def test_a_custom_resource_is_as_stuck_as_what_it_controls(
     assert str(found.causes[0].object) == "PersistentVolumeClaim shop/data"
 
 
-async def test_what_a_custom_resource_controls_is_among_all(cluster: Cluster) -> None:
+async def test_a_workload_of_a_custom_resource_is_among_all(cluster: Cluster) -> None:
     """No explanation of an owner has it: custom resources are not among all."""
     space = {"metadata": {"name": "shop", "uid": "u"}}
     server = Given(persistentvolumeclaims=[stuck_claim("a")], namespaces=[space])
