@@ -66,6 +66,9 @@ _TOPICS: Final[dict[str, Explain]] = {
 _AT_A_TIME: Final = 8
 """The most objects that are explained at a time."""
 
+_EACH: Final = "*"
+"""The name that stands for all namespaces in a remark about them."""
+
 _AS_FAR: Final = "nothing is wrong, as far as it can be read"
 
 _WITH_RIVALS: Final = frozenset(
@@ -92,7 +95,8 @@ async def explain_all(
     of the API server. If the time of the view ends, the namespace's explanation names
     the others. Raises Unread without the namespace.
     """
-    await view.read(NAMESPACES, "", namespace)  # no answer without it
+    if not resources or any(each.namespaced for each in resources):
+        await view.read(NAMESPACES, "", namespace)  # no answer without it
     listed: list[Sequence[Item]] = [
         await view.list(each, namespace if each.namespaced else "")
         for each in resources
@@ -119,9 +123,9 @@ async def explain_everywhere(
         raise Unread(view.unread[0])
     local = [each for each in resources if each.namespaced]
     whole = [each for each in resources if not each.namespaced]
-    shown: list[Explanation] = []
-    for each in whole or (() if resources else (NODES,)):
-        shown += await _not_healthy(view, "", await view.list(each))
+    listed = [await view.list(each) for each in (whole if resources else [NODES])]
+    items = [each for found in listed for each in found]
+    shown = list(await _not_healthy(view, _EACH, items))
     at_a_time = asyncio.Semaphore(_AT_A_TIME)
 
     async def explained(name: str) -> Sequence[Explanation]:

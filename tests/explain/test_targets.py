@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.claims import CLAIMS
+from controller_manager.explain.cause import Explanation, Reference, State
 from controller_manager.explain.explainer import (
     explain_all,
     explain_everywhere,
@@ -16,8 +17,10 @@ from controller_manager.explain.target import (
     parse_words,
     resource_of,
 )
+from controller_manager.explain.view import Unread
 from tests.clusters import Cluster
 from tests.devcluster.kinds.test_custom_resources import define
+from tests.explain.given import Given
 from tests.explain.test_objects import view_of
 
 pytestmark = pytest.mark.looptime
@@ -129,6 +132,30 @@ async def test_all_namespaces_are_explained_at_once(cluster: Cluster) -> None:
         "PersistentVolumeClaim default/data",
         "PersistentVolumeClaim shop/data",
     ]
+
+
+async def test_namespaces_beyond_those_that_were_read_are_told(
+    cluster: Cluster,
+) -> None:
+    """No answer may seem to be about all of them."""
+    spaces = [{"metadata": {"name": each, "uid": each}} for each in ("a", "b")]
+    server = Given(namespaces=spaces, page=1)
+    found = await explain_everywhere(view_of(cluster, server))
+    assert found == [
+        Explanation(
+            object=Reference("v1", "Namespace", "", "*"),
+            state=State.HEALTHY,
+            summary="nothing is wrong, as far as it can be read",
+            unread=("namespaces: only the first 500 were read",),
+        )
+    ]
+
+
+async def test_objects_of_the_cluster_need_no_namespace(cluster: Cluster) -> None:
+    nodes = await resource_of(view_of(cluster), "no")
+    assert await explain_all(view_of(cluster), "gone", (nodes,)) == []
+    with pytest.raises(Unread, match="there is no namespaces 'gone'"):
+        await explain_all(view_of(cluster), "gone")
 
 
 async def test_only_some_kinds_are_explained(cluster: Cluster) -> None:
