@@ -6,14 +6,18 @@ was a write, it may have been applied or not. A request that was never sent rais
 :class:`NotSent`: it was certainly not applied.
 """
 
+import re
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from controller_manager.api.meta import Status
 from controller_manager.api.nulls import Decoder
+
+FailureT = TypeVar("FailureT", bound=BaseException)
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
@@ -156,6 +160,28 @@ _GATEWAY_GOT_NO_ANSWER: Final = (HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIME
 _ETCD_TIMED_OUT: Final = "etcdserver: request timed out"
 """Message of a 500 when etcd did not confirm a write in time (etcd's errors.go)."""
 
+_OBJECT_REFUSED: Final = ("Invalid", "RequestEntityTooLarge")
+"""Reasons of refusals for the sake of an object."""
+
+_ADMISSION: Final = re.compile(
+    r'admission webhook "[^"]*" denied the request'
+    r"|\S+( \"[^\"]*\")? is forbidden: (Validating|Mutating)AdmissionPolicy '"
+)
+"""Beginnings of refusals by webhooks and policies, which choose code and reason."""
+
+_NO_OBJECT: Final = re.compile(
+    r'(\S+( "[^"]*")? is )?forbidden: ('
+    r'User "(\\.|[^"\\])*" cannot |user "(\\.|[^"\\])*" \(groups='
+    r"|user not permitted to |cannot set (an ownerRef|blockOwnerDeletion) "
+    r"|not yet ready to handle request)"
+)
+"""Beginnings of other 403: authorisation, admission that asks for a right of the
+client, and a server that has not read its admission objects yet.
+
+Upstream: responsewriters/errors.go; the plugins gc, approval, signing and ctbattest;
+the registry of rbac. Only beginnings count: a tenant may choose the rest.
+"""
+
 _BY_REASON: Final[dict[str, type[APIError]]] = {
     cls.reason: cls
     for cls in (
@@ -288,3 +314,37 @@ def is_namespace_terminating(error: BaseException) -> bool:
         return False
     causes = error.status.details.causes or ()
     return any(cause.reason == NAMESPACE_TERMINATING for cause in causes)
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Tell whether a write was refused for the sake of its object.
+
+    The owner of the object, or of its namespace, has to act: a quota is full, the
+    object is invalid or too large, admission denies it. A right that the client lacks,
+    a webhook that does not answer and an API server that starts are no refusals. If
+    the error has a cause (``raise ... from``), the cause counts.
+    """
+    while error is not None and not isinstance(error, APIError):
+        error = error.__cause__
+    if error is None:
+        return False
+    message = error.status.message
+    if _ADMISSION.match(message):
+        return error.code < HTTPStatus.INTERNAL_SERVER_ERROR
+    if error.status.reason == Forbidden.reason:
+        return _NO_OBJECT.match(message) is None
+    return error.status.reason in _OBJECT_REFUSED
+
+
+def gravest(failures: Iterable[FailureT]) -> FailureT | None:
+    """Return the failure that stands for several, `None` if there is none.
+
+    It is the first that is no refusal, so a sync counts as refused only if all of its
+    failures are refusals; else the first.
+    """
+    refused: FailureT | None = None
+    for each in failures:
+        if not is_refusal(each):
+            return each
+        refused = refused or each
+    return refused

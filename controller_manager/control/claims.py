@@ -10,7 +10,7 @@ from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, PatchType
-from controller_manager.client.errors import Invalid, NotFound
+from controller_manager.client.errors import Invalid, NotFound, gravest
 from controller_manager.runtime.outcome import SyncError
 from controller_manager.runtime.spread import parts
 from controller_manager.runtime.turns import Turns
@@ -66,7 +66,7 @@ class Claimer(Generic[OwnerT, DependentT]):
     ) -> list[DependentT]:
         """Return the objects of `objects` that the owner controls from now on.
 
-        Tries all objects before it raises the first failure.
+        Tries all objects before it raises the gravest failure.
         """
         attempt = _Attempt(self, owner, selector)
         claimed: list[DependentT] = []
@@ -83,8 +83,8 @@ class Claimer(Generic[OwnerT, DependentT]):
                     continue
                 if mine is not None:
                     claimed.append(mine)
-        if failures:
-            raise failures[0]
+        if failure := gravest(failures):
+            raise failure
         return claimed
 
     async def adopt(self, owner: OwnerT, obj: DependentT) -> DependentT | None:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from controller_manager.client.errors import gravest
+
 LARGEST_BATCH: Final = 256
 """The most writes of one batch: their bodies are made in one turn of the event loop."""
 
@@ -15,7 +17,7 @@ async def slow_start(
 
     A batch runs concurrently. After a batch with a failure no further batch is
     started: an exhausted quota refuses one write, not 500. Returns how many runs
-    were started, and the first failure if there was one.
+    were started, and the gravest failure if there was one.
     """
     started, batch = 0, 1
     while started < count:
@@ -24,9 +26,10 @@ async def slow_start(
             *(action() for _ in range(size)), return_exceptions=True
         )
         started += size
+        failures = [each for each in results if isinstance(each, Exception)]
+        if failures:
+            return started, gravest(failures)
         for result in results:
-            if isinstance(result, Exception):
-                return started, result
             if result is not None:
                 raise result  # a cancellation must not be swallowed
         batch = min(2 * batch, LARGEST_BATCH)

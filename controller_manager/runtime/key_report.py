@@ -11,7 +11,14 @@ from typing import Literal
 from msgspec import Struct
 
 from controller_manager.clock import Clock
-from controller_manager.runtime.outcome import Done, Failed, Outcome, Reason, Requeue
+from controller_manager.runtime.outcome import (
+    Done,
+    Failed,
+    Outcome,
+    Reason,
+    Requeue,
+    failure_outcome,
+)
 from controller_manager.workqueue.key_state import KeyState
 
 
@@ -26,7 +33,7 @@ class SyncRecord(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     at: datetime
     seconds: float
-    outcome: Literal["success", "requeue", "error"]
+    outcome: Literal["success", "requeue", "refused", "error"]
     message: str = ""
     waiting_for: tuple[Reason, ...] = ()
 
@@ -63,7 +70,8 @@ class SyncRecords:
         now = self._clock.now
         match outcome:
             case Failed(error=error):
-                record = SyncRecord(now(), seconds, "error", str(error) or repr(error))
+                kind = failure_outcome(error)
+                record = SyncRecord(now(), seconds, kind, str(error) or repr(error))
             case Requeue(reason=reason):
                 record = SyncRecord(now(), seconds, "requeue", reason)
             case Done(reasons=()):

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import ObjectReference
+from controller_manager.client.errors import is_refusal
 
 
 class Reason(Struct, frozen=True, rename="camel"):
@@ -77,3 +78,11 @@ async def failure_of(
     except Exception as error:  # noqa: BLE001 - the worker reports it
         return Failed(error, requeue_after)
     return None
+
+
+def failure_outcome(error: Exception) -> Literal["refused", "error"]:
+    """Return the outcome of a failed sync, as the metrics of syncs name it.
+
+    It is refused if only the owner of an object can mend it (`is_refusal`).
+    """
+    return "refused" if is_refusal(error) else "error"

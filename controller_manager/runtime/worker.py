@@ -30,7 +30,14 @@ from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import SYNC_FIELDS, Logger
 from controller_manager.runtime.key_report import KeyReport, SyncRecords
-from controller_manager.runtime.outcome import Done, Failed, Outcome, Requeue, SyncError
+from controller_manager.runtime.outcome import (
+    Done,
+    Failed,
+    Outcome,
+    Requeue,
+    SyncError,
+    failure_outcome,
+)
 from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns
@@ -54,7 +61,7 @@ class SyncMetrics(Protocol):
     """Hooks that the loop calls, pre-created for every outcome."""
 
     def observe(self, outcome: str, seconds: float) -> None:
-        """Observe one sync; `outcome` is success, requeue or error."""
+        """Observe one sync; `outcome` is success, requeue, refused or error."""
 
 
 def _not_running() -> None:
@@ -284,11 +291,15 @@ class Workers:
         if after is not None and after > 0:
             # A time that has passed is a matter of the backoff.
             self._queue.add_after(key, after)
-        self._metrics.observe("error", seconds)
+        kind = failure_outcome(error)
+        self._metrics.observe(kind, seconds)
         retries = self._queue.failures(key)
         if is_conflict(error) or is_namespace_terminating(error):
             # Expected under concurrency; the retry reads fresher state.
             self._logger.v(2).info("Sync to be retried", err=str(error))
+        elif kind == "refused":
+            # The owner of the object has to act, and not the operator.
+            self._logger.warning("Sync refused", err=str(error), retries=retries)
         elif isinstance(error, _EXPECTED_ERRORS):
             self._logger.error("Sync failed", err=str(error), retries=retries)
         else:

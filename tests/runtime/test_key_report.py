@@ -6,7 +6,8 @@ import random
 import pytest
 
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.client.errors import TransportError
+from controller_manager.api.meta import Status
+from controller_manager.client.errors import Invalid, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.key_report import KeyReport, SyncRecord, SyncRecords
@@ -49,6 +50,11 @@ REASON = Reason("2 new pods to become available", None, ObjectReference(name="we
             TransportError("no answer"),
             KeyState("BackingOff", next_sync=0.005, retries=1),
             SyncRecord(EPOCH, 0, "error", "no answer"),
+        ),
+        (
+            Invalid(Status(code=422, reason="Invalid", message="is invalid")),
+            KeyState("BackingOff", next_sync=0.005, retries=1),
+            SyncRecord(EPOCH, 0, "refused", "is invalid"),
         ),
         (
             Failed(TransportError("no answer"), 0.001),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from controller_manager.api.meta import Status
-from controller_manager.client.errors import Conflict, TransportError
+from controller_manager.client.errors import Conflict, Forbidden, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.controller import WorkerGroup
@@ -165,6 +165,36 @@ async def test_a_conflict_is_logged_as_information_only() -> None:
     _, _, verbose = await play(Script(conflict), verbosity=2)
     assert quiet == ""
     assert "Sync to be retried" in verbose
+
+
+async def test_a_refused_object_is_an_outcome_of_its_own() -> None:
+    """It is logged as a warning, and retried as any failure; a lack of rights fails."""
+    quota = Forbidden(
+        Status(
+            code=403,
+            reason="Forbidden",
+            message='pods "web-" is forbidden: exceeded quota: q',
+        )
+    )
+    role = Forbidden(
+        Status(
+            code=403,
+            reason="Forbidden",
+            message='pods is forbidden: User "a" cannot create resource "pods"',
+        )
+    )
+    script = Script(quota, Failed(quota, 900), role)
+    syncs, _, log = await play(script)
+    assert [round(each - 0.1, 6) for each, _ in script.calls] == [
+        0,
+        0.005,
+        0.015,
+        0.035,
+        900.005,
+    ]
+    assert syncs.outcomes == ["refused", "refused", "error", "success", "success"]
+    assert [line[0] for line in log.splitlines()] == ["W", "W", "E"]
+    assert log.count("Sync refused") == 2
 
 
 async def test_several_pools_are_one_controller() -> None:

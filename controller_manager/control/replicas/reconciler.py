@@ -28,6 +28,7 @@ from controller_manager.client.errors import (
     Conflict,
     NotFound,
     TransportError,
+    gravest,
     is_about,
     is_namespace_terminating,
     may_be_applied,
@@ -332,10 +333,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         results = await asyncio.gather(
             *(delete_one(pod) for pod in chosen), return_exceptions=True
         )
-        for result in results:
-            if isinstance(result, Exception):
-                return result
-        return None
+        return gravest(each for each in results if isinstance(each, Exception))
 
     def _related_pods(self, owner: OwnerT) -> list[Pod]:
         """Return the pods of all owners that have the same controller as `owner`."""

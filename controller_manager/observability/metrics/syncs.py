@@ -34,7 +34,7 @@ class PrometheusSyncMetrics:
         """Pre-create the series of every outcome."""
         self._outcomes = {
             outcome: duration.labels(name, outcome)
-            for outcome in ("success", "requeue", "error")
+            for outcome in ("success", "requeue", "refused", "error")
         }
 
     def observe(self, outcome: str, seconds: float) -> None:

@@ -13,6 +13,7 @@ from controller_manager.client.errors import (
     APIError,
     NotFound,
     TransportError,
+    gravest,
     is_namespace_terminating,
     may_be_applied,
 )
@@ -74,9 +75,10 @@ class DaemonPods:
             *(self._delete(daemon_set, each.pod, applied) for each in plan.deletions),
             return_exceptions=True,
         )
-        failures = [result for result in results if isinstance(result, Exception)]
-        if applied.failure is None and failures:
-            applied.failure = failures[0]
+        failures = (applied.failure, *results)
+        applied.failure = gravest(
+            each for each in failures if isinstance(each, Exception)
+        )
         return applied
 
     def _record_end(self, daemon_set: DaemonSet, deletion: Deletion) -> None:

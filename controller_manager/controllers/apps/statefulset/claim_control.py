@@ -16,6 +16,7 @@ from controller_manager.client.errors import (
     APIError,
     NotFound,
     TransportError,
+    gravest,
     is_about,
     is_namespace_terminating,
 )
@@ -60,15 +61,16 @@ class ClaimControl:
         cannot be created or are being deleted. If the namespace is being deleted,
         raises the error of the API server at once.
         """
-        problems = [_is_being_deleted(name) for name in work.deleting]
+        problems = [ClaimProblem(_is_being_deleted(name)) for name in work.deleting]
         for claim in work.missing:
             try:
                 await self._create(pod, claim)
             except ClaimProblem as problem:
-                problems.append(str(problem))
+                problems.append(problem)
         if problems:
-            text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-            raise ClaimProblem(text)
+            text = ", ".join(map(str, problems))
+            text = text if len(problems) == 1 else f"[{text}]"
+            raise ClaimProblem(text) from gravest(problems)
 
     async def _create(self, pod: str, claim: PersistentVolumeClaim) -> None:
         name = claim.metadata.name

@@ -10,6 +10,7 @@ from controller_manager.api.batch.v1 import CronJobStatus, Job
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.times import format_time
+from controller_manager.client.errors import gravest
 from controller_manager.control.decision import Decision, Step
 from controller_manager.controllers.batch.cronjob.actions import (
     CreateJob,
@@ -155,6 +156,8 @@ def _replace_active(
         return Step(tuple(DeleteJob(each.name, each.uid) for each in untried))
     left = found.active[0]
     error = SyncError(f"could not replace job {left.namespace}/{left.name}")
+    failures = (view.deletions[each.uid] for each in found.active)
+    error.__cause__ = gravest(each for each in failures if each is not None)
     return replace(_wait(view, found, _following(view, now)), retry=error)
 
 

@@ -15,6 +15,7 @@ from controller_manager.api.resource import metadata_of
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import (
     NotFound,
+    gravest,
     is_about,
     is_namespace_terminating,
     may_be_applied,
@@ -172,7 +173,7 @@ class JobApplier:
     ) -> tuple[frozenset[str], Exception | None]:
         """Remove the finalizers of pods.
 
-        Returns the uids of the pods that lost it, and the first failure.
+        Returns the uids of the pods that lost it, and the gravest failure.
         """
 
         async def release_one(pod: Pod) -> None:
@@ -224,17 +225,17 @@ class JobApplier:
 async def _each(
     pods: Sequence[Pod], write: Callable[[Pod], Awaitable[None]]
 ) -> tuple[tuple[Pod, ...], Exception | None]:
-    """Write for all pods at once; return the pods that were written, and a failure."""
+    """Write for all pods at once; return those that were written, and a failure."""
     results = await asyncio.gather(
         *(write(pod) for pod in pods), return_exceptions=True
     )
     done: list[Pod] = []
-    failure: Exception | None = None
+    failures: list[Exception] = []
     for pod, result in zip(pods, results, strict=True):
         if result is None:
             done.append(pod)
         elif isinstance(result, Exception):
-            failure = failure or result
+            failures.append(result)
         else:
             raise result  # a cancellation must not be swallowed
-    return tuple(done), failure
+    return tuple(done), gravest(failures)

@@ -19,6 +19,7 @@ from controller_manager.client.errors import (
     InvalidName,
     ProtocolError,
     TransportError,
+    gravest,
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.definitions import (
@@ -432,7 +433,7 @@ class GarbageCollector:
     async def _drop_owner(self, owner: Identity, dependents: set[Identity]) -> None:
         """Remove an owner from its dependents, from a hundred of them at a time.
 
-        Raises the first error when all of them have been tried.
+        Raises the gravest error when all of them have been tried.
         """
         errors: list[BaseException] = []
         ordered = sorted(dependents)
@@ -443,8 +444,8 @@ class GarbageCollector:
                 return_exceptions=True,
             )
             errors += (each for each in results if isinstance(each, BaseException))
-        if errors:
-            raise errors[0]
+        if error := gravest(errors):
+            raise error
 
     async def _list_dependents(
         self, kind: GroupKind, owner: Identity

@@ -45,7 +45,7 @@ class Findings:
 
     discovery_problem: str = ""
     parsing_problem: str = ""
-    failures: list[str] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
     remaining: Counter[tuple[str, str]] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
     estimate: int = 0
@@ -53,7 +53,7 @@ class Findings:
     @property
     def problems(self) -> list[str]:
         """All problems of the attempt."""
-        found = (self.discovery_problem, self.parsing_problem, *self.failures)
+        found = (self.discovery_problem, self.parsing_problem, *map(str, self.failures))
         return [each for each in found if each]
 
 
@@ -100,7 +100,7 @@ def _problem_conditions(findings: Findings) -> dict[str, tuple[str, str]]:
         bad[DISCOVERY_FAILURE] = ("DiscoveryFailed", findings.discovery_problem)
     if findings.parsing_problem:
         bad[PARSING_FAILURE] = ("GroupVersionParsingFailed", findings.parsing_problem)
-    if failures := sorted(findings.failures):
+    if failures := sorted(map(str, findings.failures)):
         message = f"Failed to delete all resource types, {len(failures)} remaining: "
         message += ", ".join(failures)
         bad[CONTENT_FAILURE] = ("ContentDeletionFailed", message)

@@ -21,6 +21,7 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     discovery_problem,
 )
 from controller_manager.observability.logs import Logger
+from controller_manager.runtime.outcome import SyncError
 
 _FINALIZER_ESTIMATE: Final = 15
 """The estimated seconds until finalizers release objects."""
@@ -83,7 +84,7 @@ class ContentDeleter:
             try:
                 await self._delete(resource, namespace, deleted_at, findings)
             except FAILURES as error:
-                findings.failures.append(str(error))
+                findings.failures.append(error)
         findings.remaining = +findings.remaining
         return findings
 
@@ -114,10 +115,11 @@ class ContentDeleter:
         if grace:
             return
         if not held:
-            findings.failures.append(
+            msg = (
                 f"unexpected items still remain in namespace: {namespace} for gvr: "
                 f"{served.group}/{served.version}, Resource={served.plural}"
             )
+            findings.failures.append(SyncError(msg))
         else:
             findings.estimate = max(findings.estimate, _FINALIZER_ESTIMATE)
 

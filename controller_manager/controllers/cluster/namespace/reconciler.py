@@ -7,7 +7,7 @@ import msgspec
 from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import format_time
-from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.client.errors import Conflict, NotFound, gravest
 from controller_manager.controllers.cluster.namespace.conditions import (
     Findings,
     updated_conditions,
@@ -82,7 +82,10 @@ class NamespaceReconciler(Reconciler[Namespace]):
         namespace = await self._report(namespace, findings)
         after = self._requeue_after(findings.estimate) if findings.remaining else None
         if problems := findings.problems:
-            return Failed(SyncError("; ".join(problems)), after)
+            error = SyncError("; ".join(problems))
+            if len(problems) == len(findings.failures):
+                error.__cause__ = gravest(findings.failures)
+            return Failed(error, after)
         if after is not None:
             return Requeue(after, "content remains")
         if namespace.status.phase != TERMINATING:

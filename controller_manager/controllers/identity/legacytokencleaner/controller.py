@@ -23,6 +23,7 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    gravest,
 )
 from controller_manager.controllers.identity.legacytokencleaner import TRACKING
 from controller_manager.controllers.identity.legacytokencleaner.decide import (
@@ -89,7 +90,8 @@ class LegacyTokenCleaner:
             if is_unused(each, limits) and self._is_generated(each)
         ]
         used_names: dict[str, Collection[str]] = {}
-        problems = []
+        problems: list[str] = []
+        failures: list[Exception] = []
         for secret in unused:
             try:
                 await self._clean(secret, limits, used_names)
@@ -97,8 +99,9 @@ class LegacyTokenCleaner:
                 continue  # It was deleted or has changed; the next round checks it.
             except (APIError, TransportError, ProtocolError) as error:
                 problems.append(f"{key_of(secret)}: {error}")
+                failures.append(error)
         if problems:
-            raise SyncError("; ".join(problems))
+            raise SyncError("; ".join(problems)) from gravest(failures)
         return Done(_PERIOD)
 
     async def _is_tracked(self) -> bool:

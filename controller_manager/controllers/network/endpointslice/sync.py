@@ -9,6 +9,7 @@ from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import Node, Pod
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.client.errors import gravest
 from controller_manager.client.events import EventRecorder
 from controller_manager.control.endpoints.slices.actions import SliceActions, recycled
 from controller_manager.control.endpoints.slices.apply import (
@@ -57,7 +58,7 @@ class SyncFailed(Exception):  # noqa: N818 - a state, not a mistake
     """Some slices are not right; `cause` is the error that the sync raises."""
 
     def __init__(self, messages: Iterable[str], cause: Exception) -> None:
-        """Take all messages, as upstream joins them, and the first failure."""
+        """Take all messages, as upstream joins them, and the gravest failure."""
         found = list(dict.fromkeys(messages))
         super().__init__(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
         self.cause = cause
@@ -122,8 +123,8 @@ class ServiceSync:
     def _check(self) -> None:
         """Raise SyncFailed if a write has failed or a pod was left out."""
         messages = [*self._skipped.messages.values(), *map(str, self._failures)]
-        if self._failures:
-            raise SyncFailed(messages, self._failures[0].cause)
+        if failure := gravest(each.cause for each in self._failures):
+            raise SyncFailed(messages, failure)
         if messages:
             raise PodsSkipped(messages, SyncError(messages[0]))
 

@@ -25,6 +25,7 @@ from controller_manager.api.meta import (
     labels_of,
     split_key,
 )
+from controller_manager.client.errors import gravest
 from controller_manager.client.events import WARNING
 from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.slices.apply import (
@@ -186,7 +187,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
                 f"error(s) deleting {len(failures)}/{len(slices)} EndpointSlices for "
                 f"{key} Endpoints, including: {failures[0]}"
             )
-            raise SyncError(msg) from failures[0]
+            raise SyncError(msg) from gravest(failures)
         return DONE
 
     async def _is_to_be_mirrored(self, key: str) -> bool:

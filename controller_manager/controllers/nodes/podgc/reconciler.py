@@ -16,6 +16,7 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    gravest,
     is_about,
 )
 from controller_manager.control.pods_by_node import PODS_BY_NODE
@@ -100,7 +101,7 @@ class PodGarbageCollector:
             *await self._delete_all(unscheduled_terminating(pods), "unscheduled"),
         ]
         for problem in problems:
-            self._logger.error("Pod not deleted", err=problem)
+            self._logger.error("Pod not deleted", err=str(problem))
 
     async def _pods_to_check(self, nodes: Mapping[str, Node]) -> list[Pod]:
         """Return the pods that may be collected; other tasks run meanwhile."""
@@ -128,7 +129,8 @@ class PodGarbageCollector:
             "message": "PodGC: node no longer exists",
         }
         if problems := await self._delete_all(orphans, "orphaned", condition):
-            raise SyncError("; ".join(problems))
+            text = "; ".join(map(str, problems))
+            raise SyncError(text) from gravest(problems)
         return DONE
 
     async def _is_gone(self, name: str) -> bool:
@@ -150,22 +152,32 @@ class PodGarbageCollector:
         pods: Sequence[Pod],
         why: str,
         condition: dict[str, Any] | None = None,
-    ) -> list[str]:
+    ) -> list[SyncError]:
         """Delete pods, some of them concurrently; return the errors."""
-        problems = []
+        problems: list[SyncError | None] = []
         for start in range(0, len(pods), _AT_ONCE):
             problems += await asyncio.gather(
                 *(
-                    self._delete(pod, why, condition)
+                    self._try(pod, why, condition)
                     for pod in pods[start : start + _AT_ONCE]
                 )
             )
         return [problem for problem in problems if problem]
 
+    async def _try(
+        self, pod: Pod, why: str, condition: dict[str, Any] | None
+    ) -> SyncError | None:
+        """Delete a pod; return the error, if there is one."""
+        try:
+            await self._delete(pod, why, condition)
+        except SyncError as problem:
+            return problem
+        return None
+
     async def _delete(
         self, pod: Pod, why: str, condition: dict[str, Any] | None
-    ) -> str:
-        """Mark a pod as failed unless it has ended; delete it; return an error or "".
+    ) -> None:
+        """Mark a pod as failed unless it has ended; delete it; raise SyncError.
 
         Without the mark, the status of a pod without a kubelet would stay Running.
         """
@@ -178,11 +190,11 @@ class PodGarbageCollector:
             options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
             await self._client.delete(PODS, metadata.namespace, metadata.name, options)
         except (NotFound, Conflict):
-            return ""  # the pod is gone, or another pod has its name now
+            return  # the pod is gone, or another pod has its name now
         except (APIError, TransportError, ProtocolError) as error:
             self._metrics.failed(metadata.namespace, why)
-            return f"{key_of(pod)}: {error}"
-        return ""
+            msg = f"{key_of(pod)}: {error}"
+            raise SyncError(msg) from error
 
     async def _mark_failed(self, pod: Pod, condition: dict[str, Any] | None) -> None:
         status: dict[str, Any] = {"phase": "Failed"}

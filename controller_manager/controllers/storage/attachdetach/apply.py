@@ -22,6 +22,7 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    gravest,
     may_be_applied,
 )
 from controller_manager.client.events import WARNING
@@ -86,7 +87,7 @@ class Applier:
         self._operations = context.metrics.of(StorageOperationMetrics)
 
     async def apply(self, view: NodeView, actions: NodeActions) -> None:
-        """Carry out the actions; raise the first error of a write to repeat.
+        """Carry out the actions; raise the gravest error of a write to repeat.
 
         A volume that the node's status still lists is not detached.
         """
@@ -105,8 +106,8 @@ class Applier:
             errors += [failure] if failure is not None else []
         for node_volume, _ in actions.with_operation(view, Operation.CREATE):
             await self._create_attachment(view.name, node_volume)
-        if errors:
-            raise errors[0]
+        if failure := gravest(errors):
+            raise failure
 
     def _record_events(
         self, view: NodeView, node_volume: NodeVolume, action: VolumeAction
