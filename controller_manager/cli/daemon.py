@@ -190,6 +190,9 @@ async def connect(
         counts=lambda: reduce(
             ConnectionCounts.plus, (each.counts() for each in everyone)
         ),
+        certificates=lambda: {
+            where: pem for each in everyone for where, pem in each.certificate().items()
+        },
         look_ups=open_transport.look_ups,
     )
 

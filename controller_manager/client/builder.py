@@ -6,7 +6,7 @@ without it, all controllers use the manager's identity. Every controller has its
 rate limit.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -65,7 +65,8 @@ class Connections:
       system's.
     - `credential_expires_at` returns when the exec plugin's credential expires,
       `None` if that is not known.
-    - `counts` returns what the credentials have counted.
+    - `counts` returns what the credentials have counted, and `certificates` their
+      client certificates as PEM, by the place where they were read.
     - `lease` presents the manager's identity, too, but serves only the election, so
       that no other request can delay a renewal.
     - `look_ups` measures how long look-ups of names take.
@@ -81,6 +82,7 @@ class Connections:
     credential_expires_at: Callable[[], datetime | None] = lambda: None
     lease: Transport | None = None
     counts: Callable[[], ConnectionCounts] = ConnectionCounts
+    certificates: Callable[[], Mapping[str, bytes]] = dict
     look_ups: LookUpSeconds = field(default_factory=LookUpSeconds)
     of_controller: Callable[[str], Transport] | None = None
 

@@ -8,7 +8,7 @@ import base64
 import os
 import ssl
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -109,6 +109,17 @@ class Credentials:
     def expires_at(self) -> datetime | None:
         """Return when the plugin's credential expires, `None` if that is not known."""
         return self._plugin.expires_at if self._plugin is not None else None
+
+    def certificate(self) -> Mapping[str, bytes]:
+        """Return the client certificate as PEM, by its file or kubeconfig.
+
+        That of a plugin is left out: the plugin runs again before it ends.
+        """
+        given, contents = self._material.certificate, self._tls.contents
+        if given is None or self._plugin is not None or not contents:
+            return {}
+        where = str(given) if isinstance(given, Path) else self._material.where
+        return {where: contents[1] or b""}
 
     def counts(self) -> ConnectionCounts:
         """Return the counts so far: calls of the plugin, reloads of files."""

@@ -184,6 +184,7 @@ class ControllerManager:
             lambda: connections.counts().plugin_calls,
             lambda: connections.counts().reloads,
         )
+        self._metrics.certificates.show("client", connections.certificates)
         connections.look_ups.register(registry)
 
     def _make_preview(self, connections: Connections) -> PreviewGroup:

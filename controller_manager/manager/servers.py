@@ -124,6 +124,7 @@ class ServerGroup(Runnable):
             wants_clients=authenticator.wants_certificates,
             logger=logger,
         )
+        self._metrics.certificates.show("serving", certificates.current)
         return Server(
             self._config,
             self._pages,

@@ -1,5 +1,6 @@
 """Logs and metrics of the daemon, with upstream's names.
 
+- ``certificates``: the metric of the ends of certificates
 - ``component``: metrics of the versions and the feature gates
 - ``connections``: metrics of look-ups, plugins and reloads
 - ``defects``: logs and counts unexpected exceptions

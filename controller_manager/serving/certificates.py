@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -147,6 +147,11 @@ class _Source:
 
     read: Callable[[], Pair]
     where: str
+    """The beginning of messages about it."""
+
+    place: str = "self-signed"
+    """The file of the certificate, if there is one."""
+
     context: SSL.Context | None = None
     made_of: tuple[bytes, ...] = ()
     wants_names: bool = False
@@ -200,6 +205,12 @@ class Certificates:
         tls = SSL.Connection(self._common, None)
         tls.set_accept_state()
         return tls
+
+    def current(self) -> Mapping[str, bytes]:
+        """Return the certificates in use as PEM, by the place where they were read."""
+        for each in self._sources:
+            self._current(each)
+        return {each.place: each.made_of[0] for each in self._sources}
 
     def _default(self) -> _Source:
         if self.config.certificate is not None:
@@ -330,7 +341,7 @@ def _from_files(files: CertificateFiles, flag: str) -> _Source:
 
     where = f"{flag} {certificate} with {key_flag} {key}"
     wants_names = flag == "--tls-sni-cert-key" and not files.names
-    return _Source(files.names, read, where, wants_names=wants_names)
+    return _Source(files.names, read, where, str(certificate), wants_names=wants_names)
 
 
 def _names_in(pem: bytes, where: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from controller_manager.observability.certificates import CertificateCollector
 from controller_manager.observability.kept_metrics import KeptRegistry
 from controller_manager.observability.metrics.client import ClientCollectors
 from controller_manager.observability.metrics.errors import DefectCollectors
@@ -29,6 +30,7 @@ class Collectors:
         self._of_controllers: dict[Callable[..., Any], Any] = {}
         self.client = ClientCollectors(registry, host)
         self.caches = CacheCollectors(registry)
+        self.certificates = CertificateCollector(registry)
         self.defects = DefectCollectors(registry)
         self.informers = InformerCollectors(registry, component)
         self.loop = LoopCollectors(registry)
