@@ -1,10 +1,9 @@
 """Monitoring: the scraped endpoints, and each alert with its runbook."""
 
-import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,22 @@ from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
 from controller_manager.registry import registry as this_build
 from tests.clusters import Cluster, make_config
+from tests.config.manifests import BASE, MONITORING, documents
+from tests.config.queries import (
+    PLAIN,
+    ROOT,
+    RUNBOOKS,
+    metrics,
+    of_alerts,
+    of_panels,
+    of_runbooks,
+    rules,
+)
 from tests.documents.markdown import Page, commands
 
-ROOT = Path(__file__).parents[2]
-BASE = ROOT / "config" / "base"
-MONITORING = ROOT / "config" / "monitoring"
-RUNBOOKS = ROOT / "docs" / "runbooks"
 GUIDE = ROOT / "docs" / "monitoring.md"
+
+ALERT_TESTS = Path(__file__).parent / "alerts.yaml"
 
 WITHOUT_OPERATOR = (MONITORING, MONITORING / "trial")
 WITH_OPERATOR = (MONITORING / "operator", MONITORING / "trial-operator")
@@ -38,12 +46,6 @@ KUBECTL = frozenset(
 """Commands of kubectl that the runbooks may use."""
 
 
-def documents(path: Path) -> list[JSON]:
-    """Return the objects of a file, none for one that patches."""
-    found = list(yaml.safe_load_all(path.read_text()))
-    return [each for each in found if isinstance(each, dict)]
-
-
 def objects(directory: Path) -> list[JSON]:
     """Return the objects of the files that a directory has itself."""
     return [
@@ -51,18 +53,6 @@ def objects(directory: Path) -> list[JSON]:
         for path in sorted(directory.glob("*.yaml"))
         for each in documents(path)
         if each["kind"] != "Kustomization"
-    ]
-
-
-def rules() -> list[JSON]:
-    """Return all alerts."""
-    return [
-        rule
-        for directory in WITH_OPERATOR
-        for each in objects(directory)
-        if each["kind"] == "PrometheusRule"
-        for group in each["spec"]["groups"]
-        for rule in group["rules"]
     ]
 
 
@@ -99,42 +89,149 @@ def metrics_of_the_daemon(cluster: Cluster) -> set[str]:
     return of_daemon | of_controllers
 
 
-def expressions() -> Iterator[tuple[str, str]]:
-    for rule in rules():
-        yield rule["alert"], rule["expr"]
-    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
-    for panel in dashboard["panels"]:
-        for target in panel["targets"]:
-            yield panel["title"], target["expr"]
-    for path in sorted(RUNBOOKS.glob("*.md")):
-        for block in Page.at(path).blocks("promql"):
-            for line in block.splitlines():
-                yield path.stem, line
-
-
 @pytest.mark.looptime
 async def test_alerts_panels_and_runbooks_ask_for_metrics_that_there_are(
     cluster: Cluster,
 ) -> None:
     """By name; a misspelt one would be silent for ever."""
     known = metrics_of_the_daemon(cluster) | {"up"}
-    for title, expression in expressions():
-        asked = set(re.findall(r"([a-z_]+)\{", expression))
+    for title, query in (*of_panels(), *of_alerts(), *of_runbooks()):
+        asked = metrics(query)
         assert asked, title
         assert asked <= known, title
 
 
-def test_every_alert_has_a_severity_a_summary_and_a_runbook() -> None:
+def test_every_alert_has_a_severity_texts_and_the_url_of_its_runbook() -> None:
+    """A description says more than the summary; the URL is below the repository's."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    runbooks = f"{project['urls']['Repository']}/blob/main/docs/runbooks"
     names = alerts()
-    assert len(names) == len(set(names)) == 11
+    assert len(names) == len(set(names)) == 13
     assert {
         rule["alert"]: (
             rule["labels"]["severity"] in ("critical", "warning"),
+            rule["annotations"].keys(),
             rule["annotations"]["summary"].endswith("."),
-            rule["annotations"]["runbook"],
+            rule["annotations"]["description"].count(". ") > 0,
+            rule["annotations"]["runbook_url"],
         )
         for rule in rules()
-    } == {name: (True, True, f"docs/runbooks/{name}.md") for name in names}
+    } == {
+        name: (
+            True,
+            {"summary", "description", "runbook_url"},
+            True,
+            True,
+            f"{runbooks}/{name}.md",
+        )
+        for name in names
+    }
+
+
+def test_a_plain_prometheus_has_the_alerts_of_the_operator() -> None:
+    """The rules file is what an operator's object has in its spec."""
+    for directory, name in zip(WITH_OPERATOR, ("", "trial-"), strict=True):
+        (found,) = documents(directory / "prometheus-rule.yaml")
+        assert (
+            yaml.safe_load((PLAIN / f"{name}rules.yaml").read_text()) == found["spec"]
+        )
+
+
+def test_a_plain_prometheus_scrapes_as_the_operators() -> None:
+    """The same job by the same service, port, certificate and token."""
+    for directory, services, name in zip(
+        WITH_OPERATOR, WITHOUT_OPERATOR, ("", "trial-"), strict=True
+    ):
+        (monitor,) = documents(directory / "service-monitor.yaml")
+        (endpoint,) = monitor["spec"]["endpoints"]
+        (service,) = documents(services / "service.yaml")
+        job = service["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+        given = yaml.safe_load((PLAIN / f"{name}scrape-configs.yaml").read_text())
+        (found,) = given["scrape_configs"]
+        authority = endpoint["tlsConfig"].get("caFile")
+        assert found.pop("tls_config") == {
+            "ca_file": authority or "/etc/prometheus/controller-manager-trial.crt",
+            "server_name": endpoint["tlsConfig"]["serverName"],
+        }
+        assert found == {
+            "job_name": job,
+            "scheme": endpoint["scheme"],
+            "metrics_path": endpoint["path"],
+            "scrape_interval": endpoint["interval"],
+            "authorization": {"credentials_file": endpoint["bearerTokenFile"]},
+            "kubernetes_sd_configs": [
+                {
+                    "role": "endpointslice",
+                    "namespaces": {"names": [service["metadata"]["namespace"]]},
+                }
+            ],
+            "relabel_configs": [
+                {
+                    "source_labels": [f"__meta_kubernetes_{label}"],
+                    "regex": value,
+                    "action": "keep",
+                }
+                for label, value in (
+                    ("service_label_app_kubernetes_io_name", job),
+                    ("endpointslice_port_name", endpoint["port"]),
+                )
+            ]
+            + [
+                {
+                    "source_labels": [f"__meta_kubernetes_{source}"],
+                    "target_label": label,
+                }
+                for source, label in (("namespace", "namespace"), ("pod_name", "pod"))
+            ],
+        }
+
+
+def promtool(*arguments: str) -> str:
+    """Run promtool; return its output."""
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("no promtool; CI runs it as a step of its own")
+    result = subprocess.run(
+        [program, *arguments], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_promtool_takes_the_scrape_configs(tmp_path: Path) -> None:
+    """Debian's knows no discovery in Kubernetes, so it is left out."""
+    for name in ("", "trial-"):
+        given = yaml.safe_load((PLAIN / f"{name}scrape-configs.yaml").read_text())
+        for each in given["scrape_configs"]:
+            del each["kubernetes_sd_configs"]
+        path = tmp_path / "prometheus.yml"
+        path.write_text(yaml.safe_dump(given))
+        assert "SUCCESS" in promtool("check", "config", "--syntax-only", str(path))
+
+
+@pytest.mark.slow
+def test_promtool_tests_the_alerts() -> None:
+    """Each fires, and does not fire, as the file says."""
+    assert "SUCCESS" in promtool("test", "rules", str(ALERT_TESTS))
+
+
+def test_every_alert_is_tested_firing_and_not_firing() -> None:
+    """The name of a test says so, and the test expects it."""
+    fires: dict[str, set[bool]] = {name: set() for name in alerts()}
+    for test in yaml.safe_load(ALERT_TESTS.read_text())["tests"]:
+        alert, verdict, _ = test["name"].split(" ", 2)
+        expected = [
+            each["exp_alerts"]
+            for each in test.get("alert_rule_test", ())
+            if each["alertname"] == alert
+        ] + [
+            each["exp_samples"]
+            for each in test.get("promql_expr_test", ())
+            if f'alertname="{alert}"' in each["expr"]
+        ]
+        assert any(expected) is (verdict == "fires"), test["name"]
+        fires[alert].add(any(expected))
+    assert fires == {name: {True, False} for name in alerts()}
 
 
 def test_every_alert_has_a_page_and_every_page_an_alert() -> None:

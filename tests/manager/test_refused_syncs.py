@@ -117,7 +117,7 @@ def add_workloads(cluster: Cluster) -> None:
 async def test_a_full_quota_refuses_the_syncs_of_its_namespace(
     cluster: Cluster,
 ) -> None:
-    """Of all controllers that create what it limits; the quota itself is counted."""
+    """Those of each controller that creates such objects; quotas are still counted."""
     volume = {
         "name": "a",
         "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM["spec"]}},
