@@ -24,10 +24,12 @@ from tests.config.queries import (
     PLAIN,
     ROOT,
     RUNBOOKS,
+    dashboard,
     metrics,
     of_alerts,
     of_panels,
     of_runbooks,
+    panels,
     rules,
 )
 from tests.documents.markdown import Page, commands
@@ -276,6 +278,57 @@ def test_the_log_lines_that_runbooks_look_for_are_those_of_the_program() -> None
     }
     assert len(searched) > 4
     assert {text for text in searched if text not in source} == set()
+
+
+# The dashboard
+
+
+def test_every_panel_has_a_sentence_about_its_meaning() -> None:
+    """And a title of its own."""
+    found = [(each["title"], each["description"]) for each in panels()]
+    assert len(dict(found)) == len(found) > 15
+    assert [each for each in found if not each[1].endswith(".")] == []
+    assert [each for each in found if len(each[1].split()) < 6] == []
+
+
+def test_the_panels_stand_in_rows_without_gaps_and_overlaps() -> None:
+    """Each row begins a line; below it each line of panels is 24 wide."""
+    found = dashboard()["panels"]
+    assert found[0]["type"] == "row"
+    assert [each["id"] for each in found] == list(range(1, len(found) + 1))
+    x = y = 0
+    for each in found:
+        place = each["gridPos"]
+        assert (place["x"], place["y"]) == (x, y), each["title"]
+        x += place["w"]
+        if x == 24:
+            x, y = 0, y + place["h"]
+    assert x == 0
+
+
+def test_panels_with_many_lines_show_the_largest() -> None:
+    """A manager has hundreds of queues, resources and controllers."""
+    many = re.compile(r"by \((?=[^)]*\b(controller|name|resource|cause)\b)[^)]*\)")
+    few = {"Leader"}
+    for title, query in of_panels():
+        assert (many.search(query) is None or title in few) is not (
+            re.match(r"topk( by \(instance\))? ?\(10, ", query) is not None
+        ), title
+
+
+def test_the_dashboard_chooses_job_and_controllers() -> None:
+    """Each query asks for the job; those with the label, for the controllers."""
+    variables = {each["name"]: each for each in dashboard()["templating"]["list"]}
+    assert list(variables) == ["datasource", "job", "controller"]
+    assert variables["controller"]["multi"]
+    assert variables["controller"]["includeAll"]
+    for panel in panels():
+        for target in panel["targets"]:
+            query = target["expr"]
+            asked = len(metrics(query)) and len(re.findall(r"\{", query))
+            assert query.count('job="$job"') == asked
+            has_label = "controller_" in query
+            assert ('controller=~"$controller"' in query) is has_label
 
 
 # A scraped endpoint
