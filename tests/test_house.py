@@ -128,6 +128,8 @@ def test_ci_checks_all_that_must_hold() -> None:
     assert _steps("run") == [
         'bash -c "$readme_tests"',
         "pytest -m slow",
+        "promtool check rules config/monitoring/prometheus/*rules.yaml",
+        "promtool test rules tests/config/alerts.yaml",
         "ruff check .",
         "ruff format --check .",
         "mypy",
