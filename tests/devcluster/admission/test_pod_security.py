@@ -319,6 +319,60 @@ async def test_a_namespace_warns_of_pods_and_templates(cluster: Cluster) -> None
     assert (answer.status, warnings(answer)) == (201, [text])
 
 
+WARNED: list[tuple[dict[str, str], str]] = [
+    ({"enforce": "restricted"}, "restricted:latest"),
+    ({"enforce": "restricted", "enforce_version": "v1.30"}, "restricted:v1.30"),
+    ({"enforce": "restricted", "warn_version": "v1.30"}, "restricted:v1.30"),
+    ({"enforce": "baseline"}, ""),
+    ({"enforce": "restricted", "warn": "privileged"}, ""),
+    ({"enforce": "restricted", "warn": "baseline"}, ""),
+    ({"enforce_version": "v1.30"}, ""),
+]
+
+
+def workloads() -> dict[str, JSON]:
+    """Return workloads without a security context, by their paths."""
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": pod()["spec"]}
+    ending = {"spec": {**pod()["spec"], "restartPolicy": "Never"}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    job = {"spec": {"template": ending}}
+    cron_job = {"schedule": "@daily", "jobTemplate": job}
+    apps, batch = "/apis/apps/v1/namespaces/default", "/apis/batch/v1/namespaces"
+    bare = {"selector": labels, "template": template}
+    return {
+        f"{apps}/deployments": {"spec": spec},
+        f"{apps}/replicasets": {"spec": spec},
+        f"{apps}/daemonsets": {"spec": spec},
+        f"{apps}/statefulsets": {"spec": spec},
+        f"{batch}/default/jobs": job,
+        f"{batch}/default/cronjobs": {"spec": cron_job},
+        "/api/v1/namespaces/default/replicationcontrollers": {"spec": bare},
+        "/api/v1/namespaces/default/podtemplates": {"template": template},
+    }
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("labels", "level"), WARNED)
+async def test_a_namespace_warns_of_workloads_by_the_level_that_it_enforces(
+    cluster: Cluster, labels: dict[str, str], level: str
+) -> None:
+    """Unless it has a level of its own for warnings. Their pods could not be made."""
+    await label(cluster, **labels)
+    text = f'would violate PodSecurity "{level}": {UNRESTRICTED}'
+    answers = [
+        await call(
+            cluster,
+            "POST",
+            path,
+            json.dumps({"metadata": {"name": "w"}, **obj}).encode(),
+        )
+        for path, obj in workloads().items()
+    ]
+    expected = (201, [text] if level else [])
+    assert [(each.status, warnings(each)) for each in answers] == [expected] * 8
+
+
 @pytest.mark.looptime
 async def test_updates_of_labels_and_statuses_are_not_checked(cluster: Cluster) -> None:
     """A pod that was there before stays; with another image it is checked."""

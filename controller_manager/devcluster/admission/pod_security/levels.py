@@ -58,8 +58,9 @@ _LABELS: Final = frozenset(
 def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
     """Return the policy of a namespace, and the errors in its labels.
 
-    A wrong level counts as ``restricted`` where it is enforced, and as ``privileged``
-    elsewhere; a wrong version counts as the latest. (PolicyToEvaluate)
+    Without a level for warnings, that of enforcement counts. A wrong level counts as
+    ``restricted`` where it is enforced, and as ``privileged`` elsewhere; a wrong
+    version counts as the latest. (PolicyToEvaluate)
     """
     causes: list[Cause] = []
     if _LABELS.isdisjoint(labels):
@@ -67,6 +68,9 @@ def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
     enforce = _level_version(labels, "enforce", RESTRICTED, causes)
     _level_version(labels, "audit", PRIVILEGED, causes)
     warn = _level_version(labels, "warn", PRIVILEGED, causes)
+    if f"{_PREFIX}warn" not in labels and labels.get(f"{_PREFIX}enforce") in LEVELS:
+        has_version = f"{_PREFIX}warn-version" in labels
+        warn = LevelVersion(enforce.level, (warn if has_version else enforce).minor)
     return Policy(enforce, warn), causes
 
 

@@ -93,7 +93,8 @@ class PodSecurity(Plugin):
         if found:
             why = f'violates PodSecurity "{policy.enforce}": {_listed(found)}'
             raise refused(write, why)
-        _warn(write, policy.warn, pod)
+        if policy.warn != policy.enforce:
+            _warn(write, policy.warn, pod)
 
     def _warn_about_template(self, write: Write, path: tuple[str, ...]) -> None:
         """Warn about the future pods of a template."""
