@@ -5,6 +5,9 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.approval import validate_approval
+from controller_manager.devcluster.kinds.apiextensions.conversion import (
+    validate_convertible,
+)
 from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
     CLEANUP,
     sync_definitions,
@@ -69,7 +72,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return [*causes, *validate_stored_versions(obj)]
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check the name, and whether the group may be used."""
+        """Check the name, the group, and whether objects can be converted."""
         spec = obj["spec"]
         causes = validate_approval(obj)
         wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
@@ -77,12 +80,16 @@ class CustomResourceDefinitionStrategy(Strategy):
             why = 'must be spec.names.plural+"."+spec.group'
             value = shown(obj["metadata"].get("name", ""))
             causes.append(invalid("metadata.name", value, why))
-        return causes
+        return [*causes, *validate_convertible(obj)]
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that an established definition changes no immutable field."""
+        """Check immutable fields, and a changed spec for conversion.
+
+        An unchanged one may be that of an earlier version of this server.
+        """
         changes = validate_definition_update(old, new, is_served=is_established(old))
-        return [*changes, *validate_approval(new, old)]
+        convertible = validate_convertible(new) if old["spec"] != new["spec"] else ()
+        return [*changes, *validate_approval(new, old), *convertible]
 
 
 def _storage_versions(definition: JSON) -> list[str]:

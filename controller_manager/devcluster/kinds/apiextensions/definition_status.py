@@ -13,6 +13,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.approval import (
     approval_condition,
 )
+from controller_manager.devcluster.kinds.apiextensions.conversion import (
+    conversion_problem,
+)
 
 _NAMES: Final = (
     ("plural", "PluralConflict"),
@@ -62,6 +65,7 @@ def is_settled(definition: JSON) -> bool:
         and _is_true(conditions, "NamesAccepted")
         and _is_true(conditions, "Established")
         and approval_condition(definition) is None
+        and not conversion_problem(definition)
     )
 
 
@@ -112,7 +116,10 @@ def _conditions(
     if conflict is None:
         yield _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
         message = "the initial names have been accepted"
-        if not _is_true(known, "Established"):
+        if problem := conversion_problem(definition):
+            # An earlier version of this server has stored the definition.
+            yield _condition("Established", "False", "NotConvertible", problem)
+        elif not _is_true(known, "Established"):
             yield _condition("Established", "True", "InitialNamesAccepted", message)
     else:
         yield _condition("NamesAccepted", "False", *conflict)

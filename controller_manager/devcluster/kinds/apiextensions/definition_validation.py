@@ -9,6 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.apiextensions.conversion import (
+    validate_conversion,
+)
 from controller_manager.devcluster.kinds.apiextensions.version_validation import (
     validate_columns,
     validate_selectable_fields,
@@ -21,15 +24,12 @@ from controller_manager.devcluster.server.apimachinery.names import (
 )
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
-    forbidden_field,
     invalid,
     not_supported,
     required,
     shown,
 )
 
-_CONVERSIONS: Final = ("None", "Webhook")
-_REVIEWS: Final = ("v1", "v1beta1")
 _WARNING: Final = 256
 _SHARED: Final = {
     "schema": "validation",
@@ -63,7 +63,7 @@ def validate_definition_spec(spec: JSON) -> Iterator[Cause]:
         names = {name: _SHARED[name] for name in shared}
         has_status = any(map(_has_status, versions))
         yield from _validate_fields(versions[0], "spec", names, has_status=has_status)
-    yield from _validate_conversion(spec.get("conversion") or {})
+    yield from validate_conversion(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
         detail = (
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
@@ -190,37 +190,6 @@ def validate_names(names: JSON, path: str) -> Iterator[Cause]:
 def _validate_name(value: str | None, field: str) -> Iterator[Cause]:
     if value and (problems := service_name_problems(value)):
         yield invalid(field, shown(value), ",".join(problems))
-
-
-# Conversion
-
-
-def _validate_conversion(conversion: JSON) -> Iterator[Cause]:
-    path, strategy = "spec.conversion", conversion.get("strategy", "")
-    webhook = conversion.get("webhook") or {}
-    config, reviews = (
-        webhook.get("clientConfig"),
-        webhook.get("conversionReviewVersions"),
-    )
-    if strategy not in _CONVERSIONS:
-        yield not_supported(f"{path}.strategy", shown(strategy), _CONVERSIONS)
-    if strategy != "Webhook":
-        detail = "should not be set when strategy is not set to Webhook"
-        if config is not None:
-            yield forbidden_field(f"{path}.webhookClientConfig", detail)
-        if reviews:
-            yield forbidden_field(f"{path}.conversionReviewVersions", detail)
-        return
-    where = f"{path}.webhookClientConfig"
-    if config is None:
-        yield required(where, "required when strategy is set to Webhook")
-    elif ("url" in config) == ("service" in config):
-        yield required(where, "exactly one of url or service is required")
-    if not reviews:
-        yield required(f"{path}.conversionReviewVersions")
-    elif not {*reviews} & {*_REVIEWS}:
-        detail = f"must include at least one of {', '.join(_REVIEWS)}"
-        yield invalid(f"{path}.conversionReviewVersions", shown(reviews), detail)
 
 
 # Updates
