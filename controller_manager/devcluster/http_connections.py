@@ -9,7 +9,6 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from email.utils import formatdate
 from typing import Final, cast
 
 from controller_manager.client.transport import Request, Response
@@ -215,7 +214,7 @@ class PlainConnection(asyncio.Protocol):
         transport: asyncio.Transport,
     ) -> None:
         """Send a stream chunk by chunk, as fast as the client reads."""
-        headers = {**common, "date": formatdate(usegmt=True), **answer.headers}
+        headers = {**common, **answer.headers}
         headers["transfer-encoding"] = "chunked"
         transport.write(head_of(answer.status, headers))
         async with aclosing(answer.chunks()) as chunks:

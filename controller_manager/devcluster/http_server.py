@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from aiohttp import HttpVersion11, web
 
 from controller_manager.client.transport import Request, Response
+from controller_manager.clock import SystemClock
 from controller_manager.devcluster.http_connections import (
     Answer,
     ConnectionCutError,
@@ -29,7 +30,7 @@ from controller_manager.devcluster.server.apimachinery.uids import (
     random_uid,
 )
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.responses import refused
+from controller_manager.devcluster.server.http.responses import DateHeader, refused
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.connection import QuietLogger
@@ -97,6 +98,7 @@ class HTTPServer:
         self._intercept = intercept
         self._remedy = remedy
         self._rng = BufferedRandom()
+        self._date = DateHeader(SystemClock())
         self._runner: web.ServerRunner | None = None
         self._plain = PlainConnections(self._respond)
 
@@ -162,8 +164,16 @@ class HTTPServer:
         return answer, common
 
     def _common(self, audit_id: str) -> dict[str, str]:
-        """Return the headers of every answer, with the id that the client sent."""
-        return {**_HEADERS, "audit-id": audit_id or random_uid(self._rng)}
+        """Return the headers of every answer, with the id that the client sent.
+
+        The date is that of this machine. The clock of the cluster may be ahead of it,
+        and a client never asks again for an answer whose date is in its future.
+        """
+        return {
+            **_HEADERS,
+            "audit-id": audit_id or random_uid(self._rng),
+            "date": self._date.now(),
+        }
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request of a connection of aiohttp."""

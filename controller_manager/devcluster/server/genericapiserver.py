@@ -164,13 +164,19 @@ class GenericAPIServer:
             return 0  # `handle` refuses the request, too
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
-        """Answer one request; an error of the server becomes a 500."""
-        return await self.handle_as(None, request)
+        """Answer a request of this process; an error of the server becomes a 500.
+
+        The header Date has the time of the server's clock, as its timestamps.
+        """
+        answer = await self.handle_as(None, request)
+        if not isinstance(answer, Response):
+            return answer
+        return with_headers(answer, {"date": self._date.now()})
 
     async def handle_as(
         self, certificate_user: User | None, request: Request
     ) -> Response | StreamingResponse:
-        """Answer one request; `certificate_user` is that of TLS, if any."""
+        """Answer one request, without a Date; `certificate_user` is that of TLS."""
         flow: Mapping[str, str] = {}
         try:
             user = self._effective_user(request, certificate_user)
@@ -189,7 +195,7 @@ class GenericAPIServer:
             answer = await presented(answer, request)
         except Refusal as refusal:
             answer = refused(refusal)
-        return with_headers(answer, {**flow, "date": self._date.now()})
+        return with_headers(answer, flow)
 
     async def _answer(
         self, request: Request, user: User, attributes: Attributes

@@ -7,11 +7,14 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
 import pytest
 
+from controller_manager.clock import SystemClock
 from controller_manager.devcluster.testing import (
     ClusterError,
     ClusterSettings,
@@ -195,6 +198,41 @@ def test_time_passes_faster_by_the_factor(fast: DevelopmentCluster) -> None:
         before = caller.names(pods)
         assert caller.send("DELETE", f"{pods}/{before[0]}").status == 200
         wait_until(lambda: before[0] not in caller.names(pods) and ready() == 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/apis", 200),
+        ("POST", "/apis", 405),
+        ("GET", "/api/v1/nodes?watch=true&timeoutSeconds=1", 200),
+        ("HEAD", "/api/v1/nodes", 405),
+        ("HEAD", "/api/v1/nodes?watch=true", 405),
+    ],
+)
+def test_no_answer_of_a_fast_cluster_is_from_the_future(
+    fast: DevelopmentCluster, method: str, path: str, status: int
+) -> None:
+    """Of no sort: kubectl would keep an old list of resources until its date."""
+    caller = Caller(fast.kubeconfig)
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0"
+
+    def cluster_time() -> float:
+        renewed: str = caller.get(lease).body["spec"]["renewTime"]
+        return datetime.fromisoformat(renewed).timestamp()
+
+    def own_time() -> float:
+        return SystemClock().now().timestamp()
+
+    wait_until(lambda: cluster_time() > own_time() + 20)
+    connection = caller.connection(10)
+    connection.request(method, path, headers=caller.headers("tests"))
+    answer = connection.getresponse()
+    connection.close()
+    assert answer.status == status
+    assert (answer.headers["last-modified"], answer.headers["expires"]) == (None, None)
+    date = parsedate_to_datetime(answer.headers["date"]).timestamp()
+    assert own_time() - 10 < date <= own_time()
 
 
 def test_faults_do_not_meet_the_controllers_of_the_cluster(
