@@ -59,7 +59,7 @@ def test_nodes_and_their_leases_are_shown_as_on_a_real_cluster(
     assert table(kubectl, "nodes", "-o", "wide", "--no-headers") == [
         f"node-{number}  Ready  {role}  AGE  v1.36.2  172.18.0.{number + 2}  <none>  "
         "Debian GNU/Linux 13 (trixie)  6.12.0  containerd://2.1.4"
-        for number, role in enumerate(("<none>", "worker", "<none>"))
+        for number, role in enumerate(("control-plane", "worker", "<none>"))
     ]
     leases = table(kubectl, "leases", "--namespace=kube-node-lease")
     assert leases == [

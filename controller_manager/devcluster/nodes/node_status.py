@@ -112,7 +112,11 @@ def is_stopped(node: JSON) -> bool:
 
 
 def new_node(name: str) -> JSON:
-    """Return a node with the labels that kubelets give to their nodes."""
+    """Return a node with the labels that kubelets give to their nodes.
+
+    The first node has the role of a control plane, as kubeadm labels it. It has no
+    taint, so that pods run on all nodes.
+    """
     labels = {
         "beta.kubernetes.io/arch": _ARCHITECTURE,
         "beta.kubernetes.io/os": _SYSTEM,
@@ -120,6 +124,8 @@ def new_node(name: str) -> JSON:
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": _SYSTEM,
     }
+    if name == node_name(0):
+        labels["node-role.kubernetes.io/control-plane"] = ""
     return {"metadata": {"name": name, "labels": labels}}
 
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from controller_manager.api.core.v1 import EVENTS, PODS
+from controller_manager.api.core.v1 import EVENTS, NODES, PODS
+from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.client.errors import NotFound
 from controller_manager.devcluster.nodes.node_status import node_status
@@ -68,6 +69,25 @@ async def test_events_go_after_an_hour(cluster: Cluster) -> None:
         assert len((await cluster.client.list_page(EVENTS)).items) == 1
         await asyncio.sleep(timedelta(minutes=3).total_seconds())
         assert (await cluster.client.list_page(EVENTS)).items == []
+
+
+@pytest.mark.looptime
+async def test_the_first_node_has_the_role_of_a_control_plane(cluster: Cluster) -> None:
+    """It has no taint, as the only node of a small cluster has none."""
+    role = "node-role.kubernetes.io/control-plane"
+    async with cluster.nodes(count=2):
+        page = await cluster.client.list_page(NODES)
+        labels = [
+            {key: value for key, value in labels_of(each).items() if "role" in key}
+            for each in page.items
+        ]
+        assert labels == [{role: ""}, {}]
+        await asyncio.sleep(1)
+        for name in ("a", "b", "c"):
+            await create_pod(cluster, name)
+        await asyncio.sleep(1)
+        pods = (await cluster.client.list_page(PODS)).items
+        assert [each.spec.node_name for each in pods] == ["node-0", "node-1", "node-0"]
 
 
 @pytest.mark.looptime
