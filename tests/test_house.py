@@ -49,6 +49,39 @@ def test_the_docstring_of_a_package_names_all_its_modules() -> None:
     assert missing == {}
 
 
+def test_no_message_names_a_file_that_an_installation_lacks() -> None:
+    """A wheel has the package alone: a message names a URL, or a command."""
+    parts = ("config/", "docs/", "examples/", "tests/", ".md")
+    path = re.compile(
+        r"(?<![\w/.-])(config|docs|examples|tests)/\w|\b(?!guide\b)\w+\.md"
+    )
+    modules = [
+        source
+        for module in (ROOT / "controller_manager").rglob("*.py")
+        if any(map((source := module.read_text()).__contains__, parts))
+    ]
+    found = [
+        text
+        for source in modules
+        for text in _texts(ast.parse(source))
+        if path.search(re.sub(r"https://\S+", "", text))
+    ]
+    assert found == []
+
+
+def _texts(module: ast.Module) -> list[str]:
+    """Return the texts of a module that are no docstrings."""
+    nodes = list(ast.walk(module))
+    docstrings = {each.value for each in nodes if isinstance(each, ast.Expr)}
+    return [
+        each.value
+        for each in nodes
+        if isinstance(each, ast.Constant)
+        and isinstance(each.value, str)
+        and each not in docstrings
+    ]
+
+
 def test_the_distribution_has_a_name_of_its_own() -> None:
     """On PyPI, "controller-manager" is another project; the command keeps its name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -51,6 +51,7 @@ OTHERS = frozenset(
         "--cascade",
         "--validate",
         "--server-side",
+        "--copy-to",
         "--force-conflicts",
         "--field-manager",
         "--show-managed-fields",

@@ -1,6 +1,7 @@
 """Kinds as the discovery of a Kubernetes 1.36 server describes them."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -14,12 +15,13 @@ Replace = Callable[[JSON, JSON], JSON]
 _GENERIC: Final = Strategy()
 
 
-def kind_of(
+def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
     group_version: str,
     plural: str,
     strategy: Strategy = _GENERIC,
     *,
     replace: Mapping[str, Replace] | None = None,
+    refusals: Mapping[str, str] = MappingProxyType({}),
     conversion: Conversion | None = None,
     other_versions: tuple[str, ...] = (),
     deprecation: str = "",
@@ -27,8 +29,9 @@ def kind_of(
 ) -> Kind:
     """Return the kind of a resource of Kubernetes, with its subresources.
 
-    `replace` has the functions of subresources, by their names. Raises KeyError for a
-    resource that Kubernetes 1.36 does not have.
+    `replace` has the functions of subresources, by their names, and `refusals` the
+    messages of those that are not served. Raises KeyError for a resource that
+    Kubernetes 1.36 does not have.
     """
     group, _, version = group_version.rpartition("/")
     resources = built_in()[group_version]
@@ -42,7 +45,9 @@ def kind_of(
         namespaced=found.namespaced,
         short_names=found.short_names,
         categories=found.categories,
-        subresources=tuple(_subresource(each, replace or {}) for each in below),
+        subresources=tuple(
+            _subresource(each, replace or {}, refusals) for each in below
+        ),
         verbs=found.verbs,
         strategy=strategy,
         singular_name=found.singular_name,
@@ -54,7 +59,9 @@ def kind_of(
     )
 
 
-def _subresource(found: Resource, replace: Mapping[str, Replace]) -> Subresource:
+def _subresource(
+    found: Resource, replace: Mapping[str, Replace], refusals: Mapping[str, str]
+) -> Subresource:
     name = found.name.partition("/")[2]
     return Subresource(
         name,
@@ -64,4 +71,5 @@ def _subresource(found: Resource, replace: Mapping[str, Replace]) -> Subresource
         found.version,
         replace=replace.get(name),
         takes_path=name == "proxy",
+        refusal=refusals.get(name, ""),
     )

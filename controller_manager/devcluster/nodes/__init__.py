@@ -15,5 +15,6 @@ They change objects in the API server of the same process, and run no containers
   ``images``, ``probes``, ``programs`` with ``annotations``, ``container_commands``,
   ``commands`` and ``scripts`` (duration and exit code).
 - Requests: ``logs``, ``log_lines``, ``log_options``, ``pod_connections`` (exec and
-  others), ``node_proxy`` with ``kubelet_server`` (the endpoints of kubelets).
+  others), ``node_proxy`` with ``kubelet_server`` (the endpoints of kubelets), ``guide``
+  (what pods can be told to do).
 """

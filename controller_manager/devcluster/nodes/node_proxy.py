@@ -32,7 +32,8 @@ class NodeProxy:
         """Return the answer of a node's kubelet; raises Refusal."""
         prefix = f"/api/v1/nodes/{target.name}/proxy"
         path = request.path.removeprefix(prefix)
-        name, port = _name_and_port(target.name)
+        name, port = name_and_port(target.name, "node")
+        port = port or _KUBELET_PORT
         node = self._objects.find(NODE, "", name).obj
         if not path and request.method in ("GET", "HEAD"):
             return Response(301, {"location": f"{request.path}/"})
@@ -42,16 +43,19 @@ class NodeProxy:
         return self._kubelets.answer(name, path, request)
 
 
-def _name_and_port(text: str) -> tuple[str, str]:
-    """Return the parts of ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``."""
+def name_and_port(text: str, what: str) -> tuple[str, str]:
+    """Return the parts of ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``.
+
+    The port may be empty. Raises Refusal, which names `what` is proxied.
+    """
     match text.split(":"):
         case [name] if name:
-            return name, _KUBELET_PORT
+            return name, ""
         case [name, port] if name:
-            return name, port or _KUBELET_PORT
-        case ["http" | "https", name, port] if name:
-            return name, port or _KUBELET_PORT
-    raise bad_request(f'invalid node request "{text}"')
+            return name, port
+        case ["" | "http" | "https", name, port] if name:
+            return name, port
+    raise bad_request(f'invalid {what} request "{text}"')
 
 
 def _unreachable(address: str) -> Refusal:

@@ -28,6 +28,7 @@ from controller_manager.devcluster.kinds.storage.volumeattachment import (
 from controller_manager.devcluster.nodes.addresses import IPV4, families_of
 from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.events import Reporter
+from controller_manager.devcluster.nodes.guide import PATH, Guide
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.logs import PodLogs
@@ -127,16 +128,18 @@ class Nodes:
     def register(self) -> None:
         """Create the node objects, the driver, and its storage classes.
 
-        From now on the API server asks the nodes for logs, and passes requests on.
+        From now on the API server asks the nodes for logs, passes requests on, and
+        serves the guide to the nodes.
         """
+        self._server.serve(PATH, Guide())
+        connections = PodConnections(self._server)
+        for resource, name in CONNECTIONS:
+            self._server.connect(resource, name, connections.refuse)
         if self._count:
             self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
-            connections = PodConnections(self._objects)
             self._server.connect(
                 NODE.resource, "proxy", NodeProxy(self._objects).answer
             )
-            for name in CONNECTIONS:
-                self._server.connect(POD.resource, name, connections.refuse)
         self._heartbeats.register()
         if self._count:
             self._create_missing(DRIVER, csi_driver())

@@ -9,50 +9,66 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
+from controller_manager.devcluster.nodes.guide import PATH as GUIDE
+from controller_manager.devcluster.nodes.node_proxy import name_and_port
 from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
 )
+from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 
 _KUBELET_PORT: Final = 10250
 _NOTHING_RUNS: Final = "the development cluster runs no containers"
+_RUN_IT_HERE: Final = "run the program on this machine, and connect to it there"
 _WORDS: Final = {
-    "exec": (
-        "nothing can be executed in pod {pod}, and no file copied; annotations say "
-        'what its containers do: "Simulated nodes" in docs/devcluster.md'
+    (POD.resource, "exec"): (
+        "nothing can be executed in pod {name}, and no file copied; annotations say "
+        "what its containers do: {guide}"
     ),
-    "attach": (
-        "there is nothing to attach to in pod {pod}; kubectl logs -f shows what the "
+    (POD.resource, "attach"): (
+        "there is nothing to attach to in pod {name}; kubectl logs -f shows what the "
         "annotation devcluster/logs says"
     ),
-    "portforward": (
-        "no port of pod {pod} can be forwarded; run the program on this machine, and "
-        "connect to it there"
+    (POD.resource, "portforward"): (
+        f"no port of pod {{name}} can be forwarded; {_RUN_IT_HERE}"
+    ),
+    (POD.resource, "proxy"): f"nothing listens in pod {{name}}; {_RUN_IT_HERE}",
+    (SERVICE.resource, "proxy"): (
+        f"nothing listens behind service {{name}}; {_RUN_IT_HERE}"
     ),
 }
 """The messages for requests that the simulated nodes cannot fulfil."""
 
 CONNECTIONS: Final = tuple(_WORDS)
-"""The subresources that this cluster refuses, unlike a real one."""
+"""The resources and subresources that this cluster refuses, unlike a real one."""
 
 
 class PodConnections:
     """Refuses connections to containers, and names the alternative."""
 
-    def __init__(self, objects: Objects) -> None:
-        """Take the objects of the API server in the same process."""
-        self._objects = objects
+    def __init__(self, server: GenericAPIServer) -> None:
+        """Take the API server, which is in the same process."""
+        self._server = server
+        self._objects = server.objects
 
     async def refuse(self, target: Target, request: Request) -> Response:
         """Raise Refusal: the request is wrong, or no container runs."""
-        pod = self._objects.find(target.kind, target.namespace, target.name).obj
-        if target.subresource != "portforward":
-            chosen_container(pod, dict(request.query).get("container", ""))
-        check_node(self._objects, pod, "pod {name} does not have a host assigned")
-        words = _WORDS[target.subresource].format(pod=f'"{target.name}"')
+        name = target.name
+        if target.subresource == "proxy":
+            name, _ = name_and_port(name, target.kind.singular_name)
+        obj = self._objects.find(target.kind, target.namespace, name).obj
+        if target.subresource in ("attach", "exec"):
+            chosen_container(obj, dict(request.query).get("container", ""))
+        if target.subresource != "proxy":
+            check_node(self._objects, obj, "pod {name} does not have a host assigned")
+        guide = f"https://{self._server.address}{GUIDE}, kubectl get --raw {GUIDE}"
+        words = _WORDS[target.kind.resource, target.subresource]
+        words = words.format(name=f'"{name}"', guide=guide)
         raise Refusal(501, "NotImplemented", f"{_NOTHING_RUNS}: {words}")
 
 

@@ -19,7 +19,6 @@ from tests.devcluster.nodes.objects import (
 pytestmark = pytest.mark.looptime
 
 SCRIPT = ["sh", "-c", "echo one; sleep 2; echo two; sleep 2; echo three; exit 1"]
-DOES_NOTHING = "the development cluster runs no containers"
 
 
 async def log(cluster: Cluster, pod: str, **query: object) -> tuple[int, str]:
@@ -177,50 +176,3 @@ async def test_a_pod_without_a_node_has_an_empty_log(cluster: Cluster) -> None:
                 "refused"
             ),
         )
-
-
-@pytest.mark.parametrize(
-    ("subresource", "code", "message"),
-    [
-        (
-            "exec",
-            501,
-            (
-                f'{DOES_NOTHING}: nothing can be executed in pod "p", and no file '
-                "copied; annotations say what its containers do: "
-                '"Simulated nodes" in docs/devcluster.md'
-            ),
-        ),
-        (
-            "attach",
-            501,
-            (
-                f'{DOES_NOTHING}: there is nothing to attach to in pod "p"; kubectl '
-                "logs -f shows what the annotation devcluster/logs says"
-            ),
-        ),
-        (
-            "portforward",
-            501,
-            (
-                f'{DOES_NOTHING}: no port of pod "p" can be forwarded; run the program '
-                "on this machine, and connect to it there"
-            ),
-        ),
-        ("exec?container=x", 400, "container x is not valid for pod p"),
-    ],
-)
-async def test_nothing_connects_to_a_container(
-    cluster: Cluster, subresource: str, code: int, message: str
-) -> None:
-    """The refusal says what to do instead."""
-    name, _, query = subresource.partition("?")
-    given = tuple(tuple(query.split("=")) for _ in range(bool(query)))
-    async with cluster.nodes(count=1):
-        await create_pod(cluster, "p")
-        await asyncio.sleep(0.1)
-        for method in ("GET", "POST"):
-            request = Request(method, f"{PODS}/p/{name}", query=given)  # type: ignore[arg-type]
-            answer = await cluster.transport.request(request)
-            body = json.loads(answer.body)
-            assert (answer.status, body["message"]) == (code, message)

@@ -104,4 +104,10 @@ def _address(status: JSON, type_: str) -> str:
     return NONE
 
 
-KIND: Final = kind_of("v1", "nodes", NodeStrategy())
+_REFUSALS: Final = {
+    "proxy": (
+        "nodes/proxy is not served by the development cluster without nodes: start it "
+        "with --nodes 1 or more"
+    )
+}
+KIND: Final = kind_of("v1", "nodes", NodeStrategy(), refusals=_REFUSALS)

@@ -250,9 +250,8 @@ def invalid_object(
     return Refusal(422, "Invalid", message, details)
 
 
-def not_implemented(what: str) -> Refusal:
+def not_implemented(message: str) -> Refusal:
     """501: the Kubernetes API has the resource, but this server does not serve it."""
-    message = f"{what} is not served by the development cluster"
     return Refusal(501, "NotImplemented", message, {})
 
 

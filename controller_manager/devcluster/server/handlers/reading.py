@@ -24,7 +24,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     expired,
     method_not_allowed,
     not_acceptable,
-    not_implemented,
     too_large_version,
 )
 from controller_manager.devcluster.server.http.accepting import (
@@ -37,7 +36,7 @@ from controller_manager.devcluster.server.http.accepting import (
 )
 from controller_manager.devcluster.server.http.negotiation import header, parse_version
 from controller_manager.devcluster.server.http.rendering import Renderer, wrong_form
-from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.http.request_info import Target, not_served
 from controller_manager.devcluster.server.http.responses import (
     JSON_HEADERS,
     json_response,
@@ -67,6 +66,9 @@ from controller_manager.devcluster.server.watch.watching import (
 )
 
 _DEFAULT_WATCH: Final = 1800
+_READ: Final = frozenset(("get", "update"))
+"""The verbs of a subresource that shows its whole object."""
+
 _ONLY_STREAMS: Final = (
     "only the following media types are accepted: "
     f"{JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
@@ -115,10 +117,10 @@ class Reader:
             case "scale":
                 return json_response(200, scale_of(kind, stored))
         part = kind.subresource(target.subresource)
-        if part is not None and part.replace is not None and "get" in part.verbs:
-            body = self._renderer.encoded(target, stored, form)
-            return Response(200, JSON_HEADERS, body)
-        raise not_implemented(f"{kind.plural}/{target.subresource}")
+        if part is None or part.kind != kind.kind or not {*part.verbs} >= _READ:
+            raise not_served(target, "get")
+        body = self._renderer.encoded(target, stored, form)
+        return Response(200, JSON_HEADERS, body)
 
     async def list_or_watch(
         self, target: Target, request: Request

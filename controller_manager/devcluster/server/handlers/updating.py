@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.apimachinery.statuses import not_implemented
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.handlers.applying import (
     apply_configuration,
@@ -21,7 +20,7 @@ from controller_manager.devcluster.server.http.object_bodies import (
     checked_body,
     decoded_body,
 )
-from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.http.request_info import Target, not_served
 from controller_manager.devcluster.server.http.responses import json_response, written
 from controller_manager.devcluster.server.registry.field_owners import field_manager
 from controller_manager.devcluster.server.registry.objects import Managed, Objects
@@ -129,4 +128,4 @@ def _check_replaceable(target: Target) -> None:
         return
     subresource = target.kind.subresource(target.subresource)
     if subresource is None or subresource.replace is None:
-        raise not_implemented(f"{target.kind.plural}/{target.subresource}")
+        raise not_served(target, "update")

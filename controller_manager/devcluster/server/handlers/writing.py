@@ -10,7 +10,6 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     method_not_allowed,
-    not_implemented,
 )
 from controller_manager.devcluster.server.handlers.deleting import Deleter
 from controller_manager.devcluster.server.handlers.updating import (
@@ -31,7 +30,7 @@ from controller_manager.devcluster.server.http.object_bodies import (
     checked_body,
     decoded_body,
 )
-from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.http.request_info import Target, not_served
 from controller_manager.devcluster.server.http.responses import (
     json_response,
     refused,
@@ -206,7 +205,7 @@ class Writer:
         connect = self._storage_of(target.kind).connect.get(target.subresource)
         self._admit_connection(target, request)
         if subresource is None or connect is None:
-            raise not_implemented(f"{target.kind.plural}/{target.subresource}")
+            raise not_served(target, "create")
         body = body_of(request, subresource.kind, subresource.api_version, b"{}")
         body = check_connect_body(body, subresource)
         body = self._admit(target, body)

@@ -20,8 +20,11 @@ from controller_manager.devcluster.server.apimachinery.query import (
     is_true,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import (
+    Refusal,
     bad_request,
+    method_not_allowed,
     no_such_resource,
+    not_implemented,
     shown,
 )
 from controller_manager.devcluster.server.rest.admission import Submission
@@ -189,6 +192,21 @@ def find_target(
     if kind.namespaced and not namespace and name:
         raise no_such_resource()
     return Target(kind, namespace, name, subresource, query, user)
+
+
+def not_served(target: Target, verb: str) -> Refusal:
+    """Return the refusal of a request to a subresource that this server cannot fulfil.
+
+    It is 405 if a real API server refuses the `verb`, too.
+    """
+    part = target.kind.subresource(target.subresource)
+    if part is None or verb not in part.verbs:
+        return method_not_allowed()
+    what = f"{target.kind.plural}/{part.name}"
+    message = part.refusal.format(name=f'"{target.name}"')
+    return not_implemented(
+        message or f"{what} is not served by the development cluster"
+    )
 
 
 def _watched(target: Target) -> Target:

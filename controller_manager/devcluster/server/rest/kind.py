@@ -41,7 +41,8 @@ class Subresource:
 
     `replace` merges the old object and the new object of a PUT. Without it, and without
     a handler of a POST, requests get 501; ``status`` and ``scale`` work for every kind.
-    If it `takes_path`, a request may have more segments after it, and any method.
+    `refusal` is the message then, with ``{name}`` for the name of the object. If it
+    `takes_path`, a request may have more segments after it, and any method.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Subresource:
     version: str = ""
     replace: Callable[[JSON, JSON], JSON] | None = None
     takes_path: bool = False
+    refusal: str = ""
 
     @property
     def api_version(self) -> str:

@@ -139,10 +139,29 @@ _GATED: Final = {
 }
 """The condition of a new pod with scheduling gates."""
 
+_REFUSALS: Final = {
+    "ephemeralcontainers": (
+        "the development cluster runs no containers: pod {name} gets no ephemeral "
+        "container; kubectl debug --copy-to=COPY creates a copy of the pod with one "
+        "more container"
+    ),
+    "log": (
+        "pods/log is not served by the development cluster without nodes: start it "
+        "with --nodes 1 or more"
+    ),
+    "resize": (
+        "the development cluster does not change the resources of pod {name} in place: "
+        "delete the pod and create it with other resources, or change the template of "
+        "its workload"
+    ),
+}
+"""The messages of subresources that are not served."""
+
 KIND: Final = kind_of(
     "v1",
     "pods",
     PodStrategy(),
+    refusals=_REFUSALS,
     gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
 )
 REST_STORAGE: Final = RESTStorage(

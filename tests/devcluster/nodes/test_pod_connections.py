@@ -1,0 +1,171 @@
+"""Requests that need a container: each refusal says what to do instead."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from controller_manager.client.transport import Request
+from controller_manager.devcluster.kinds import find_kinds, find_storages
+from controller_manager.devcluster.nodes.pod_connections import CONNECTIONS
+from tests.clusters import Cluster
+from tests.devcluster.nodes.objects import CORE, PODS, create_pod, send
+from tests.devcluster.requests import call
+
+NOTHING_RUNS = "the development cluster runs no containers"
+GUIDE = "/devcluster/guide"
+RUN_IT_HERE = "run the program on this machine, and connect to it there"
+EXEC = (
+    f'{NOTHING_RUNS}: nothing can be executed in pod "p", and no file copied; '
+    "annotations say what its containers do: "
+    f"https://127.0.0.1:0{GUIDE}, kubectl get --raw {GUIDE}"
+)
+ATTACH = (
+    f'{NOTHING_RUNS}: there is nothing to attach to in pod "p"; kubectl logs -f shows '
+    "what the annotation devcluster/logs says"
+)
+FORWARD = f'{NOTHING_RUNS}: no port of pod "p" can be forwarded; {RUN_IT_HERE}'
+POD_PROXY = f'{NOTHING_RUNS}: nothing listens in pod "p"; {RUN_IT_HERE}'
+SERVICE_PROXY = f'{NOTHING_RUNS}: nothing listens behind service "s"; {RUN_IT_HERE}'
+DEBUG = (
+    f'{NOTHING_RUNS}: pod "p" gets no ephemeral container; kubectl debug '
+    "--copy-to=COPY creates a copy of the pod with one more container"
+)
+RESIZE = (
+    'the development cluster does not change the resources of pod "p" in place: delete '
+    "the pod and create it with other resources, or change the template of its workload"
+)
+SERVICES = f"{CORE}/namespaces/default/services"
+READS = ("GET", "POST")
+WRITES = ("PUT", "PATCH")
+ALL = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
+
+async def refusals(
+    cluster: Cluster, methods: tuple[str, ...], path: str
+) -> list[tuple[int, str]]:
+    """Return the status and the message of each answer."""
+    path, _, query = path.partition("?")
+    given = tuple(tuple(each.split("=")) for each in query.split("&") if each)
+    answers = []
+    for method in methods:
+        headers = {"content-type": "application/merge-patch+json"}
+        request = Request(method, path, given, headers, b"{}")  # type: ignore[arg-type]
+        answer = await cluster.transport.request(request)
+        answers.append((answer.status, json.loads(answer.body)["message"]))
+    return answers
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("path", "methods", "message"),
+    [
+        (f"{PODS}/p/exec", READS, EXEC),
+        (f"{PODS}/p/attach", READS, ATTACH),
+        (f"{PODS}/p/portforward", READS, FORWARD),
+        (f"{PODS}/p/proxy", ALL, POD_PROXY),
+        (f"{PODS}/p/proxy/", ALL, POD_PROXY),
+        (f"{PODS}/p:80/proxy/a/b", ALL, POD_PROXY),
+        (f"{PODS}/https:p:/proxy/a/b", ALL, POD_PROXY),
+        (f"{SERVICES}/s/proxy", ALL, SERVICE_PROXY),
+        (f"{SERVICES}/http:s:web/proxy/healthz", ALL, SERVICE_PROXY),
+        (f"{PODS}/p/ephemeralcontainers", WRITES, DEBUG),
+        (f"{PODS}/p/resize", WRITES, RESIZE),
+    ],
+)
+async def test_nothing_connects_to_a_container(
+    cluster: Cluster, path: str, methods: tuple[str, ...], message: str
+) -> None:
+    """The refusal says what to do instead."""
+    async with cluster.nodes(count=1):
+        await create_pod(cluster, "p")
+        spec = {"ports": [{"port": 80}]}
+        service = {"metadata": {"name": "s"}, "spec": spec}
+        await send(cluster, "POST", SERVICES, service)
+        await asyncio.sleep(0.1)
+        found = await refusals(cluster, methods, path)
+    assert found == [(501, message)] * len(methods)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("path", "methods", "refusal"),
+    [
+        (
+            f"{PODS}/p/exec?container=x",
+            READS,
+            (400, "container x is not valid for pod p"),
+        ),
+        (f"{PODS}/q/proxy/", ALL, (404, 'pods "q" not found')),
+        (f"{SERVICES}/q/proxy/", ALL, (404, 'services "q" not found')),
+        (
+            f"{SERVICES}/ftp:q:1/proxy/",
+            ALL,
+            (400, 'invalid service request "ftp:q:1"'),
+        ),
+        (
+            f"{PODS}/p/eviction",
+            ("GET", "PUT"),
+            (405, "the server does not allow this method on the requested resource"),
+        ),
+        (
+            f"{PODS}/p/resize",
+            ("POST",),
+            (405, "the server does not allow this method on the requested resource"),
+        ),
+    ],
+)
+async def test_a_wrong_request_gets_the_answer_of_a_real_server(
+    cluster: Cluster, path: str, methods: tuple[str, ...], refusal: tuple[int, str]
+) -> None:
+    """A user looks for the mistake, not for a container that runs."""
+    async with cluster.nodes(count=1):
+        await create_pod(cluster, "p")
+        await asyncio.sleep(0.1)
+        found = await refusals(cluster, methods, path)
+    assert found == [refusal] * len(methods)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("subresource", ["ephemeralcontainers", "resize"])
+async def test_a_pod_can_be_read_by_its_subresources(
+    cluster: Cluster, subresource: str
+) -> None:
+    """Kubectl does so before it changes one."""
+    async with cluster.nodes(count=1):
+        await create_pod(cluster, "p")
+        pod = await send(cluster, "GET", f"{PODS}/p")
+        assert await send(cluster, "GET", f"{PODS}/p/{subresource}") == pod
+
+
+@pytest.mark.looptime
+async def test_the_guide_names_the_annotations(cluster: Cluster) -> None:
+    """It is the section of the documents, also for an installation without them."""
+    async with cluster.nodes(count=1):
+        answer = await call(cluster, "GET", GUIDE)
+        refused = await call(cluster, "POST", GUIDE)
+    text = answer.body.decode()
+    assert (answer.status, refused.status) == (200, 405)
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert text.startswith("## Simulated nodes\n")
+    assert text.count("\n## ") == 0
+    for name in ("exit-code", "run-seconds", "failing-readiness", "logs"):
+        assert f"devcluster/{name}" in text
+
+
+def test_each_subresource_is_served_or_refused_with_a_message() -> None:
+    """On a cluster with and without nodes."""
+    connects = {each.resource: each.connect for each in find_storages()}
+    answered: set[Any] = {("pods", "log"), ("nodes", "proxy"), *CONNECTIONS}
+    silent = [
+        f"{kind.resource}/{part.name}"
+        for kind in find_kinds()
+        for part in kind.subresources
+        if not part.replace
+        and part.name not in ("status", "scale")
+        and part.name not in connects.get(kind.resource, {})
+        and (kind.resource, part.name) not in answered
+        and not part.refusal
+    ]
+    assert silent == []
