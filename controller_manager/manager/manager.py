@@ -159,7 +159,11 @@ class ControllerManager:
             logger=self._logger.bind(component="stuck-rollouts"),
         )
         self._awaited = AwaitedControllers(
-            self._startup, self._caches, self._controllers, self._logger
+            self._startup,
+            self._caches,
+            self._controllers,
+            self._clients.manager(),
+            self._logger,
         )
 
     def _shows_stuck_rollouts(self) -> bool:

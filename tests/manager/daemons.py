@@ -19,6 +19,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.registry import registry as this_build
+from controller_manager.runtime.registry import Registry
 from tests.clusters import Cluster, make_config
 from tests.controllers.user import settle
 from tests.streams import PassedStream
@@ -142,6 +143,7 @@ class RefusedDaemon:
     refused: set[str] = field(default_factory=set)
     log: io.StringIO = field(default_factory=io.StringIO)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    build: Registry = field(default_factory=this_build)
 
     def __post_init__(self) -> None:
         handle = self.cluster.server.handle
@@ -167,7 +169,7 @@ class RefusedDaemon:
             rng=random.Random(1),
             logger=make_logger(stream=self.log),
             registry=self.registry,
-            build=this_build(),
+            build=self.build,
         )
         stop = asyncio.Event()
         running = asyncio.create_task(manager.run(stop))

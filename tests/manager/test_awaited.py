@@ -2,18 +2,29 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.meta import PartialObject
+from controller_manager.api.resource import Resource
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYMENT
+from controller_manager.registry import registry as this_build
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.registry import Registry
+from controller_manager.runtime.watches import For
 from controller_manager.serving.health import HealthCheck, probe
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
-from tests.manager.daemons import Daemon, RefusedDaemon, leader_and_standby
+from tests.devcluster.kinds.apiextensions.test_definitions import DEFINITIONS, spec
+from tests.devcluster.requests import call
+from tests.manager.daemons import Daemon, RefusedDaemon, leader_and_standby, now
 
 pytestmark = pytest.mark.looptime
 
@@ -23,6 +34,9 @@ INTERVAL = 30.0
 """Seconds between two looks for missing resources."""
 
 SETTLED = 0.5
+WIDGETS: Resource[PartialObject] = Resource(
+    "example.com", "v1", "widgets", "Widget", PartialObject
+)
 
 
 def text_of(checks: Mapping[str, HealthCheck]) -> str:
@@ -65,6 +79,106 @@ async def test_a_controller_starts_once_its_group_is_switched_on(
         f'"Starting controller" controller="{NAME}"',
     ):
         assert log.count(line) == 1
+
+
+class WidgetReconciler(Reconciler[PartialObject]):
+    """Notes when it sees each widget first."""
+
+    watches = (For(WIDGETS),)
+    seen: ClassVar[dict[str, float]] = {}
+
+    async def reconcile(self, obj: PartialObject) -> Outcome:
+        self.seen.setdefault(obj.metadata.name, now())
+        return DONE
+
+
+def build_with_widgets() -> Registry:
+    """Return the controllers of this build, and one of a custom resource."""
+    widgets = Descriptor(
+        "widget-controller",
+        "tests.manager.test_awaited:WidgetReconciler",
+        requires=(WIDGETS,),
+    )
+    return Registry((*this_build().descriptors, widgets))
+
+
+async def define(cluster: Cluster) -> None:
+    """Create the definition of widgets, and one widget."""
+    given = {"metadata": {"name": "widgets.example.com"}, "spec": spec()}
+    definition = msgspec.json.encode(given)
+    assert (await call(cluster, "POST", DEFINITIONS, definition)).status == 201
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    made = await call(cluster, "POST", path, b'{"metadata": {"name": "a"}}')
+    assert made.status == 201
+
+
+@pytest.mark.parametrize(
+    ("refused", "patience"),
+    [(set(), 0.2), ({"customresourcedefinitions"}, INTERVAL + SETTLED)],
+)
+async def test_a_controller_starts_once_its_resource_is_defined(
+    cluster: Cluster, refused: set[str], patience: float
+) -> None:
+    """A manager that may not watch definitions looks twice a minute."""
+    WidgetReconciler.seen.clear()
+    daemon = RefusedDaemon(cluster, set(refused), build=build_with_widgets())
+    async with daemon.running("widget-controller", "replicaset") as manager:
+        await manager.started.wait()
+        await settle(10)
+        assert manager.controllers.names == [OTHER]
+        daemon.refused.clear()
+        await define(cluster)
+        defined_at = now()
+        await settle(patience)
+        assert WidgetReconciler.seen.keys() == {"a"}
+        assert WidgetReconciler.seen["a"] - defined_at <= patience
+        assert manager.controllers.names == [OTHER, "widget-controller"]
+
+
+async def test_a_resource_may_be_served_a_moment_after_its_definition(
+    cluster: Cluster,
+) -> None:
+    """A real API server does so: the manager looks a second time."""
+    WidgetReconciler.seen.clear()
+    daemon = RefusedDaemon(cluster, build=build_with_widgets())
+    async with daemon.running("widget-controller", "replicaset") as manager:
+        await manager.started.wait()
+        await settle(10)
+        daemon.refused.add("v1")  # the discovery of each group
+        await define(cluster)
+        await settle(0.9)
+        daemon.refused.clear()
+        await settle(0.3)
+        assert WidgetReconciler.seen.keys() == {"a"}
+
+
+async def test_definitions_are_watched_only_while_a_controller_waits(
+    cluster: Cluster,
+) -> None:
+    """Then they cost nothing."""
+    opened: list[str] = []
+    handle = cluster.server.handle
+
+    async def note(request: Request) -> Any:
+        if dict(request.query).get("watch"):
+            opened.append(request.path.rpartition("/")[2])
+        return await handle(request)
+
+    cluster.server.handle = note  # type: ignore[method-assign]
+    watched = {"customresourcedefinitions", "apiservices"}
+    async with RefusedDaemon(cluster).running("replicaset") as manager:
+        await manager.started.wait()
+        assert watched.isdisjoint(opened)
+    daemon = RefusedDaemon(cluster, build=build_with_widgets())
+    async with daemon.running("widget-controller", "replicaset") as manager:
+        await manager.started.wait()
+        await settle(10)
+        assert watched <= {*opened}
+        await define(cluster)
+        await settle(5)
+        opened.clear()
+        await settle(1000)
+        assert watched.isdisjoint(opened)
 
 
 async def test_a_late_resource_that_cannot_be_listed_leaves_the_daemon_ready(
