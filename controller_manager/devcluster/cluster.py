@@ -5,6 +5,7 @@ import base64
 import os
 import secrets
 import ssl
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +24,11 @@ from controller_manager.devcluster.certificates import client_certificate
 from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.saving import Saving
 from controller_manager.devcluster.http_server import HTTPServer, Interceptor
+from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
+from controller_manager.devcluster.manifests import Manifest, apply_manifests
 from controller_manager.devcluster.nodes.nodes import Nodes
 from controller_manager.devcluster.server.apimachinery.uids import BufferedRandom
 from controller_manager.devcluster.server.security.authentication import User
@@ -39,6 +42,7 @@ from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
+from controller_manager.version import COMMAND_USER_AGENT
 
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")
@@ -208,6 +212,18 @@ class DevCluster:
         for name, work in works.items():
             task = asyncio.create_task(work, name=name)
             self._stack.push_async_callback(_cancelled, task)
+
+    async def create(
+        self,
+        manifests: Sequence[Manifest],
+        created: Callable[[Manifest], None] = lambda _: None,
+    ) -> None:
+        """Create objects as the administrator, in order, and report each.
+
+        Raises ManifestError with the API server's message if it refuses one.
+        """
+        transport = InMemoryTransport(self.server, self._token, COMMAND_USER_AGENT)
+        await apply_manifests(transport, manifests, created)
 
     async def _listen(self) -> None:
         """Listen; a cluster that is started again takes its port if it may have any."""

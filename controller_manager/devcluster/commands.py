@@ -29,7 +29,7 @@ from controller_manager.devcluster.embedded import (
 )
 from controller_manager.devcluster.manifests import (
     Manifest,
-    apply_manifests,
+    parted,
     read_manifests,
 )
 from controller_manager.observability.logs import Logger
@@ -57,6 +57,7 @@ async def run_devcluster(
 ) -> int:
     """Run a cluster with the objects of `manifests` in it; return an exit code.
 
+    The controllers start once the objects exist; only pods wait for the controllers.
     It runs until it is interrupted. With a `command` it runs until the command ends:
     the command has the kubeconfig in KUBECONFIG, and only the command prints. Raises
     CommandError, ManifestError and KubeconfigError, before anything runs, if the
@@ -68,7 +69,11 @@ async def run_devcluster(
         check_command(command)
     if kubeconfig is not None:
         check_kubeconfig(kubeconfig)
-    objects = read_manifests(manifests)
+    before, after = parted(read_manifests(manifests))
+
+    def report(manifest: Manifest) -> None:
+        console.print(f"{manifest.kind.singular}/{manifest.name} created")
+
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
         cluster = await stack.enter_async_context(
@@ -77,12 +82,13 @@ async def run_devcluster(
         if kubeconfig is not None:
             # Only once we listen: a cluster that has our port may own the file.
             remove_kubeconfig(kubeconfig)
+        console.print(f"API server at {cluster.url}", highlight=False)
+        await cluster.create(before, report)
         if with_controllers:
             await stack.enter_async_context(
                 controllers_over_https(cluster, config, logger)
             )
-        console.print(f"API server at {cluster.url}", highlight=False)
-        await _fill(cluster, objects, console)
+        await cluster.create(after, report)
         if command:
             return await _run_command(cluster, command, kubeconfig, stack)
         await _run_until_interrupted(cluster, kubeconfig, stack, console)
@@ -123,19 +129,6 @@ async def _run_until_interrupted(
     console.print("Running; Ctrl-C stops it.", highlight=False)
     await interrupted.wait()
     console.print("Stopping.", highlight=False)
-
-
-async def _fill(
-    cluster: DevCluster, objects: Sequence[Manifest], console: Console
-) -> None:
-    def report(manifest: Manifest) -> None:
-        console.print(f"{manifest.kind.singular}/{manifest.name} created")
-
-    transport = HTTPTransport(cluster.credentials(), COMMAND_USER_AGENT)
-    try:
-        await apply_manifests(transport, objects, report)
-    finally:
-        await transport.close()
 
 
 def _interrupt_event() -> asyncio.Event:

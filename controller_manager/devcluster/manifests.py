@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +14,10 @@ from controller_manager.client.transport import Request, Transport
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.yaml_files import UnreadableFile, read_documents
+
+_DEFINITION: Final = "CustomResourceDefinition"
+_FIRST: Final = {"Namespace": 0, _DEFINITION: 1}
+"""The kinds whose objects others need."""
 
 
 class ManifestError(Exception):
@@ -45,21 +49,35 @@ class Manifest:
 def read_manifests(paths: Sequence[Traversable | Path]) -> list[Manifest]:
     """Return the objects of all files, and of the YAML files in all directories.
 
-    Namespaces come first, whichever file they are in. Raises ManifestError.
+    Namespaces come first, whichever file they are in, then the definitions of custom
+    resources. Raises ManifestError.
     """
-    catalogue = Catalogue(find_kinds())
-    manifests: list[Manifest] = []
+    documents: list[tuple[str, Any]] = []
     for path in paths:
-        found = [
-            _manifest(where, document, catalogue)
-            for file in _files(path)
-            for where, document in _documents(file)
-        ]
+        found = [each for file in _files(path) for each in _documents(file)]
         if not found:
             msg = f"manifest {path.name}: has no object in it"
             raise ManifestError(msg)
-        manifests += found
-    return sorted(manifests, key=lambda each: each.kind.kind != "Namespace")
+        documents += found
+    catalogue = Catalogue(find_kinds())
+    for _, document in documents:
+        for kind in _defined_kinds(document):
+            catalogue.add(kind)
+    manifests = [_manifest(where, each, catalogue) for where, each in documents]
+    return sorted(manifests, key=lambda each: _FIRST.get(each.kind.kind, len(_FIRST)))
+
+
+def parted(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[Manifest]]:
+    """Return the objects to create before controllers start, and those after.
+
+    Pods come after: controllers create the service accounts without which the API
+    server refuses them.
+    """
+    before: list[Manifest] = []
+    after: list[Manifest] = []
+    for each in manifests:
+        (after if each.kind.resource == "pods" else before).append(each)
+    return before, after
 
 
 async def apply_manifests(
@@ -107,6 +125,26 @@ def _documents(file: Traversable | Path) -> Iterator[tuple[str, Any]]:
     for number, document in enumerate(documents, start=1):
         if document is not None:
             yield f"{file.name}, document {number}", document
+
+
+def _defined_kinds(document: Any) -> Iterator[Kind]:
+    """Yield the kinds that a document defines; the API server judges the definition."""
+    if not isinstance(document, dict) or document.get("kind") != _DEFINITION:
+        return
+    try:
+        spec = document["spec"]
+        names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+        for version in spec["versions"]:
+            yield Kind(
+                spec["group"],
+                version["name"],
+                names["kind"],
+                names["plural"],
+                namespaced=namespaced,
+                is_custom=True,
+            )
+    except (KeyError, TypeError):
+        return
 
 
 def _manifest(where: str, document: Any, catalogue: Catalogue) -> Manifest:

@@ -5,7 +5,18 @@ from pathlib import Path
 import pytest
 
 from controller_manager.devcluster.demo.demo import sample_manifests
-from controller_manager.devcluster.manifests import ManifestError, read_manifests
+from controller_manager.devcluster.manifests import (
+    ManifestError,
+    parted,
+    read_manifests,
+)
+from tests.devcluster.manifests import (
+    CONFIG_MAP,
+    DEFINITION,
+    NAMESPACE,
+    POD,
+    WIDGET,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +68,33 @@ def test_a_manifest_that_cannot_be_applied_is_named(
     with pytest.raises(ManifestError) as caught:
         read_manifests([file])
     assert message in str(caught.value)
+
+
+def test_definitions_come_before_their_objects_and_pods_after_the_controllers(
+    tmp_path: Path,
+) -> None:
+    """Whichever file they are in; all others keep their order."""
+    (tmp_path / "a.yaml").write_text(f"{WIDGET}---\n{POD}---\n{CONFIG_MAP}")
+    (tmp_path / "b.yaml").write_text(f"{DEFINITION}---\n{NAMESPACE}")
+    before, after = parted(read_manifests([tmp_path]))
+    assert [each.path for each in before] == [
+        "/api/v1/namespaces",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "/apis/example.com/v1/namespaces/team/widgets",
+        "/api/v1/namespaces/team/configmaps",
+    ]
+    assert [each.path for each in after] == ["/api/v1/namespaces/team/pods"]
+
+
+@pytest.mark.parametrize(
+    "spec", ["5", "{names: 5}", "{versions: [5]}", "{versions: 5}"]
+)
+def test_the_api_server_judges_a_wrong_definition(tmp_path: Path, spec: str) -> None:
+    """Its message is better."""
+    file = tmp_path / "m.yaml"
+    file.write_text(DEFINITION.partition("spec:")[0] + f"spec: {spec}")
+    (manifest,) = read_manifests([file])
+    assert manifest.kind.kind == "CustomResourceDefinition"
 
 
 def test_the_samples_are_real_manifests() -> None:

@@ -55,6 +55,11 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(each for each in text.replace(",", " ").split() if each != "none")
 
 
+def _paths(text: str) -> tuple[str, ...]:
+    parts = (each.strip() for each in text.replace("\n", ",").split(","))
+    return tuple(filter(None, parts))
+
+
 OPTIONS: Final = (
     Option("devcluster-nodes", "N", "3", "Number of nodes.", _whole),
     Option(
@@ -91,6 +96,13 @@ OPTIONS: Final = (
         "1",
         "Factor by which nodes shorten termination grace periods.",
         _number,
+    ),
+    Option(
+        "devcluster-manifests",
+        "PATH,...",
+        "",
+        "YAML files, or directories of them, whose objects exist from the start.",
+        _paths,
     ),
     Option(
         "devcluster-feature-gates",

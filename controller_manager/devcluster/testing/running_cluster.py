@@ -31,6 +31,11 @@ from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
     uid_of_account,
 )
+from controller_manager.devcluster.manifests import (
+    ManifestError,
+    parted,
+    read_manifests,
+)
 from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.devcluster.server.storage.state import state_of
 from controller_manager.devcluster.testing.cluster_error import ClusterError
@@ -180,9 +185,11 @@ async def run_cluster(
             flags["controllers"] = ",".join(settings.controllers)
         config = embedded_config(build, 0, verbosity, settings.feature_gates, flags)
         options = _options(settings, build, config.features, keys, file)
+        before, after = parted(read_manifests([*map(Path, settings.manifests)]))
         cluster = await stack.enter_async_context(
             DevCluster(options, clock, logger, faults)
         )
+        await cluster.create(before)
         controllers: frozenset[str] = frozenset()
         if settings.controllers:
             stack.enter_context(_thawed())
@@ -190,6 +197,7 @@ async def run_cluster(
                 controllers_in_memory(cluster, config, clock, logger)
             )
             controllers = frozenset(manager.controllers.names)
+        await cluster.create(after)
         path = directory / "kubeconfig"
         cluster.write_kubeconfig(path)
         running = RunningCluster(
@@ -267,7 +275,7 @@ def _one_line_errors() -> Iterator[None]:
         yield
     except OptionsError as error:
         raise ClusterError("; ".join(error.problems)) from None
-    except (DataError, PluginError, ServingError) as error:
+    except (DataError, ManifestError, PluginError, ServingError) as error:
         raise ClusterError(str(error)) from None
 
 

@@ -18,6 +18,7 @@ _LIMITS: Final[dict[str, tuple[float, float]]] = {
 
 _LISTS: Final = (
     "controllers",
+    "manifests",
     "feature_gates",
     "enable_admission_plugins",
     "disable_admission_plugins",
@@ -47,6 +48,9 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
 
     grace_scale: float = 1.0
     """The factor by which nodes shorten termination grace periods."""
+
+    manifests: tuple[Path | str, ...] = ()
+    """YAML files, and directories of such files, whose objects exist from the start."""
 
     feature_gates: tuple[str, ...] = ()
     """Feature gates of the API server and of the controllers, as ``Name=true``."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +21,12 @@ from controller_manager.devcluster.testing import (
     ClusterSettings,
     DevelopmentCluster,
 )
+from controller_manager.devcluster.testing.running_cluster import run_cluster
 from controller_manager.manager import caches
+from tests.devcluster.manifests import DEFINITION, NAMESPACE, POD, WIDGET
 from tests.devcluster.testing.calls import Caller
 from tests.devcluster.testing.test_faults import wait_until
+from tests.manager.test_awaited import build_with_widgets
 
 BARE = ClusterSettings(nodes=0, controllers=())
 FAST = ClusterSettings(
@@ -52,6 +56,29 @@ DEPLOYMENT = {
 def fast() -> Iterator[DevelopmentCluster]:
     with DevelopmentCluster(FAST) as cluster:
         yield cluster
+
+
+async def test_the_objects_of_manifests_exist_before_the_controllers_start(
+    tmp_path: Path,
+) -> None:
+    """So a controller of a custom resource does not wait; a pod gets its account."""
+    for number, text in enumerate((WIDGET, POD, DEFINITION, NAMESPACE)):
+        (tmp_path / f"{number}.yaml").write_text(text)
+    settings = ClusterSettings(
+        manifests=(tmp_path,),
+        controllers=(
+            "root-ca-certificate-publisher-controller",
+            "serviceaccount-controller",
+            "widget-controller",
+        ),
+    )
+    async with run_cluster(settings, build_with_widgets()) as running:
+        assert "widget-controller" in running.controllers
+        objects = running.cluster.server.storage
+        pod = objects.collection("pods").get(("team", "a"))
+        assert pod is not None
+        assert pod.obj["spec"]["serviceAccountName"] == "default"
+        assert objects.collection("widgets.example.com").get(("team", "a"))
 
 
 def test_nothing_is_left_of_a_cluster_that_has_ended(
@@ -291,6 +318,10 @@ def test_a_name_that_cannot_be_a_namespace_is_refused(
         ),
         ({"nodes": -1}, "nodes: must be from 0 to 5000, not -1"),
         ({"time_factor": 0.5}, "time_factor: must be from 1 to 1000, not 0.5"),
+        (
+            {"manifests": "a.yaml"},
+            "manifests: must be a tuple of names, not the text 'a.yaml'",
+        ),
         ({"port": 70000}, "port: must be from 0 to 65535, not 70000"),
     ],
 )
@@ -307,6 +338,10 @@ def test_a_setting_that_cannot_be_used_is_named(
     [
         (ClusterSettings(controllers=("deployments",)), '"deployments"'),
         (ClusterSettings(feature_gates=("AllAlpha=maybe",)), "maybe"),
+        (
+            ClusterSettings(manifests=("absent.yaml",)),
+            "manifest absent.yaml: No such file or directory",
+        ),
         (
             ClusterSettings(enable_admission_plugins=("Nope",)),
             'enable-admission-plugins plugin "Nope" is unknown',

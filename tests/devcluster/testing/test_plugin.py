@@ -106,6 +106,11 @@ def test_the_fixtures_are_a_cluster_a_namespace_and_faults(
             "pod_start_delay=2.0, grace_scale=0.5, feature_gates=('A=true', 'B=false')",
         ),
         (
+            "devcluster-manifests =\n  a b.yaml\n  c",
+            (),
+            "manifests=('a b.yaml', 'c')",
+        ),
+        (
             "devcluster-port = 7000",
             ("--devcluster-verbosity=4",),
             "port=7000, verbosity=4",
