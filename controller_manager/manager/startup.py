@@ -97,8 +97,7 @@ class StartUp:
         """Return the selected controllers, in the order in which they start.
 
         Waits for the API server, for as long as the config says. Raises StartError
-        if the API server does not become healthy in time, cannot be trusted, or if it
-        has the resources of none of the selected controllers.
+        if the API server does not become healthy in time, or cannot be trusted.
         """
         await self._wait_for_api_server()
         self._waiting_for = "discovery"
@@ -123,12 +122,6 @@ class StartUp:
                 prepared.append(
                     Prepared(descriptor, controller, informers, not missing)
                 )
-        if prepared and not any(each.is_available for each in prepared):
-            msg = (
-                f"none of {', '.join(each.name for each in self._wanted)} can run "
-                "here; the warnings above say why"
-            )
-            raise StartError(msg)
         self._waiting_for = ""
         return prepared
 

@@ -135,6 +135,22 @@ async def test_a_controller_starts_once_its_resource_is_defined(
         assert manager.controllers.names == [OTHER, "widget-controller"]
 
 
+async def test_a_manager_of_one_controller_waits_for_its_definition(
+    cluster: Cluster,
+) -> None:
+    """It leads meanwhile, as a manager without any controller does."""
+    WidgetReconciler.seen.clear()
+    daemon = RefusedDaemon(cluster, build=build_with_widgets())
+    async with daemon.running("widget-controller") as manager:
+        await asyncio.wait_for(manager.started.wait(), 5)
+        assert manager.controllers.names == []
+        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+        await settle(10)
+        await define(cluster)
+        await settle(0.2)
+        assert WidgetReconciler.seen.keys() == {"a"}
+
+
 async def test_a_resource_may_be_served_a_moment_after_its_definition(
     cluster: Cluster,
 ) -> None:
