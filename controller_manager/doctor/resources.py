@@ -13,7 +13,8 @@ _OWN: Final = "controller_manager.controllers."
 async def check_resources(examined: Examination) -> list[Finding]:
     """Look up all resources that the starting controllers require.
 
-    The daemon looks again every 30 seconds, and runs the others meanwhile.
+    The daemon watches definitions, looks again every 30 seconds, and runs the others
+    meanwhile.
     """
     missing = await missing_resources(
         examined.client, examined.starting, examined.config.features
