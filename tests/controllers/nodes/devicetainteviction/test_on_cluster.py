@@ -14,6 +14,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import LoopClock
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster
 from tests.controllers.nodes.devicetainteviction.fixtures import (
     CANCELLING,
@@ -47,8 +48,9 @@ CONDITION: JSON = {
 
 @pytest_asyncio.fixture(name="gpus")
 async def cluster_with_devices() -> Cluster:
-    """Return a cluster with two devices, and roles."""
-    cluster = Cluster(rbac=True)
+    """Return a cluster with two devices, and roles that know of rules."""
+    features = FeatureGates({"DRADeviceTaintRules": True})
+    cluster = Cluster(rbac=True, features=features)
     cluster.add("Node", "a")
     add_slice(cluster, "slice", device("gpu-0"), device("gpu-1"))
     return cluster

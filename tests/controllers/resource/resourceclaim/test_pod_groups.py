@@ -43,7 +43,9 @@ pytestmark = pytest.mark.looptime
 ENABLED: Final = replace(
     CONFIG, features=FeatureGates({"DRAWorkloadResourceClaims": True})
 )
-GROUPS_OF_PODS: Final = FeatureGates({"GenericWorkload": True})
+GROUPS_OF_PODS: Final = FeatureGates(
+    {"GenericWorkload": True, "DRAWorkloadResourceClaims": True}
+)
 GROUP: Final = {"schedulingGroup": {"podGroupName": "g"}}
 
 
