@@ -37,6 +37,11 @@ class BenchCluster:
         """Add volumes that are attached to nodes, and in use there."""
         await self._order({"do": "add attached", "volumes": volumes})
 
+    async def copy_workload(self, name: str, count: int, nodes: int) -> None:
+        """Copy a settled workload so often; spread the pods over so many nodes."""
+        order = {"do": "copy workload", "name": name, "count": count, "nodes": nodes}
+        await self._order(order)
+
     async def add_renewing(self, nodes: int) -> None:
         """Add nodes that renew themselves when `renew` is called."""
         await self._order({"do": "add renewing", "nodes": nodes})

@@ -26,6 +26,7 @@ from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.security.authentication import User
 from tests.benchmarks.attached import Attached
 from tests.benchmarks.renewals import Renewals
+from tests.benchmarks.sizing.copies import Copies
 from tests.robustness.settled_cluster import fill as fill_with_settled
 
 DRIVER: Final = "controller-manager-benchmarks"
@@ -56,6 +57,7 @@ class BenchServer:
         self._pods = cluster.server.storage.collection("pods")
         self._renewals = Renewals(cluster.server.storage, SystemClock())
         self._attached = Attached(cluster.server.storage)
+        self._copies = Copies(cluster.server.storage)
         handle_as = cluster.server.handle_as
 
         async def counted(
@@ -101,6 +103,9 @@ class BenchServer:
                 self._attached.add(order["volumes"])
             case "add renewing":
                 self._renewals.add(order["nodes"])
+            case "copy workload":
+                self._copies.add(order["name"], order["count"], order["nodes"])
+                await _catch_up()
             case "renew":
                 return await self._renewals.run(order["seconds"])
         return {}

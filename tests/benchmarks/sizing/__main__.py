@@ -1,0 +1,68 @@
+"""``python -m tests.benchmarks.sizing``: measure, and draw what was measured."""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from tests.benchmarks.contenders import OURS, Contender, ContenderError
+from tests.benchmarks.driver import DriverError
+from tests.benchmarks.sizing.cluster import run
+from tests.benchmarks.sizing.figures import PROJECT, Run, read_runs, write_runs
+from tests.benchmarks.sizing.page import update_page
+from tests.benchmarks.sizing.plot import draw
+
+_DOCS = Path(__file__).parents[3] / "docs"
+_SIZES = (30, 100, 300, 1000)
+
+
+@click.group()
+def main() -> None:
+    """Measure memory and CPU by the size of the cluster."""
+
+
+@main.command()
+@click.option("--nodes", multiple=True, type=click.IntRange(10), default=_SIZES)
+@click.option("--repeat", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--manager", default=PROJECT, show_default=True, help="Its name.")
+@click.option(
+    "--command",
+    default=OURS,
+    help="The command of another manager; {kubeconfig} and {port} are replaced by "
+    "those that it is to use, and the names of the controllers by all.",
+)
+@click.option(
+    "--into",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=_DOCS / "sizing.json",
+    help="Add the figures to this file.",
+)
+def measure(
+    *, nodes: tuple[int, ...], repeat: int, manager: str, command: str, into: Path
+) -> None:
+    """Run a manager on clusters of its own, and add the figures to a file."""
+    for size in nodes * repeat:
+        with tempfile.TemporaryDirectory() as logs:
+            contender = Contender(manager, command)
+            try:
+                figures = asyncio.run(run(contender, size, Path(logs)))
+            except (ContenderError, DriverError) as error:
+                click.echo(f"error: {error}", err=True)
+                sys.exit(1)
+        click.echo(f"{manager}, {size} nodes: {figures}")
+        write_runs(into, [*read_runs(into), Run(manager, size, figures)])
+
+
+@main.command("draw")
+def draw_page() -> None:
+    """Write the table and the plot of docs/sizing.md from docs/sizing.json."""
+    runs = read_runs(_DOCS / "sizing.json")
+    page = _DOCS / "sizing.md"
+    page.write_text(update_page(page.read_text(), runs))
+    (_DOCS / "sizing.svg").write_text(draw(runs))
+
+
+if __name__ == "__main__":
+    main()

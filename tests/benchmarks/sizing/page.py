@@ -1,0 +1,96 @@
+"""The tables of docs/sizing.md, from what was measured."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from tests.benchmarks.sizing.figures import (
+    CREATE,
+    DELETE,
+    MANAGERS,
+    PEAK,
+    PODS_OF_A_NODE,
+    RESIDENT,
+    REST,
+    START,
+    Run,
+    line_through,
+    medians,
+    spread,
+    values,
+)
+
+SHOWN: Final = (100, 1000, 5000)
+"""The numbers of nodes in the table."""
+
+_FIGURES: Final = {
+    RESIDENT: "memory at rest, MiB",
+    PEAK: "memory at most, MiB",
+    START: "CPU of a start, s",
+    REST: "CPU at rest, ms a second",
+    CREATE: "CPU to create 1,000 pods, s",
+    DELETE: "CPU to delete 1,000 pods, s",
+}
+"""The columns, by the names of the figures."""
+
+_MARK: Final = re.compile(
+    r"(<!-- (\w+) of docs/sizing.json -->\n\n).*?(\n\n)", re.DOTALL
+)
+
+
+def update_page(text: str, runs: Sequence[Run]) -> str:
+    """Return the page with the tables of these runs behind its marks."""
+    tables: dict[str, Callable[[Sequence[Run]], str]] = {
+        "sizes": sizes_table,
+        "lines": lines_table,
+    }
+    return _MARK.sub(lambda found: found[1] + tables[found[2]](runs) + found[3], text)
+
+
+def sizes_table(runs: Sequence[Run]) -> str:
+    """Return what each size costs; a `~` marks a number that the lines give."""
+    rows = [("nodes", "pods", "manager", *_FIGURES.values())]
+    for nodes in SHOWN:
+        for manager in MANAGERS:
+            cells = [_cell(runs, manager, figure, nodes) for figure in _FIGURES]
+            pods = nodes * PODS_OF_A_NODE
+            rows.append((f"{nodes:,}", f"{pods:,}", f"`{manager}`", *cells))
+    return _table(rows)
+
+
+def _cell(runs: Sequence[Run], manager: str, figure: str, nodes: int) -> str:
+    measured = medians(runs, manager, figure)
+    if nodes in measured:
+        return rounded(measured[nodes])
+    return f"~{rounded(line_through(measured).at(nodes))}"
+
+
+def lines_table(runs: Sequence[Run]) -> str:
+    """Return the line of each figure, its error, and the spread of equal runs."""
+    rows = [("figure", "manager", "no pods", "each 1,000 pods", "error", "spread")]
+    for figure, title in _FIGURES.items():
+        for manager in MANAGERS:
+            line = line_through(medians(runs, manager, figure))
+            slope = line.slope * 1000 / PODS_OF_A_NODE
+            rows.append(
+                (
+                    title,
+                    f"`{manager}`",
+                    rounded(line.start),
+                    rounded(slope),
+                    f"{line.error:.0%}",
+                    f"{spread(values(runs, manager, figure)):.0%}",
+                )
+            )
+    return _table(rows)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head, *others = rows
+    lines = [head, ["---"] * len(head), *others]
+    return "\n".join(f"| {' | '.join(each)} |" for each in lines)
+
+
+def rounded(value: float) -> str:
+    """Return a number with two digits, or all digits before the point."""
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2g}"
