@@ -10,6 +10,7 @@
 - `report`: shows the results.
 - `__main__`: the command.
 - `posts`: a command of its own, which compares HTTP clients.
+- `sizing`: a command of its own, for docs/sizing.md.
 
 Absolute times mean nothing on other machines: compare two contenders in one run,
 or two sizes.

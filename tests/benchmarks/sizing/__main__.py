@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks.sizing``: measure, and draw what was measured."""
+"""``python -m tests.benchmarks.sizing``: measure a manager, and draw its figures."""
 
 import asyncio
 import sys
@@ -18,13 +18,11 @@ _DOCS = Path(__file__).parents[3] / "docs"
 _SIZES = (30, 100, 300, 1000)
 
 
-@click.group()
-def main() -> None:
-    """Measure memory and CPU by the size of the cluster."""
-
-
-@main.command()
-@click.option("--nodes", multiple=True, type=click.IntRange(10), default=_SIZES)
+@click.command()
+@click.argument("what", type=click.Choice(("measure", "draw")))
+@click.option(
+    "--nodes", multiple=True, type=click.IntRange(10), default=_SIZES, show_default=True
+)
 @click.option("--repeat", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--manager", default=PROJECT, show_default=True, help="Its name.")
 @click.option(
@@ -39,25 +37,38 @@ def main() -> None:
     default=_DOCS / "sizing.json",
     help="Add the figures to this file.",
 )
-def measure(
-    *, nodes: tuple[int, ...], repeat: int, manager: str, command: str, into: Path
+def main(
+    *,
+    what: str,
+    nodes: tuple[int, ...],
+    repeat: int,
+    manager: str,
+    command: str,
+    into: Path,
 ) -> None:
-    """Run a manager on clusters of its own, and add the figures to a file."""
+    """Measure a manager on clusters of these sizes, or draw the figures of all runs.
+
+    `draw` writes the tables and the plot of docs/sizing.md from docs/sizing.json.
+    """
+    if what == "draw":
+        _draw()
+        return
     for size in nodes * repeat:
-        with tempfile.TemporaryDirectory() as logs:
-            contender = Contender(manager, command)
-            try:
-                figures = asyncio.run(run(contender, size, Path(logs)))
-            except (ContenderError, DriverError) as error:
-                click.echo(f"error: {error}", err=True)
-                sys.exit(1)
-        click.echo(f"{manager}, {size} nodes: {figures}")
-        write_runs(into, [*read_runs(into), Run(manager, size, figures)])
+        _measure(Contender(manager, command), size, into)
 
 
-@main.command("draw")
-def draw_page() -> None:
-    """Write the table and the plot of docs/sizing.md from docs/sizing.json."""
+def _measure(contender: Contender, nodes: int, into: Path) -> None:
+    with tempfile.TemporaryDirectory() as logs:
+        try:
+            figures = asyncio.run(run(contender, nodes, Path(logs)))
+        except (ContenderError, DriverError) as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(1)
+    click.echo(f"{contender.name}, {nodes} nodes: {figures}")
+    write_runs(into, [*read_runs(into), Run(contender.name, nodes, figures)])
+
+
+def _draw() -> None:
     runs = read_runs(_DOCS / "sizing.json")
     page = _DOCS / "sizing.md"
     page.write_text(update_page(page.read_text(), runs))

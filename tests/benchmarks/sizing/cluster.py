@@ -11,6 +11,7 @@ from tests.benchmarks.driver import PODS, Driver, checked
 from tests.benchmarks.kinds import DEPLOYMENTS, SERVICES, SLICES, Work
 from tests.benchmarks.measuring import SETTLE, Figures
 from tests.benchmarks.server import idle_pod
+from tests.benchmarks.sizing.copies import namespace_of
 from tests.benchmarks.sizing.figures import (
     CREATE,
     DELETE,
@@ -31,7 +32,7 @@ _REST: Final = 30.0
 """Seconds of a measurement at rest: each node renews its lease three times."""
 
 _WINDOW: Final = 5.0
-_BUSY: Final = 0.3
+_BUSY: Final = 0.1
 """Share of a core above which a manager is at work: heartbeats cost less."""
 
 _ALL: Final = "*"
@@ -59,12 +60,15 @@ async def run(contender: Contender, nodes: int, logs: Path) -> Figures:
 
 async def _fill(cluster: BenchCluster, nodes: int, logs: Path) -> None:
     """Let this build settle one workload, and copy it for all nodes."""
+    copies = nodes * PODS_OF_A_NODE // PODS_OF_A_WORKLOAD - 1
+    for name in {namespace_of(number) for number in range(copies)}:
+        body = {"metadata": {"name": name}}
+        await cluster.driver.call("POST", "/api/v1/namespaces", body, missing=True)
     ours = Contender("first", OURS).running_only(_ALL)
     with ours.running(cluster.kubeconfig, logs / "first.log") as running:
         await _create(cluster.driver, ["original"])
         await _until_complete(cluster.driver, {"original"}, running)
         await _until_at_rest(running)
-    copies = nodes * PODS_OF_A_NODE // PODS_OF_A_WORKLOAD - 1
     await cluster.copy_workload("original", copies, nodes)
 
 

@@ -13,6 +13,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.storage.storage import Storage
 
 _NAMESPACE: Final = "bench"
+_OF_A_NAMESPACE: Final = 300
+"""Workloads of a namespace: 3,000 pods, as in upstream's load test.
+
+kube-controller-manager looks at all pods and services of a namespace when one changes.
+"""
+
 _PARTS: Final = (
     "deployments.apps",
     "replicasets.apps",
@@ -32,8 +38,8 @@ _SERVICE_ADDRESSES: Final = 104
 class Copies:
     """Copies of all objects of one workload, each copy with a name of its own.
 
-    Each uid, address and node is another one, too, wherever an object mentions it. So a
-    manager finds nothing to do.
+    Each uid, address and node is another one, too, wherever an object mentions it, and
+    each 300 workloads have a namespace. So a manager finds nothing to do.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -43,17 +49,21 @@ class Copies:
     def add(self, name: str, count: int, nodes: int) -> None:
         """Copy the workload so often, and spread the pods over so many nodes."""
         parts = {each: self._objects(each, name) for each in _PARTS}
-        texts = {each: msgspec.json.encode(found) for each, found in parts.items()}
         mentions = _Mentions(parts, nodes)
+        words = sorted([name, *mentions.in_copy(0)], key=len, reverse=True)
+        split = re.compile(f"({'|'.join(map(re.escape, words))})").split
+        originals = [
+            (resource, obj, split(msgspec.json.encode(obj).decode()))
+            for resource, found in parts.items()
+            for obj in found
+        ]
         for number in range(count):
-            names = {name: f"copy-{number:06}", **mentions.in_copy(number)}
-            words = sorted(names, key=len, reverse=True)
-            pattern = re.compile("|".join(map(re.escape, words)))
-            for resource, text in texts.items():
-                copied = pattern.sub(lambda found: names[found[0]], text.decode())  # noqa: B023 - called at once
-                for obj in msgspec.json.decode(copied):
-                    key = (_NAMESPACE, obj["metadata"]["name"])
-                    self._storage.collection(resource).put(key, obj)
+            new = {name: f"copy-{number:06}", **mentions.in_copy(number)}
+            for resource, original, pieces in originals:
+                text = "".join(new.get(each, each) for each in pieces)
+                obj = _shared(msgspec.json.decode(text), original)
+                key = (namespace_of(number), obj["metadata"]["name"])
+                self._storage.collection(resource).put(key, obj)
 
     def _objects(self, resource: str, name: str) -> list[JSON]:
         return [
@@ -61,6 +71,13 @@ class Copies:
             for each in self._storage.collection(resource)
             if each.obj["metadata"]["name"].startswith(name)
         ]
+
+
+def _shared(obj: JSON, original: JSON) -> JSON:
+    """Return an object with the equal parts of the original's spec: it saves 30 kB."""
+    old, new = original.get("spec", {}), obj.get("spec", {})
+    same = {name: old[name] for name in new if new[name] == old.get(name)}
+    return {**obj, "spec": {**new, **same}} if same else obj
 
 
 class _Mentions:
@@ -77,7 +94,7 @@ class _Mentions:
 
     def in_copy(self, number: int) -> dict[str, str]:
         """Return the texts of the original, each with the one of a copy."""
-        new: dict[str, str] = {}
+        new = {_NAMESPACE: namespace_of(number)}
         for position, uid in enumerate(self._uids):
             unique = _FIRST_UID + number * len(self._uids) + position
             new[uid] = str(uuid.UUID(int=unique, version=4))
@@ -91,6 +108,12 @@ class _Mentions:
             place = number * len(self._hosts) + position
             new[host] = f"node-{place % self._nodes}"
         return {f'"{old}"': f'"{text}"' for old, text in new.items()}
+
+
+def namespace_of(number: int) -> str:
+    """Return the namespace of a copy; the first ones are in that of the original."""
+    index = number // _OF_A_NAMESPACE
+    return f"{_NAMESPACE}-{index}" if index else _NAMESPACE
 
 
 def _address(first: int, number: int) -> str:

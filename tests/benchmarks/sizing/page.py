@@ -1,15 +1,17 @@
-"""The tables of docs/sizing.md, from what was measured."""
+"""The tables of docs/sizing.md, from the figures of all runs."""
 
 import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tests.benchmarks.renewals import RENEWAL
 from tests.benchmarks.sizing.figures import (
     CREATE,
     DELETE,
     MANAGERS,
     PEAK,
     PODS_OF_A_NODE,
+    PROJECT,
     RESIDENT,
     REST,
     START,
@@ -43,6 +45,7 @@ def update_page(text: str, runs: Sequence[Run]) -> str:
     tables: dict[str, Callable[[Sequence[Run]], str]] = {
         "sizes": sizes_table,
         "lines": lines_table,
+        "rates": rates_table,
     }
     return _MARK.sub(lambda found: found[1] + tables[found[2]](runs) + found[3], text)
 
@@ -83,6 +86,22 @@ def lines_table(runs: Sequence[Run]) -> str:
                 )
             )
     return _table(rows)
+
+
+def rates_table(runs: Sequence[Run]) -> str:
+    """Return how much of each kind of work fills a core, with 1,000 nodes."""
+    create, delete = (
+        medians(runs, PROJECT, figure)[1000] / 1000 for figure in (CREATE, DELETE)
+    )
+    node = line_through(medians(runs, PROJECT, REST)).slope / 1000
+    rates = {
+        "pods created by deployments, each an endpoint of a service": 1 / create,
+        "pods deleted with their deployments": 1 / delete,
+        "pods replaced by rolling updates": 1 / (create + delete),
+        "leases renewed by nodes, one each in ten seconds": 1 / (node * RENEWAL),
+    }
+    rows = [(work, f"{float(f'{rate:.2g}'):,.0f}") for work, rate in rates.items()]
+    return _table([("work", "a second"), *rows])
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

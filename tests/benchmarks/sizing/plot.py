@@ -22,14 +22,14 @@ _COLOURS: Final = dict(zip(MANAGERS, ("#2f81f7", "#db6d28"), strict=True))
 _SIDE: Final = 210
 """The width and the height of a panel."""
 
-_LEFT: Final = 52
+_LEFT: Final = 62
 _TOP: Final = 58
 _STEP: Final = _SIDE + _LEFT + 8
 _PODS: Final = (1_000, 10_000, 100_000)
 _STYLE: Final = (
-    "text{font:12px sans-serif;fill:#57606a}.grid{stroke:#8b949e;stroke-opacity:.35}"
-    "@media(prefers-color-scheme:dark){text{fill:#b1bac4}}"
+    "text{font:12px sans-serif;fill:#768390}.grid{stroke:#8b949e;stroke-opacity:.35}"
 )
+"""Without a background: the text has enough contrast on white and on black."""
 
 
 class _Panel(Struct, frozen=True):
@@ -51,7 +51,7 @@ _PANELS: Final = (
 
 def draw(runs: Sequence[Run]) -> str:
     """Return the drawing: measured sizes as dots, lines of the model, 5,000 nodes."""
-    width, height = _LEFT + len(_PANELS) * _STEP, _TOP + _SIDE + 44
+    width, height = len(_PANELS) * _STEP + 8, _TOP + _SIDE + 44
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">',
         "<title>Memory and CPU by the number of pods</title>",
@@ -100,10 +100,26 @@ def _curves(panel: _Panel, runs: Sequence[Run]) -> list[str]:
             _circle(_x(nodes * PODS_OF_A_NODE), _y(panel, value), colour)
             for nodes, value in measured.items()
         ]
-        last = measured.get(SHOWN[-1], line.at(SHOWN[-1]))
-        y = _y(panel, last) - 8
-        parts.append(_text(_SIDE, y, f"{rounded(last)} {panel.unit}", "end"))
-    return parts
+    return parts + _labels(panel, runs)
+
+
+def _labels(panel: _Panel, runs: Sequence[Run]) -> list[str]:
+    """Return the values of the largest size: the higher one above its line."""
+    ends = {}
+    for manager in MANAGERS:
+        measured = medians(runs, manager, panel.figure)
+        modelled = line_through(measured).at(SHOWN[-1])
+        ends[manager] = measured.get(SHOWN[-1], modelled)
+    return [
+        _text(
+            _SIDE,
+            _y(panel, value) + (-9 if value == max(ends.values()) else 32),
+            f"{rounded(value)} {panel.unit}",
+            "end",
+            f' style="fill:{_COLOURS[manager]}"',
+        )
+        for manager, value in ends.items()
+    ]
 
 
 def _x(pods: float) -> float:
@@ -116,8 +132,9 @@ def _y(panel: _Panel, value: float) -> float:
     return _SIDE * (1 - (math.log(value) - lowest) / (highest - lowest))
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
+def _text(x: float, y: float, text: str, anchor: str, more: str = "") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f"<text {place}{more}>{text}</text>"
 
 
 def _circle(x: float, y: float, colour: str) -> str:
