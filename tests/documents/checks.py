@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from controller_manager.cli.command import make_command
 from tests.benchmarks.__main__ import main as benchmarks
 from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
+from tests.benchmarks.sizing.__main__ import main as sizing
 from tests.conformance.__main__ import main as conformance
 from tests.documents.facts import FLAG, ROOT, flags
 from tests.documents.markdown import Command, Page, commands
@@ -23,6 +24,7 @@ TOOLS = {
     "tests.simulation": simulation,
     "tests.benchmarks": benchmarks,
     "tests.benchmarks.devcluster": devcluster_benchmarks,
+    "tests.benchmarks.sizing": sizing,
     "tests.conformance": conformance,
 }
 EXAMPLES = ROOT / "examples"
@@ -41,6 +43,8 @@ OTHERS = frozenset(
         "--duration",
         "--list",
         "--resource",
+        "--resource-name",
+        "--role",
         "--verb",
         "--replicas",
         "--requests",

@@ -13,6 +13,7 @@ from controller_manager.cli.command import make_command
 from controller_manager.devcluster.testing.options import OPTIONS
 from tests.benchmarks.__main__ import main as benchmarks
 from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
+from tests.benchmarks.sizing.__main__ import main as sizing
 from tests.conformance.__main__ import main as conformance
 from tests.simulation.__main__ import main as simulation
 
@@ -47,7 +48,13 @@ def flags() -> frozenset[str]:
     texts += [help_of("preview", "report")]
     texts += [
         CliRunner().invoke(each, ["--help"]).output
-        for each in (simulation, benchmarks, devcluster_benchmarks, conformance)
+        for each in (
+            simulation,
+            benchmarks,
+            devcluster_benchmarks,
+            sizing,
+            conformance,
+        )
     ]
     texts += [f"--{option.name}" for option in OPTIONS]
     return frozenset(FLAG.findall(" ".join(texts)))

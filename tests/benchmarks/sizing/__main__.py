@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from controller_manager.client.errors import TransportError
 from tests.benchmarks.contenders import OURS, Contender, ContenderError
 from tests.benchmarks.driver import DriverError
 from tests.benchmarks.sizing.cluster import run
@@ -61,7 +62,7 @@ def _measure(contender: Contender, nodes: int, into: Path) -> None:
     with tempfile.TemporaryDirectory() as logs:
         try:
             figures = asyncio.run(run(contender, nodes, Path(logs)))
-        except (ContenderError, DriverError) as error:
+        except (ContenderError, DriverError, TransportError) as error:
             click.echo(f"error: {error}", err=True)
             sys.exit(1)
     click.echo(f"{contender.name}, {nodes} nodes: {figures}")

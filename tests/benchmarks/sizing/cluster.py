@@ -115,10 +115,13 @@ async def _change(cluster: BenchCluster, running: Running, rest: float) -> Figur
 
 
 async def _create(driver: Driver, names: list[str]) -> None:
-    for work in (SERVICES, _SIZED):
-        await asyncio.gather(
-            *(driver.create(work, each, PODS_OF_A_WORKLOAD) for each in names)
-        )
+    # One after the other, on one connection: the development cluster takes long for a
+    # service among thousands, and accepts no connection meanwhile.
+    for each in names:
+        await driver.create(SERVICES, each, PODS_OF_A_WORKLOAD)
+    await asyncio.gather(
+        *(driver.create(_SIZED, each, PODS_OF_A_WORKLOAD) for each in names)
+    )
 
 
 async def _until_complete(driver: Driver, names: set[str], running: Running) -> None:

@@ -23,6 +23,9 @@ START: Final = "start: CPU, s"
 CREATE: Final = "create: CPU for 1,000 pods, s"
 DELETE: Final = "delete: CPU for 1,000 pods, s"
 
+_FLAT: Final = frozenset((CREATE, DELETE))
+"""The figures of pods that come and go, which do not grow with the cluster."""
+
 
 class Run(msgspec.Struct, frozen=True):
     """The figures of one manager on one cluster."""
@@ -82,6 +85,19 @@ def medians(runs: Iterable[Run], manager: str, figure: str) -> dict[int, float]:
 def spread(measured: Mapping[int, list[float]]) -> float:
     """Return the largest difference of runs of one size, as a share of the lesser."""
     return max(max(each) / min(each) - 1 for each in measured.values())
+
+
+def model(runs: Iterable[Run], manager: str, figure: str) -> Line:
+    """Return the model of a figure by the number of nodes.
+
+    It is a line through the medians. For the cost of a pod it is their mean: a slope
+    would be that of chance.
+    """
+    points = medians(runs, manager, figure)
+    if figure not in _FLAT:
+        return line_through(points)
+    mean = statistics.mean(points.values())
+    return Line(mean, 0.0, max(abs(mean - each) / each for each in points.values()))
 
 
 def line_through(points: Mapping[int, float]) -> Line:

@@ -16,8 +16,8 @@ from tests.benchmarks.sizing.figures import (
     REST,
     START,
     Run,
-    line_through,
     medians,
+    model,
     spread,
     values,
 )
@@ -55,17 +55,18 @@ def sizes_table(runs: Sequence[Run]) -> str:
     rows = [("nodes", "pods", "manager", *_FIGURES.values())]
     for nodes in SHOWN:
         for manager in MANAGERS:
-            cells = [_cell(runs, manager, figure, nodes) for figure in _FIGURES]
+            cells = [cell(runs, manager, figure, nodes) for figure in _FIGURES]
             pods = nodes * PODS_OF_A_NODE
             rows.append((f"{nodes:,}", f"{pods:,}", f"`{manager}`", *cells))
     return _table(rows)
 
 
-def _cell(runs: Sequence[Run], manager: str, figure: str, nodes: int) -> str:
+def cell(runs: Sequence[Run], manager: str, figure: str, nodes: int) -> str:
+    """Return the median of a size, or the number of the model with a `~`."""
     measured = medians(runs, manager, figure)
     if nodes in measured:
         return rounded(measured[nodes])
-    return f"~{rounded(line_through(measured).at(nodes))}"
+    return f"~{rounded(float(f'{model(runs, manager, figure).at(nodes):.2g}'))}"
 
 
 def lines_table(runs: Sequence[Run]) -> str:
@@ -73,7 +74,7 @@ def lines_table(runs: Sequence[Run]) -> str:
     rows = [("figure", "manager", "no pods", "each 1,000 pods", "error", "spread")]
     for figure, title in _FIGURES.items():
         for manager in MANAGERS:
-            line = line_through(medians(runs, manager, figure))
+            line = model(runs, manager, figure)
             slope = line.slope * 1000 / PODS_OF_A_NODE
             rows.append(
                 (
@@ -93,12 +94,13 @@ def rates_table(runs: Sequence[Run]) -> str:
     create, delete = (
         medians(runs, PROJECT, figure)[1000] / 1000 for figure in (CREATE, DELETE)
     )
-    node = line_through(medians(runs, PROJECT, REST)).slope / 1000
+    node = model(runs, PROJECT, REST).slope / 1000
     rates = {
         "pods created by deployments, each an endpoint of a service": 1 / create,
         "pods deleted with their deployments": 1 / delete,
         "pods replaced by rolling updates": 1 / (create + delete),
-        "leases renewed by nodes, one each in ten seconds": 1 / (node * RENEWAL),
+        "renewals of leases, of which a node has one in ten seconds": 1
+        / (node * RENEWAL),
     }
     rows = [(work, f"{float(f'{rate:.2g}'):,.0f}") for work, rate in rates.items()]
     return _table([("work", "a second"), *rows])
@@ -111,5 +113,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def rounded(value: float) -> str:
-    """Return a number with two digits, or all digits before the point."""
-    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2g}"
+    """Return a number with all digits before the point, or with two digits."""
+    if abs(value) >= 10:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"

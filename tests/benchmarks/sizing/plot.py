@@ -13,16 +13,16 @@ from tests.benchmarks.sizing.figures import (
     REST,
     START,
     Run,
-    line_through,
     medians,
+    model,
 )
-from tests.benchmarks.sizing.page import SHOWN, rounded
+from tests.benchmarks.sizing.page import SHOWN, cell
 
 _COLOURS: Final = dict(zip(MANAGERS, ("#2f81f7", "#db6d28"), strict=True))
 _SIDE: Final = 210
 """The width and the height of a panel."""
 
-_LEFT: Final = 62
+_LEFT: Final = 72
 _TOP: Final = 58
 _STEP: Final = _SIDE + _LEFT + 8
 _PODS: Final = (1_000, 10_000, 100_000)
@@ -43,8 +43,8 @@ class _Panel(Struct, frozen=True):
 
 
 _PANELS: Final = (
-    _Panel("Memory at most", PEAK, 50, 5_000, "MiB"),
-    _Panel("CPU of a start", START, 0.5, 200, "s"),
+    _Panel("Memory at most", PEAK, 50, 15_000, "MiB"),
+    _Panel("CPU of a start", START, 0.5, 500, "s"),
     _Panel("CPU at rest, of a second", REST, 0.5, 200, "ms"),
 )
 
@@ -89,7 +89,7 @@ def _curves(panel: _Panel, runs: Sequence[Run]) -> list[str]:
     parts = []
     for manager, colour in _COLOURS.items():
         measured = medians(runs, manager, panel.figure)
-        line = line_through(measured)
+        line = model(runs, manager, panel.figure)
         sizes = [min(measured) * 1.1**step for step in range(80)]
         points = [
             (_x(each * PODS_OF_A_NODE), _y(panel, line.at(each)))
@@ -105,16 +105,17 @@ def _curves(panel: _Panel, runs: Sequence[Run]) -> list[str]:
 
 def _labels(panel: _Panel, runs: Sequence[Run]) -> list[str]:
     """Return the values of the largest size: the higher one above its line."""
-    ends = {}
+    size = SHOWN[-1]
+    ends, texts = {}, {}
     for manager in MANAGERS:
-        measured = medians(runs, manager, panel.figure)
-        modelled = line_through(measured).at(SHOWN[-1])
-        ends[manager] = measured.get(SHOWN[-1], modelled)
+        measured = medians(runs, manager, panel.figure).get(size)
+        ends[manager] = measured or model(runs, manager, panel.figure).at(size)
+        texts[manager] = cell(runs, manager, panel.figure, size)
     return [
         _text(
             _SIDE,
             _y(panel, value) + (-9 if value == max(ends.values()) else 32),
-            f"{rounded(value)} {panel.unit}",
+            f"{texts[manager]} {panel.unit}",
             "end",
             f' style="fill:{_COLOURS[manager]}"',
         )
