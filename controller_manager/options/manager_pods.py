@@ -27,24 +27,28 @@ def manager_container(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the container of a pod's spec that runs a manager, `None` if none does.
 
     It is known by its program, also behind a wrapper that redirects the log. A
-    container with nothing but flags runs the program of its image.
+    container with nothing but flags runs the program of its image; it counts only if
+    no container names the program.
     """
-    for container in spec.get("containers") or ():
-        if arguments_of(container) is not None:
-            found: Mapping[str, Any] = container
-            return found
-    return None
+    found: list[Mapping[str, Any]] = [
+        each for each in spec.get("containers") or () if arguments_of(each) is not None
+    ]
+    return min(found, key=lambda each: _words(each)[0].startswith("-"), default=None)
 
 
 def arguments_of(container: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the arguments of the manager, `None` if the container runs no manager."""
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    words = _words(container)
     for position, word in enumerate(words):
         if word.rpartition("/")[2] in _PROGRAMS and not word.startswith("-"):
-            return tuple(words[position + 1 :])
-    if words and words[0].startswith("--"):
-        return tuple(words)
+            return words[position + 1 :]
+    if words and words[0].startswith("-"):
+        return words
     return None
+
+
+def _words(container: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*(container.get("command") or ()), *(container.get("args") or ()))
 
 
 def given_flags(arguments: Sequence[str], flags: FlagSet) -> GivenFlags:

@@ -8,6 +8,8 @@ import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.doctor.static_pod import StaticPod, StaticPodError
+from controller_manager.options.manager_pods import GivenFlags
+from controller_manager.options.manager_pods import GivenFlags
 from controller_manager.registry import registry
 from tests.config.manifests import KUBEADM, container_of, documents, static_pod
 
@@ -67,6 +69,8 @@ def test_the_flags_have_the_paths_of_the_node(tmp_path: Path, kubeadm: JSON) -> 
         (["kube-controller-manager", "--v", "4", "--leader-elect"], []),
         (["/usr/local/bin/kube-controller-manager"], ["-v=4", "--leader-elect=true"]),
         ([], ["--v=4", "--leader-elect"]),
+        ([], ["-v=4", "--leader-elect"]),
+        ([], ["-v=4", "--leader-elect"]),
         (
             ["/go-runner"],
             [
@@ -76,7 +80,7 @@ def test_the_flags_have_the_paths_of_the_node(tmp_path: Path, kubeadm: JSON) -> 
         ),
         (["controller-manager", "--v=4", "--leader-elect=true"], []),
     ],
-    ids=["separate values", "args", "flags only", "a wrapper", "ours"],
+    ids=["separate values", "args", "flags only", "short first", "a wrapper", "ours"],
 )
 def test_the_flags_are_found_in_any_form(
     tmp_path: Path, command: list[str], args: list[str]
@@ -90,6 +94,18 @@ def test_the_flags_are_found_in_any_form(
     assert "kube-controller-manager" not in " ".join(ours["command"])
     assert ours["image"] == "registry.example.com/ours:1"
     assert "args" not in ours
+
+
+def test_a_container_that_names_the_program_goes_before_one_of_flags_alone(
+    tmp_path: Path,
+) -> None:
+    """A container beside it may also have nothing but flags."""
+    beside = {"name": "proxy", "args": ["--listen=:1"]}
+    own = {"name": "own", "command": ["kube-controller-manager"], "args": ["-v=2"]}
+    pod = read(tmp_path, {"spec": {"containers": [beside, own]}})
+    assert pod.given == GivenFlags({"v": ("2",)})
+    found = pod.ours()["spec"]["containers"]
+    assert (found[0], found[1]["name"]) == (beside, "own")
 
 
 def test_files_that_a_kubeconfig_names_are_mounted_too(
