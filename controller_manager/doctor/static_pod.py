@@ -4,8 +4,10 @@ It reads what kubeadm, or another installer, wrote. Ours has the same flags, and
 the node only the files that they name.
 """
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from copy import deepcopy
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -34,6 +36,15 @@ _OF_KUBECONFIGS: Final = {
     "users": ("user", ("client-certificate", "client-key", "tokenFile")),
 }
 _PORT: Final = 10257
+_TMP: Final = PurePosixPath("/tmp")  # noqa: S108 - of the container
+_KEPT: Final = (
+    "runAsUser",
+    "runAsGroup",
+    "runAsNonRoot",
+    "seccompProfile",
+    "seLinuxOptions",
+)
+"""What a container keeps of its security context; all else only adds rights."""
 
 
 class StaticPodError(Exception):
@@ -55,15 +66,23 @@ class _Mount(Struct, rename="camel"):
     sub_path: str | None = None
 
 
+class _Probe(Struct, rename="camel"):
+    http_get: dict[str, Any] | None = None
+
+
 class _Container(Struct, rename="camel"):
     command: list[str] | None = None
     args: list[str] | None = None
     volume_mounts: list[_Mount] | None = None
+    security_context: dict[str, Any] | None = None
+    liveness_probe: _Probe | None = None
 
 
-class _Spec(Struct):
+class _Spec(Struct, rename="camel"):
     containers: list[_Container]
+    init_containers: list[_Container] | None = None
     volumes: list[_Volume] | None = None
+    security_context: dict[str, Any] | None = None
 
 
 class _Pod(Struct):
@@ -110,10 +129,10 @@ class StaticPod:
         }
 
     def _on_the_node(self, flag: str, text: str) -> str:
-        for path in _paths(flag, text):
-            if (found := self._host_path(path)) is not None:
-                text = text.replace(str(path), str(found))
-        return text
+        files, rest = _files_in(flag, text)
+        return ",".join(str(self._host_path(_path(each)) or each) for each in files) + (
+            rest
+        )
 
     def _mount(self, path: PurePosixPath) -> tuple[JSON, JSON] | None:
         """Return the mount that has a path, with its volume; `None` if none has it."""
@@ -133,7 +152,7 @@ class StaticPod:
     def _host_path(self, path: PurePosixPath) -> PurePosixPath | None:
         """Return the path on the node of a file that the container sees."""
         found = self._mount(path)
-        if found is None or "hostPath" not in found[1]:
+        if found is None or not found[1].get("hostPath"):
             return None
         mount, volume = found
         root = PurePosixPath(volume["hostPath"]["path"], mount.get("subPath") or "")
@@ -158,13 +177,14 @@ class StaticPod:
             # the cluster is busiest.
             "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}},
             "readinessProbe": self._readiness(),
-            "volumeMounts": [*mounts, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - of the container
+            "volumeMounts": mounts,
         }
         changed.pop("args", None)
+        if changed["readinessProbe"] is None:
+            del changed["readinessProbe"]
         containers = found["spec"]["containers"]
         containers[containers.index(container)] = changed
-        memory = {"medium": "Memory", "sizeLimit": "1Mi"}
-        found["spec"]["volumes"] = [*volumes, {"name": "tmp", "emptyDir": memory}]
+        found["spec"]["volumes"] = volumes
         return found
 
     def _security(self) -> JSON:
@@ -177,10 +197,12 @@ class StaticPod:
         chosen = {
             name: each[name]
             for each in named
-            for name in ("runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile")
-            if each and name in each
+            for name in _KEPT
+            if each and each.get(name) is not None
         }
-        user = {} if "runAsUser" in chosen else {"runAsUser": 0, "runAsGroup": 0}
+        # The kubelet starts no container of root that must not be root's.
+        other = "runAsUser" in chosen or chosen.get("runAsNonRoot")
+        user = {} if other else {"runAsUser": 0, "runAsGroup": 0}
         return {
             **user,
             **{
@@ -195,17 +217,28 @@ class StaticPod:
             "capabilities": {"drop": ["ALL"]},
         }
 
-    def _readiness(self) -> JSON:
+    def _readiness(self) -> JSON | None:
+        """Return the probe, `None` if the flags say that nothing is served."""
         probe = self._container.get("livenessProbe") or {}
         port = self.given.values.get("secure-port", (str(_PORT),))[-1]
+        if not port.isdecimal():
+            msg = f"{self.path}: --secure-port: must be a number, not {port!r}"
+            raise StaticPodError(msg)
+        if not int(port):
+            return None
         get = probe.get("httpGet") or {"port": int(port), "scheme": "HTTPS"}
         get = {**get, "path": "/readyz"}
         return {"httpGet": get, "periodSeconds": 5, "timeoutSeconds": 15}
 
     def _files(self) -> tuple[list[JSON], list[JSON]]:
-        """Return the mounts and volumes of the files that the flags name."""
+        """Return the mounts of our container, and the volumes of the pod."""
         mounts: list[JSON] = []
-        volumes: dict[str, JSON] = {}
+        volumes = self._volumes_of_others()
+        kept = {
+            each["name"]
+            for each in self._document["spec"].get("volumes") or ()
+            if not each.get("hostPath")
+        }
         for path, flag in sorted(self._named().items()):
             found = self._mount(path)
             if found is None:
@@ -214,24 +247,47 @@ class StaticPod:
                     "there; mount the file, or take the flag away"
                 )
                 raise StaticPodError(msg)
+            mount, volume = found
             host = self._host_path(path)
             if host is None:  # of another kind of volume, as a whole
-                if found[1]["name"] not in volumes:
-                    mounts.append(found[0])
-                    volumes[found[1]["name"]] = found[1]
+                if mount not in mounts:
+                    mounts.append(mount)
+                volumes[volume["name"]] = volume
                 continue
-            name = _volume_name(path, volumes)
-            mount = {"name": name, "mountPath": str(path), "readOnly": True}
-            mounts.append(mount)
+            name = _volume_name(path, volumes.keys() | kept)
+            mounts.append({"name": name, "mountPath": str(path), "readOnly": True})
             source = {"path": str(host), "type": "File"}
             volumes[name] = {"name": name, "hostPath": source}
+        if all(_path(each["mountPath"]) != _TMP for each in mounts):
+            name = _volume_name(_TMP, volumes.keys())
+            mounts.append({"name": name, "mountPath": str(_TMP)})
+            memory = {"medium": "Memory", "sizeLimit": "1Mi"}
+            volumes[name] = {"name": name, "emptyDir": memory}
         return mounts, list(volumes.values())
+
+    def _volumes_of_others(self) -> dict[str, JSON]:
+        """Return the volumes that the other containers of the pod mount."""
+        spec = self._document["spec"]
+        used = {
+            mount["name"]
+            for each in (*spec["containers"], *(spec.get("initContainers") or ()))
+            if each is not self._container
+            for mount in each.get("volumeMounts") or ()
+        }
+        volumes = spec.get("volumes") or ()
+        return {each["name"]: each for each in volumes if each["name"] in used}
 
     def _named(self) -> dict[PurePosixPath, str]:
         """Return the files that the flags name, also by way of kubeconfigs."""
         named: dict[PurePosixPath, str] = {}
         for flag, texts in self.given.values.items():
-            for path in _paths(flag, texts[-1] if flag != _PAIRS else ",".join(texts)):
+            last = texts if flag == _PAIRS else texts[-1:]
+            files = [file for text in last for file in _files_in(flag, text)[0]]
+            for file in filter(None, files):
+                if not file.startswith("/"):
+                    msg = f"{self.path}: --{flag}: {file}: name the path from / on"
+                    raise StaticPodError(msg)
+                path = _path(file)
                 named.setdefault(path, flag)
                 if flag.endswith("kubeconfig"):
                     for each in self._of_kubeconfig(path):
@@ -249,7 +305,7 @@ class StaticPod:
             for entry in _list(document, section):
                 for field in fields:
                     if text := _dict(entry, part).get(field):
-                        yield path.parent / str(text)
+                        yield _path(str(path.parent / str(text)))
 
 
 def _list(value: Any, key: str) -> list[Any]:  # noqa: ANN401 - YAML
@@ -262,21 +318,23 @@ def _dict(value: Any, key: str) -> Mapping[str, Any]:  # noqa: ANN401 - YAML
     return found if isinstance(found, dict) else {}
 
 
-def _paths(flag: str, text: str) -> Iterator[PurePosixPath]:
-    """Yield the absolute paths of files in the value of a flag, if it names files."""
+def _files_in(flag: str, text: str) -> tuple[list[str], str]:
+    """Return the files that the value of a flag names, and what is behind them."""
     if flag == _PAIRS:
-        texts = [each.partition(":")[0] for each in text.split(",")]
-    elif flag.endswith(("-file", "kubeconfig")) or flag in _OTHER_FILES:
-        texts = [text]
-    else:
-        return
-    for each in texts:
-        if each.startswith("/"):
-            yield PurePosixPath(each)
+        files, colon, names = text.partition(":")
+        return files.split(","), colon + names
+    if flag.endswith(("-file", "kubeconfig")) or flag in _OTHER_FILES:
+        return [text], ""
+    return [], text
 
 
-def _volume_name(path: PurePosixPath, taken: Mapping[str, Any]) -> str:
+def _path(text: str) -> PurePosixPath:
+    """Return a path as a volume may have it, without ``..`` and doubled slashes."""
+    return PurePosixPath(posixpath.normpath(re.sub("^/+", "/", text)))
+
+
+def _volume_name(path: PurePosixPath, taken: AbstractSet[str]) -> str:
     """Return a name for the volume of a file, such as ``ca-crt``."""
-    base = re.sub("[^a-z0-9]+", "-", path.name.lower()).strip("-")[:50] or "file"
+    base = re.sub("[^a-z0-9]+", "-", path.name.lower())[:50].strip("-") or "file"
     names = (base, *(f"{base}-{number}" for number in range(2, len(taken) + 3)))
     return next(each for each in names if each not in taken)

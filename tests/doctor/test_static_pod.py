@@ -1,5 +1,6 @@
 """The manifest of a static pod gives the flags, and becomes that of this program."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,6 @@ import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.doctor.static_pod import StaticPod, StaticPodError
-from controller_manager.options.manager_pods import GivenFlags
 from controller_manager.options.manager_pods import GivenFlags
 from controller_manager.registry import registry
 from tests.config.manifests import KUBEADM, container_of, documents, static_pod
@@ -69,7 +69,6 @@ def test_the_flags_have_the_paths_of_the_node(tmp_path: Path, kubeadm: JSON) -> 
         (["kube-controller-manager", "--v", "4", "--leader-elect"], []),
         (["/usr/local/bin/kube-controller-manager"], ["-v=4", "--leader-elect=true"]),
         ([], ["--v=4", "--leader-elect"]),
-        ([], ["-v=4", "--leader-elect"]),
         ([], ["-v=4", "--leader-elect"]),
         (
             ["/go-runner"],
@@ -163,6 +162,140 @@ def test_two_files_of_one_name_have_two_volumes(tmp_path: Path, kubeadm: JSON) -
     assert names == ["ca-crt", "ca-crt-2", "tmp"]
 
 
+def pod_with(flags: list[str], volumes: Mapping[str, JSON], **spec: Any) -> JSON:
+    """Return a manifest whose container has volumes, by the path of their mount."""
+    named = [
+        {"name": f"v{number}", **source}
+        for number, source in enumerate(volumes.values())
+    ]
+    mounts = [
+        {"name": f"v{number}", "mountPath": path} for number, path in enumerate(volumes)
+    ]
+    container = {"command": ["kube-controller-manager", *flags], "volumeMounts": mounts}
+    return {"spec": {"containers": [container], "volumes": named, **spec}}
+
+
+PKI = {"/etc/kubernetes/pki": {"hostPath": {"path": "/data/pki"}}}
+MEMORY = {"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+
+
+def test_both_files_of_a_pair_have_their_path_on_the_node(tmp_path: Path) -> None:
+    """Also if the path of one begins with that of the other."""
+    volumes = {"/pki": {"hostPath": {"path": "/data/pki"}}}
+    flag = "--tls-sni-cert-key=/pki/a,/pki/a.key:*.example.com,x"
+    flags = read(tmp_path, pod_with([flag], volumes)).flags_on_the_node()
+    assert flags == {
+        "tls-sni-cert-key": ("/data/pki/a,/data/pki/a.key:*.example.com,x",)
+    }
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc//kubernetes/pki/ca", "//etc/kubernetes/x/../pki/ca"]
+)
+def test_a_path_with_dots_or_two_slashes_is_that_of_its_file(
+    tmp_path: Path, path: str
+) -> None:
+    """The kubelet refuses a volume whose path has two dots."""
+    pod = read(tmp_path, pod_with([f"--root-ca-file={path}"], PKI))
+    assert pod.flags_on_the_node() == {"root-ca-file": ("/data/pki/ca",)}
+    assert files_of(pod.ours()) == {
+        "/etc/kubernetes/pki/ca": "/data/pki/ca",
+        "/tmp": "memory",  # noqa: S108 - in the container
+    }
+
+
+def test_a_path_that_depends_on_the_directory_of_the_process_is_named(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(StaticPodError) as refused:
+        read(tmp_path, pod_with(["--root-ca-file=ca.crt"], PKI)).ours()
+    assert str(refused.value).partition("yaml: ")[2] == (
+        "--root-ca-file: ca.crt: name the path from / on"
+    )
+
+
+def test_the_other_containers_of_a_pod_keep_their_volumes(tmp_path: Path) -> None:
+    log = {"name": "log", "volumeMounts": [{"name": "logs", "mountPath": "/logs"}]}
+    first = {"name": "first", "volumeMounts": [{"name": "ca", "mountPath": "/ca"}]}
+    manifest = pod_with(["--root-ca-file=/etc/kubernetes/pki/ca"], PKI)
+    manifest["spec"]["containers"].append(log)
+    manifest["spec"]["initContainers"] = [first]
+    theirs = [
+        {"name": "logs", "emptyDir": {}},
+        {"name": "ca", "hostPath": {"path": "/ca"}},
+    ]
+    manifest["spec"]["volumes"] += theirs
+    ours = read(tmp_path, manifest).ours()["spec"]
+    own = {"path": "/data/pki/ca", "type": "File"}
+    assert ours["volumes"] == [
+        *theirs,
+        {"name": "ca-2", "hostPath": own},
+        {"name": "tmp", **MEMORY},
+    ]
+    assert (ours["containers"][1], ours["initContainers"]) == (log, [first])
+
+
+def test_each_mount_of_a_volume_is_kept(tmp_path: Path) -> None:
+    """One volume may be mounted file by file."""
+    flags = ["--tls-cert-file=/a/crt", "--tls-private-key-file=/b/key"]
+    manifest = pod_with(flags, {"/a/crt": {"hostPath": None, "projected": {}}})
+    (container,) = manifest["spec"]["containers"]
+    container["volumeMounts"][0]["subPath"] = "crt"
+    other = {"name": "v0", "mountPath": "/b/key", "subPath": "key"}
+    container["volumeMounts"].append(other)
+    ours = read(tmp_path, manifest).ours()
+    assert container_of(ours)["volumeMounts"][:-1] == container["volumeMounts"]
+    assert ours["spec"]["volumes"][:-1] == manifest["spec"]["volumes"]
+
+
+def test_the_names_of_volumes_are_unique_labels(tmp_path: Path) -> None:
+    """Whatever the files are called."""
+    names = ("v1", "tmp", f"{'a' * 49}.crt")
+    paths = [f"/etc/kubernetes/pki/{each}" for each in names]
+    of = ("client-ca-file", "root-ca-file", "service-account-private-key-file")
+    flags = [f"--{flag}={path}" for flag, path in zip(of, paths, strict=True)]
+    volumes: dict[str, JSON] = {**PKI, "/s": {"projected": {}}}
+    manifest = pod_with([*flags, "--tls-cert-file=/s/x"], volumes)
+    ours = read(tmp_path, manifest).ours()
+    found = {each["name"] for each in ours["spec"]["volumes"]}
+    assert found == {"v1", "v1-2", "tmp", "tmp-2", "a" * 49}
+    assert {each["name"] for each in container_of(ours)["volumeMounts"]} == found
+
+
+def test_a_container_that_has_its_own_tmp_keeps_it(tmp_path: Path) -> None:
+    where = "/tmp/"  # noqa: S108 - in the container
+    volumes: dict[str, JSON] = {where: {"emptyDir": {}}}
+    ours = read(tmp_path, pod_with(["--root-ca-file=/tmp/ca"], volumes)).ours()
+    assert ours["spec"]["volumes"] == [{"name": "v0", "emptyDir": {}}]
+    mount = {"name": "v0", "mountPath": where}
+    assert container_of(ours)["volumeMounts"] == [mount]
+
+
+def test_a_pod_that_must_not_run_as_root_does_not(tmp_path: Path) -> None:
+    """The kubelet would not start it; the labels of SELinux open files of the node."""
+    security = {"runAsNonRoot": True}
+    manifest = pod_with([], {}, securityContext=security)
+    labels = {"type": "spc_t"}
+    (container,) = manifest["spec"]["containers"]
+    container["securityContext"] = {"seLinuxOptions": labels, "runAsUser": None}
+    assert container_of(read(tmp_path, manifest).ours())["securityContext"] == {
+        "seLinuxOptions": labels,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_a_manager_that_serves_nothing_has_no_probe(tmp_path: Path) -> None:
+    ours = read(tmp_path, pod_with(["--secure-port=0"], {})).ours()
+    assert "readinessProbe" not in container_of(ours)
+    with pytest.raises(StaticPodError) as refused:
+        read(tmp_path, pod_with(["--secure-port=https"], {})).ours()
+    assert str(refused.value).partition("yaml: ")[2] == (
+        "--secure-port: must be a number, not 'https'"
+    )
+
+
 @pytest.mark.parametrize(
     ("manifest", "problem"),
     [
@@ -176,6 +309,20 @@ def test_two_files_of_one_name_have_two_volumes(tmp_path: Path, kubeadm: JSON) -
             (
                 "is no manifest of a pod: Expected `array | null`, got `str` - at "
                 "`$.spec.containers[0].command`"
+            ),
+        ),
+        (
+            {"spec": {"containers": [{"securityContext": "root"}]}},
+            (
+                "is no manifest of a pod: Expected `object | null`, got `str` - at "
+                "`$.spec.containers[0].securityContext`"
+            ),
+        ),
+        (
+            {"spec": {"containers": [{"livenessProbe": {"httpGet": "/healthz"}}]}},
+            (
+                "is no manifest of a pod: Expected `object | null`, got `str` - at "
+                "`$.spec.containers[0].livenessProbe.httpGet`"
             ),
         ),
         (
