@@ -88,6 +88,9 @@ def _split(word: str) -> tuple[str, str, str]:
 
 def _doctor(**given: tuple[str, ...]) -> None:
     ctx = click.get_current_context()
+    for flag, name in _OWN.items():
+        if not ctx.meta.get(name, "-"):
+            raise Failure([f"{flag}: needs a value"])
     pod = _static_pod(ctx)
     values, problems = given_values(given), list(ctx.meta[PROBLEMS])
     if pod is not None:

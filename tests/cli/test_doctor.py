@@ -197,6 +197,8 @@ def test_what_is_wrong_with_manifests_is_one_line_before_anything_is_examined(
             ("--image=x",),
             "Error: --image: needs --from-manifest, whose flags it keeps\n",
         ),
+        ((manifest, "--image="), "Error: --image: needs a value\n"),
+        (("--from-manifest",), "Error: --from-manifest: needs a value\n"),
     ):
         result = doctor(*arguments)
         assert (result.exit_code, result.output) == (1, problem)
