@@ -136,6 +136,7 @@ async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
     while True:
         try:
             found = await client.read(_PODS, dict[str, Any], query)
+            holder = await _holder(client)
             break
         except TransportError:
             # Zero is no limit: the daemon then waits for ever, and so does this.
@@ -143,7 +144,6 @@ async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
                 raise
             await asyncio.sleep(_PAUSE)
     pods = [each for each in found.get("items") or () if _arguments(each)]
-    holder = await _holder(client)
     leads = (
         each for each in pods if holder.startswith(f"{each['spec'].get('nodeName')}_")
     )

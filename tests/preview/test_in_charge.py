@@ -136,6 +136,27 @@ async def test_an_identity_that_may_not_list_pods_is_a_warning(
     assert line.startswith('"Cannot read the flags of the manager in charge"')
 
 
+async def test_the_lease_is_read_again_if_the_api_server_goes_away(
+    cluster: Cluster,
+) -> None:
+    """It answered for the pods, and restarts before it answers for the lease."""
+    add_pod(cluster, "a", "--controllers=*")
+    add_pod(cluster, "b", *FLAGS)
+    add_lease(cluster, "b_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d")
+    handle, failures = cluster.server.handle, 2
+
+    async def answer(request: Request) -> Any:
+        nonlocal failures
+        if "/leases/" in request.path and failures:
+            failures -= 1
+            msg = "connection reset"
+            raise TransportError(msg)
+        return await handle(request)
+
+    cluster.server.handle = answer  # type: ignore[method-assign]
+    assert threshold((await taken(cluster, {**PREVIEW, **LIMIT}))[0]) == 7
+
+
 @pytest.mark.parametrize(
     ("failures", "limit"),
     [(3, LIMIT), (300, LIMIT), (300, {})],
