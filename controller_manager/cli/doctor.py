@@ -125,7 +125,9 @@ def _static_pod(ctx: click.Context) -> StaticPod | None:
 def _written(ctx: click.Context, pod: StaticPod) -> Result:
     """Write the manifest of this program; return the finding about it."""
     path = Path(ctx.meta["written"])
-    if path.resolve().parent == pod.path.resolve().parent:
+    # The manifest may be a link; the kubelet follows it.
+    folders = (pod.path.parent.resolve(), pod.path.resolve().parent)
+    if path.parent.resolve() in folders:
         msg = (
             f"--write-manifest: {path}: the kubelet runs each file of that folder; "
             "write it to another one, and move it there for the swap"

@@ -219,3 +219,19 @@ def test_what_is_wrong_with_manifests_is_one_line_before_anything_is_examined(
         result = doctor(manifest, f"--write-manifest={written}")
         line = f"Error: --write-manifest: {written}: {why}\n"
         assert (result.exit_code, result.output) == (1, line)
+
+
+def test_no_manifest_is_written_beside_a_link_to_a_manifest(
+    flags: list[str], tmp_path: Path
+) -> None:
+    """The kubelet follows links in its folder."""
+    path = static_pod(tmp_path, flags)
+    folder = tmp_path / "kubelet"
+    folder.mkdir()
+    link = folder / "kube-controller-manager.yaml"
+    link.symlink_to(path)
+    for written in (folder / "ours.yaml", path.with_name("ours.yaml")):
+        result = doctor(f"--from-manifest={link}", f"--write-manifest={written}")
+        assert result.exit_code == 1
+        assert "the kubelet runs each file of that folder" in result.output
+        assert not written.exists()
