@@ -87,10 +87,10 @@ async def with_flags_in_charge(
 ) -> Config:
     """Return a preview's config with the flags of the manager in charge that decide.
 
-    `given` are the preview's own flags, which win. Those of the leader's pod are taken,
-    or of any if the leader's is not found. The config stays as it is if it is no
-    preview's, if it has a file, and, with a warning, if no pod shows flags that this
-    build can use.
+    `given` are the preview's own flags, which win. Those of the leader's pod are taken.
+    If it is not found, those of any are, of one that runs if there is one. The config
+    stays as it is if it is no preview's, if it has a file, and, with a warning, if no
+    pod shows flags that this build can use.
 
     Raises TransportError if the API server does not answer in the time of
     ``--wait-for-apiserver-timeout``.
@@ -129,7 +129,7 @@ async def with_flags_in_charge(
 
 
 async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
-    """Return the leader's pod, or the first one that runs a manager."""
+    """Return the leader's pod, or any that has a manager, one that runs first."""
     query = (("labelSelector", LABEL),)
     time = asyncio.get_running_loop().time
     deadline = time() + patience
@@ -144,6 +144,7 @@ async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
                 raise
             await asyncio.sleep(_PAUSE)
     pods = [each for each in found.get("items") or () if _arguments(each)]
+    pods.sort(key=_is_away)
     leads = (
         each for each in pods if holder.startswith(f"{each['spec'].get('nodeName')}_")
     )
@@ -157,6 +158,12 @@ async def _holder(client: Client) -> str:
     except (Forbidden, NotFound):
         return ""
     return lease.spec.holder_identity or ""
+
+
+def _is_away(pod: _Pod) -> bool:
+    """Tell whether a pod does not run, or is about to end."""
+    ends = pod["metadata"].get("deletionTimestamp") is not None
+    return ends or (pod.get("status") or {}).get("phase") != "Running"
 
 
 def _arguments(pod: _Pod) -> Sequence[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from controller_manager.api.core.v1 import PODS
+from controller_manager.client.client import PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
@@ -82,6 +84,23 @@ async def test_the_leaders_flags_that_decide_are_taken(cluster: Cluster) -> None
             'flags="--controllers=*,-ttl --terminated-pod-gc-threshold=7"'
         )
     ]
+
+
+async def test_a_pod_that_runs_goes_before_one_that_does_not(cluster: Cluster) -> None:
+    """Whose flags say nothing about the manager in charge."""
+    kind = cluster.server.catalogue.find("", "v1", "pods")
+    assert kind is not None
+    for name, phase in (("a", "Pending"), ("b", "Running"), ("c", "Running")):
+        pod = dict(static_pod("--controllers=*"))
+        metadata = {"name": name, "finalizers": ["example.com/kept"]}
+        pod["metadata"] = {**pod["metadata"], **metadata}
+        cluster.server.objects.create(kind, "kube-system", pod)
+        patch = {"status": {"phase": phase}}
+        where = (PODS, "kube-system", name)
+        await cluster.client.patch(*where, patch, PatchType.MERGE, "status")
+    await cluster.client.delete(PODS, "kube-system", "b")
+    config, _ = await taken(cluster, PREVIEW)
+    assert config.preview.source == "kube-system/c"
 
 
 async def test_a_flag_of_the_preview_itself_wins(cluster: Cluster) -> None:
