@@ -44,7 +44,7 @@ _KEPT: Final = (
     "seccompProfile",
     "seLinuxOptions",
 )
-"""What a container keeps of its security context; all else only adds rights."""
+"""Fields of its security context that our container keeps."""
 
 
 class StaticPodError(Exception):
@@ -319,7 +319,7 @@ def _dict(value: Any, key: str) -> Mapping[str, Any]:  # noqa: ANN401 - YAML
 
 
 def _files_in(flag: str, text: str) -> tuple[list[str], str]:
-    """Return the files that the value of a flag names, and what is behind them."""
+    """Return the files that the value of a flag names, and the rest of the value."""
     if flag == _PAIRS:
         files, colon, names = text.partition(":")
         return files.split(","), colon + names
