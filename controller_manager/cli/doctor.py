@@ -102,7 +102,7 @@ def _doctor(**given: tuple[str, ...]) -> None:
         raise Failure([f"--output: must be text or json, not {output!r}"])
     seconds = _seconds(ctx.meta.get("timeout", _DEFAULTS["timeout"]))
     written = [_written(ctx, pod)] if pod is not None and "written" in ctx.meta else []
-    # The kubelet makes the pod of a manifest again, whatever this process runs in.
+    # The kubelet makes the pod of a manifest again, also if this process runs in a pod.
     examined = _examine(config, seconds, None if pod else own_pod())
     results = [*run(examined), *written]
     click.echo(_FORMATS[output](results), nl=False)

@@ -1,7 +1,7 @@
 """The flags of the manager in charge, which a preview takes from its pod.
 
-With other flags a preview would decide otherwise, and report what is no difference of
-the two programs.
+With other flags a preview would decide otherwise. Its report would then show
+differences of the flags, and not of the two programs.
 """
 
 import asyncio
