@@ -114,12 +114,15 @@ def _is_user(writer: Writer) -> bool:
 
 
 def _alternating(view: View, item: Item) -> Sequence[Cause]:
-    """Return the cause if managers change the spec of an object again and again."""
+    """Return the cause if managers change the spec of an object again and again.
+
+    One that has only created the object does not change it.
+    """
     now = view.now
     recent = [
         each
         for each in writers(item)
-        if each.at
+        if each.at > item.created_at
         and now - parse_time(each.at) < _RECENT
         and "f:spec" in each.fields
         and each.subresource != _SCALE

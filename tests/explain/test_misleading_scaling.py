@@ -206,3 +206,30 @@ async def test_a_budget_may_let_pods_go_that_are_not_ready(
     assert (cause.code, cause.what.partition(":")[0]) == ("BudgetBlocksDrain", start)
     (cordoned,) = (await explained(cluster, NODES, node, server)).causes
     assert [each.code for each in cordoned.because] == below
+
+
+async def test_a_manager_that_only_created_a_workload_does_not_fight(
+    cluster: Cluster,
+) -> None:
+    """Another one updates it again and again, as a pipeline does."""
+    managers = [
+        {
+            "manager": manager,
+            "operation": "Update",
+            "time": at,
+            "fieldsV1": {"f:spec": {"f:template": {}}},
+        }
+        for manager, at in (("kubectl-create", before(1)), ("kubectl-set", NOW))
+    ]
+    metadata = named("web", managedFields=managers, generation=15)
+    body = {
+        "metadata": {**metadata, "creationTimestamp": before(1)},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": LABELS},
+            "template": {"metadata": {"labels": LABELS}},
+        },
+        "status": {"observedGeneration": 15},
+    }
+    found = await explained(cluster, DEPLOYMENTS, body)
+    assert [each.code for each in found.causes] == ["ScaledToZero"]
