@@ -19,7 +19,10 @@ _EXCEEDED: Final = re.compile(
 )
 _FAILED_QUOTA: Final = re.compile(r"failed quota: ([^:]+): (must specify .+)")
 _PAIR: Final = re.compile(r"([^=,\s]+)=([^,\s]+)")
-_PREFIX: Final = re.compile(r"^Error creating: |^.*? is forbidden: ")
+_PREFIX: Final = re.compile(
+    r'^(?:[^:]*: )?\S+(?: "[^"]*")? is forbidden: |^Error creating: '
+)
+_REFUSED_CLAIM: Final = re.compile(r'persistentvolumeclaims "[^"]*" is forbidden')
 _FAILURE: Final = "ReplicaFailure"
 _FAILED: Final = "FailedCreate"
 _REASONS: Final = (_FAILED, "SuccessfulCreate")
@@ -88,6 +91,11 @@ _RULES: Final = (
         "LimitRange",
         "change the requests and limits, or the LimitRange of the namespace",
     ),
+    _Rule(
+        "max limit to request ratio per",
+        "LimitRange",
+        "change the requests and limits, or the LimitRange of the namespace",
+    ),
 )
 
 
@@ -110,9 +118,11 @@ async def refused(view: View, owner: Item, refusal: Event, missing: int) -> Caus
     verb = "is" if missing == 1 else "are"
     number = "a" if missing == 1 else missing
     start = f"{number} {noun if missing == 1 else f'{noun}s'} {verb} missing"
-    start += ": the API server refuses new ones"
+    is_claim = _REFUSED_CLAIM.search(message) is not None
+    start += f": the API server refuses {'new claims' if is_claim else 'new ones'}"
     if found := _EXCEEDED.search(message):
-        return await _exceeded(view, owner, refusal, found, start, noun)
+        needing = "claim" if is_claim else noun
+        return await _exceeded(view, owner, refusal, found, start, needing)
     if found := _FAILED_QUOTA.search(message):
         return _unspecified(owner, refusal, found, start)
     rule = next((each for each in _RULES if each.word in message), None)

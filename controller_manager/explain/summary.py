@@ -62,6 +62,14 @@ def _filled(item: Item) -> str:
     return f"it is full: {full}" if full else "it has room"
 
 
+def _too_small(item: Item, causes: Sequence[Cause]) -> str:
+    """Return the summary of a quota that is not full, and not healthy either."""
+    if used_up(item):
+        return _filled(item)
+    refuses = any(each.code == "QuotaFull" for each in causes)
+    return "it has too little room" if refuses else "it is not counted"
+
+
 _SUMMARIES: Final[dict[str, Summary]] = {
     "CronJob": _scheduled,
     "DaemonSet": _on_nodes,
@@ -82,6 +90,8 @@ def summary_of(item: Item, state: State, causes: Sequence[Cause]) -> str:
     """Return a summary of an object's status, for the first line of its answer."""
     if item.deleted_at:
         return "it is being deleted"
+    if item.resource.kind == "ResourceQuota" and state is not State.HEALTHY:
+        return _too_small(item, causes)
     summary = _SUMMARIES.get(item.resource.kind)
     if summary is not None:
         return summary(item)

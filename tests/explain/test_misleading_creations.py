@@ -218,3 +218,50 @@ async def test_a_pod_for_which_others_leave_a_node_is_not_stuck(
             "",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "reason"),
+    [
+        (
+            (
+                'Error creating: pods "web-x" is forbidden: cpu max limit to request '
+                "ratio per Container is 2, but provided ratio is 4.000000"
+            ),
+            "LimitRange",
+            (
+                "cpu max limit to request ratio per Container is 2, but provided ratio "
+                "is 4.000000"
+            ),
+        ),
+        (
+            (
+                'create Pod web-0 in StatefulSet web failed error: pods "web-0" is '
+                "forbidden: maximum cpu usage per Pod is 1, but limit is 2"
+            ),
+            "LimitRange",
+            "maximum cpu usage per Pod is 1, but limit is 2",
+        ),
+        (
+            (
+                'Error creating: admission webhook "a.b" denied the request: this is '
+                "forbidden: ask us"
+            ),
+            "WebhookDenied",
+            'admission webhook "a.b" denied the request: this is forbidden: ask us',
+        ),
+        (
+            "pods is forbidden: User x cannot create resource y",
+            "CreationRefused",
+            "User x cannot create resource y",
+        ),
+    ],
+)
+async def test_a_refusal_is_told_without_the_name_of_the_object(
+    cluster: Cluster, message: str, code: str, reason: str
+) -> None:
+    """The name is another one each time."""
+    found = await explained(cluster, REPLICASETS, replica_set(message))
+    assert [(each.code, each.what) for each in found.causes] == [
+        (code, f"a pod is missing: the API server refuses new ones: {reason}")
+    ]

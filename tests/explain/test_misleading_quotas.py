@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS
+from controller_manager.api.apps.v1 import DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.batch.v1 import CRON_JOBS
 from controller_manager.api.core.quotas import RESOURCE_QUOTAS
 from controller_manager.explain.cause import State
@@ -238,3 +238,47 @@ async def test_a_cron_job_is_as_stuck_as_its_runs(
     }
     found = await explained(cluster, CRON_JOBS, body, Given(jobs=jobs))
     assert chains(found.causes) == [*expected, ("NextRun", State.HEALTHY, [])]
+
+
+async def test_a_quota_that_refuses_objects_does_not_have_room(
+    cluster: Cluster,
+) -> None:
+    body = quota("0", "100m", "requests.cpu")
+    refused = refusal("StatefulSet", "db", "requests.cpu=200m")
+    server = Given(
+        resourcequotas=[body], statefulsets=[stateful_set(1)], events=[refused]
+    )
+    found = await explained(cluster, RESOURCE_QUOTAS, body, server)
+    assert (found.state, found.summary) == (State.STUCK, "it has too little room")
+
+
+async def test_a_claim_that_a_quota_refuses_is_not_called_a_pod(
+    cluster: Cluster,
+) -> None:
+    amount = "requests.storage=2Gi"
+    message = (
+        "create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: "
+        'persistentvolumeclaims "data-db-0" is forbidden: exceeded quota: small, '
+        f"requested: {amount}, used: requests.storage=0, limited: requests.storage=1Gi"
+    )
+    refused = event("FailedCreate", message, before(5), uid="uid-of-db")
+    full = quota("0", "1Gi", "requests.storage")
+    server = Given(resourcequotas=[full], events=[refused])
+    found = await explained(cluster, STATEFUL_SETS, stateful_set(1), server)
+    (exceeded,) = found.causes[0].because
+    assert [(each.what, each.remedy) for each in (exceeded, *exceeded.because)] == [
+        (
+            (
+                "a pod is missing: the API server refuses new claims, because they "
+                "exceed a quota"
+            ),
+            "",
+        ),
+        (
+            (
+                "the quota has requests.storage: 1Gi, 0 of it in use, and a claim needs "
+                "2Gi"
+            ),
+            "raise the quota, or delete claims that count against it",
+        ),
+    ]
