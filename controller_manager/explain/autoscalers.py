@@ -45,6 +45,7 @@ _NAME: Final = re.compile(r"[^\s/\[\]{}]+")
 _BY_METRICS: Final = ("MaxReplicas", "MetricMissing")
 """The codes of causes that the metrics of single pods bring about."""
 
+_AVERAGE: Final = "AverageValue"
 _FAILED_UPDATE: Final = "FailedUpdateScale"
 _SERVERS: Final = {
     "v1beta1.metrics.k8s.io": "install metrics-server, or see that it runs",
@@ -61,14 +62,33 @@ async def explain_autoscaler(view: View, item: Item) -> tuple[Cause, ...]:
     target = await target_of(view, item)
     if target is None:
         return await _own_causes(view, item)
-    foreign = await explain_foreign_pods(view, item, target)
+    counts = _counts_pods(item)
+    foreign = await explain_foreign_pods(view, item, target) if counts else ()
     causes = await _own_causes(view, item)
     waits = await explain_scale_target(view, target)
-    if foreign and any(each.code in _BY_METRICS for each in causes):
+    if foreign and any(map(_is_of_pods, causes)):
         # Their remedies would treat the metrics of foreign pods.
         causes = tuple(symptom(replace(each, remedy=""), foreign) for each in causes)
         return (*causes, *waits)
     return (*foreign, *causes, *waits)
+
+
+def _counts_pods(item: Item) -> bool:
+    """Tell whether an autoscaler reads metrics by pod, or multiplies by the pods.
+
+    An average of another object is divided by the replicas in the scale. Without
+    metrics the CPU counts.
+    """
+    metrics = item.typed(HorizontalPodAutoscaler).spec.metrics or ()
+    others = [each.object or each.external for each in metrics]
+    return not others or any(
+        each is None or each.target.type != _AVERAGE for each in others
+    )
+
+
+def _is_of_pods(cause: Cause) -> bool:
+    """Tell whether the metrics of single pods bring a cause about."""
+    return cause.code in _BY_METRICS and not _NO_VALUE.search(cause.what)
 
 
 async def _own_causes(view: View, item: Item) -> tuple[Cause, ...]:

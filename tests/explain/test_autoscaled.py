@@ -184,3 +184,51 @@ async def test_a_custom_target_owns_pods_through_unknown_owners(
     body = autoscaler("Rollout", "example.com/v1")
     found = await explained(cluster, HORIZONTAL_POD_AUTOSCALERS, body, server)
     assert chains(found.causes) == expected
+
+
+def scaled_by(kind: str, target: str) -> Any:
+    """Return an autoscaler with one metric that has a target of a type."""
+    source = {"metric": {"name": "queue"}, "target": {"type": target}}
+    metrics = [{"type": kind, f"{kind[:1].lower()}{kind[1:]}": source}]
+    body = autoscaler("Deployment")
+    return {**body, "spec": {**body["spec"], "metrics": metrics}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "expected"),
+    [
+        ("External", "AverageValue", []),
+        ("Object", "AverageValue", []),
+        ("External", "Value", [FOREIGN]),
+        ("Object", "Value", [FOREIGN]),
+        ("Pods", "AverageValue", [FOREIGN]),
+        ("Resource", "AverageValue", [FOREIGN]),
+    ],
+)
+async def test_pods_of_others_matter_to_metrics_that_are_read_by_pod(
+    cluster: Cluster, kind: str, target: str, expected: list[Chain]
+) -> None:
+    """An average of another object is divided by the replicas in the scale."""
+    server = Given(deployments=[workload()], replicasets=SETS, pods=[OWN, pod("b")])
+    body = scaled_by(kind, target)
+    found = await explained(cluster, HORIZONTAL_POD_AUTOSCALERS, body, server)
+    assert chains(found.causes) == expected
+
+
+async def test_pods_of_others_do_not_explain_a_missing_metrics_api(
+    cluster: Cluster,
+) -> None:
+    message = (
+        "the HPA was unable to compute the replica count: failed to get cpu "
+        "utilization: unable to get metrics for resource cpu: unable to fetch metrics "
+        "from resource metrics API: the server could not find the requested resource"
+    )
+    status = {"status": "False", "reason": "FailedGetResourceMetric"}
+    body = autoscaler("Deployment", **status, message=message)
+    server = Given(deployments=[workload()], replicasets=SETS, pods=[OWN, pod("b")])
+    found = await explained(cluster, HORIZONTAL_POD_AUTOSCALERS, body, server)
+    missing: Chain = ("MetricMissing", State.STUCK, [])
+    assert chains(found.causes) == [FOREIGN, missing]
+    assert found.causes[1].remedy == (
+        "see that the metric exists, and that its metrics API answers"
+    )
