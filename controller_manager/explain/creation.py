@@ -1,14 +1,18 @@
 """Explains objects that a controller may not create: quota, admission, accounts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS
+from controller_manager.api.core.quotas import RESOURCE_QUOTAS, ResourceQuota
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import object_at
-from controller_manager.api.quantity import QuantityError, parse_quantity
+from controller_manager.api.quantity import ZERO, QuantityError, parse_quantity
+from controller_manager.control.quota.amounts import NOTHING, Amounts, added
+from controller_manager.control.quota.evaluators import pod_evaluator
+from controller_manager.control.quota.scopes import requirements_of
 from controller_manager.explain.cause import Cause, Reference, State, symptom
 from controller_manager.explain.events import Event, events_of
 from controller_manager.explain.items import Item, text_at
@@ -23,6 +27,7 @@ _PREFIX: Final = re.compile(
     r'^(?:[^:]*: )?\S+(?: "[^"]*")? is forbidden: |^Error creating: '
 )
 _REFUSED_CLAIM: Final = re.compile(r'persistentvolumeclaims "[^"]*" is forbidden')
+_CHARGES: Final = pod_evaluator(pod_level=True)
 _FAILURE: Final = "ReplicaFailure"
 _FAILED: Final = "FailedCreate"
 _REASONS: Final = (_FAILED, "SuccessfulCreate")
@@ -188,7 +193,8 @@ async def _exceeded(
     """Return the cause for objects that a quota has no room for.
 
     A quota that has room by now, or is gone, shows that the controller has not tried
-    again yet.
+    again yet. One that has room once pods have ended is full for a moment only, as in
+    a rollout.
     """
     name, requested = found[1], _amounts(found[2])
     quota = await view.find(RESOURCE_QUOTAS, owner.namespace, name)
@@ -198,48 +204,73 @@ async def _exceeded(
         used = {**used, **object_at(quota.status, "used")}
         limited = {**limited, **object_at(quota.status, "hard")}
     is_gone = await view.is_missing(RESOURCE_QUOTAS, owner.namespace, name)
-    lacking = (
-        []
-        if is_gone
-        else [each for each in requested if _exceeds(requested, used, limited, each)]
-    )
+    lacking = _lacking(requested, used, limited) if not is_gone else []
     first = (lacking or list(requested))[0]
+    amounts = (
+        f"the quota has {first}: {limited.get(first, 'none')}, "
+        f"{used.get(first, '0')} of it in use, and a {noun} needs {requested[first]}"
+    )
+    code, remedy = "QuotaHasRoom", "wait: the controller tries again"
+    if is_gone:
+        amounts = "the quota does not exist any more"
+    elif lacking and not _lacking(requested, used, limited, await _freed(view, quota)):
+        amounts += "; pods that are ending free enough of it"
+    elif lacking:
+        code = "QuotaFull"
+        remedy = f"raise the quota, or delete {noun}s that count against it"
+    state = State.STUCK if code == "QuotaFull" else State.PROGRESSING
     exceeded = Cause(
         code="QuotaExceeded",
-        state=State.STUCK if lacking else State.PROGRESSING,
+        state=state,
         what=f"{start}, because they exceed a quota",
         object=owner.reference,
         field=refusal.field,
         since=refusal.at,
     )
     full = Cause(
-        code="QuotaFull" if lacking else "QuotaHasRoom",
-        state=exceeded.state,
-        what="the quota does not exist any more"
-        if is_gone
-        else f"the quota has {first}: {limited.get(first, 'none')}, "
-        f"{used.get(first, '0')} of it in use, and a {noun} needs {requested[first]}",
+        code=code,
+        state=state,
+        what=amounts,
         object=reference,
         field=f"status.used[{first}]",
-        remedy=f"raise the quota, or delete {noun}s that count against it"
-        if lacking
-        else "wait: the controller tries again",
+        remedy=remedy,
     )
     return symptom(exceeded, [full])
 
 
-def _exceeds(
+def _lacking(
     requested: Mapping[str, str],
     used: Mapping[str, str],
     limited: Mapping[str, str],
-    name: str,
-) -> bool:
-    """Tell whether a quota has no room for a request of one resource."""
-    try:
-        wanted = parse_quantity(requested[name]) + parse_quantity(used.get(name, "0"))
-        return name not in limited or wanted > parse_quantity(limited[name])
-    except QuantityError:
-        return True
+    freed: Amounts = NOTHING,
+) -> Sequence[str]:
+    """Return the resources of which a quota has no room for a request.
+
+    `freed` is no longer in use then.
+    """
+
+    def exceeds(name: str) -> bool:
+        try:
+            wanted = parse_quantity(requested[name])
+            wanted += parse_quantity(used.get(name, "0")) - freed.get(name, ZERO)
+            return name not in limited or wanted > parse_quantity(limited[name])
+        except QuantityError:
+            return True
+
+    return [each for each in requested if exceeds(each)]
+
+
+async def _freed(view: View, quota: Item | None) -> Amounts:
+    """Return what a quota counts for the pods that end within their grace period."""
+    if quota is None:
+        return NOTHING
+    requirements = requirements_of(quota.typed(ResourceQuota).spec)
+    freed = NOTHING
+    for each in await view.list(PODS, quota.namespace):
+        pod = each.typed(Pod)
+        if each.deleted_at and all(_CHARGES.meets(one, pod) for one in requirements):
+            freed = added(freed, _CHARGES.usage(pod, view.now))
+    return freed
 
 
 def _unspecified(

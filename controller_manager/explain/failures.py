@@ -47,8 +47,11 @@ _STEPS: Final = frozenset(("Create", "Delete", "Update"))
 _CIRCLES: Final = frozenset(("FailedDaemonPod", "RecreatingFailedPod"))
 """The failures after which a controller deletes a pod and creates the next one."""
 
-_BY_TIME: Final = frozenset(("BackingOff", "MinReadySeconds", "NextRun", "Terminating"))
-"""The codes of causes that end at a known time, also after failures."""
+_HAS_ROOM: Final = "QuotaHasRoom"
+_BY_TIME: Final = frozenset(
+    ("BackingOff", "MinReadySeconds", "NextRun", _HAS_ROOM, "Terminating")
+)
+"""The codes of causes that end by themselves, also after failures."""
 
 _BY_CONTROLLER: Final = frozenset(
     (
@@ -88,11 +91,20 @@ async def with_failures(
         return (*([failure] if failure else []), *causes)
     search = _Search(view, item)
     found = [await search.deepened(each) for each in causes]
-    if worst_of(found) is not State.STUCK and search.is_apart:
+    if (
+        worst_of(found) is not State.STUCK
+        and search.is_apart
+        and not any(map(_are_over, found))
+    ):
         failure = await repeated_failure(view, item)
         if failure is not None:
             found[0] = symptom(found[0], [failure, *found[0].because])
     return tuple(found)
+
+
+def _are_over(cause: Cause) -> bool:
+    """Tell whether a cause says that the next attempt will not fail."""
+    return cause.code == _HAS_ROOM or any(map(_are_over, cause.because))
 
 
 class _Search:

@@ -11,6 +11,7 @@ from controller_manager.explain.cause import State
 from tests.clusters import Cluster
 from tests.explain.given import (
     LONG_AGO,
+    NOW,
     Chain,
     Given,
     before,
@@ -276,9 +277,48 @@ async def test_a_claim_that_a_quota_refuses_is_not_called_a_pod(
         ),
         (
             (
-                "the quota has requests.storage: 1Gi, 0 of it in use, and a claim needs "
-                "2Gi"
+                "the quota has requests.storage: 1Gi, 0 of it in use, and a claim "
+                "needs 2Gi"
             ),
             "raise the quota, or delete claims that count against it",
         ),
     ]
+
+
+def ending_pod(name: str, **metadata: Any) -> Any:
+    ending = {"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30, **metadata}
+    spec = {"nodeName": "node-1", "containers": [{"name": "app", "image": "a"}]}
+    return {"metadata": named(name, **ending), "spec": spec, "status": {}}
+
+
+def failures(count: int) -> Any:
+    """Return the event of a stateful set whose pod was refused again and again."""
+    source = {"source": {"component": "statefulset-controller"}, "count": count}
+    again = refusal("StatefulSet", "db")
+    times = {"firstTimestamp": before(2), "lastTimestamp": before(1)}
+    return {**again, **source, **times}
+
+
+@pytest.mark.parametrize(
+    ("used", "pods", "state"),
+    [
+        ("1", [ending_pod("old")], State.PROGRESSING),
+        # An overdue pod counts no more, so its room is in use by another one.
+        (
+            "1",
+            [ending_pod("old", deletionTimestamp=before(5))],
+            State.STUCK,
+        ),
+        ("2", [ending_pod("old")], State.STUCK),
+        ("1", [], State.STUCK),
+        # The quota was raised, or pods have ended, a moment ago.
+        ("0", [], State.PROGRESSING),
+    ],
+)
+async def test_a_quota_that_pods_are_leaving_does_not_make_their_owner_stuck(
+    cluster: Cluster, used: str, pods: list[Any], state: State
+) -> None:
+    """In a rollout the old pods count until they have ended."""
+    server = Given(resourcequotas=[quota(used)], pods=pods, events=[failures(12)])
+    found = await explained(cluster, STATEFUL_SETS, stateful_set(1), server)
+    assert found.state is state
