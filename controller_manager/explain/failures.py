@@ -195,7 +195,7 @@ def _is_alive(
     last = same[0]
     if not last.is_warning or last.reason == _OF_PROBES or last.reason in _OF_OTHERS:
         return False
-    if sum(each.count for each in same) < _MANY:
+    if not all(each.first for each in same) or sum(each.count for each in same) < _MANY:
         return False
     if any(each.at > last.at and _ends(each, last) for each in others):
         return False

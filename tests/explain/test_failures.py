@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.core.quotas import RESOURCE_QUOTAS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.explain.cause import State
 from tests.clusters import Cluster
@@ -187,3 +188,17 @@ async def test_pods_that_their_node_refuses_again_and_again_are_a_cause(
     }
     found = await explained(cluster, REPLICASETS, body, Given(pods=pods))
     assert sorted(chains(found.causes)) == sorted(expected)
+
+
+async def test_an_event_without_a_time_or_an_object_shows_no_failure(
+    cluster: Cluster,
+) -> None:
+    """Anybody may write events."""
+    fails = {"metadata": {"name": "x"}, "type": "Warning", "count": 9}
+    events = [
+        {**fails, "reason": "FailedUpdate", "message": None, "involvedObject": None},
+        {**fails, "involvedObject": {"uid": "uid-of-small"}},
+    ]
+    body = {"metadata": named("small"), "spec": {}, "status": None}
+    found = await explained(cluster, RESOURCE_QUOTAS, body, Given(events=events))
+    assert chains(found.causes) == []
