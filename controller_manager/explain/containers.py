@@ -42,6 +42,9 @@ _KINDS: Final = {
     "Readiness": "readinessProbe",
     "Startup": "startupProbe",
 }
+_WARM_UP: Final = timedelta(seconds=60)
+"""The time in which a new container may fail its readiness probe."""
+
 _MANY_RESTARTS: Final = 3
 _GOOD_RUN: Final = timedelta(minutes=10)
 """The time of a run after which a kubelet forgets the crashes before it."""
@@ -180,16 +183,14 @@ async def _running(view: View, each: Container, *, is_init: bool) -> Cause:
         )
     failed = await _failed_probes(view, each, since)
     if failed:
-        return _probe(each, failed[0])
+        # A program that starts cannot answer at once.
+        allowed = _allowed(each, _WARM_UP if each.has_started else timedelta())
+        is_late = each.restarts > 0 or view.age(since) >= allowed
+        return _probe(each, failed[0], is_late=is_late)
     if each.restarts >= _MANY_RESTARTS and _wasshort_message(each.last):
         return await _crashing(view, each, each.last)
-    name = "readinessProbe" if each.has_started else "startupProbe"
-    probe = object_at(each.spec, name)
-    first = number_at(probe, "initialDelaySeconds")
-    rest = number_at(probe, "periodSeconds", 10) * number_at(
-        probe, "failureThreshold", 3
-    )
-    is_new = view.age(since) < timedelta(seconds=first + rest)
+    is_new = view.age(since) < _allowed(each)
+    name = _awaited(each)
     return each.cause(
         "NotReady",
         State.PROGRESSING if is_new else State.STUCK,
@@ -197,6 +198,22 @@ async def _running(view: View, each: Container, *, is_init: bool) -> Cause:
         since=since,
         remedy="" if is_new else "look at the log of the container, and at its probe",
     )
+
+
+def _awaited(each: Container) -> str:
+    """Return the name of the probe that has not succeeded yet."""
+    return "readinessProbe" if each.has_started else "startupProbe"
+
+
+def _allowed(each: Container, least: timedelta = timedelta()) -> timedelta:
+    """Return the time in which the probe should succeed, `least` at least."""
+    probe = object_at(each.spec, _awaited(each))
+    period, failures = (
+        number_at(probe, name, default)
+        for name, default in (("periodSeconds", 10), ("failureThreshold", 3))
+    )
+    first = number_at(probe, "initialDelaySeconds")
+    return max(timedelta(seconds=first + period * failures), least)
 
 
 def _wasshort_message(run: JSON) -> bool:
@@ -220,14 +237,18 @@ async def _failed_probes(view: View, each: Container, began: str) -> Sequence[Ev
     return [one for one in found if one.field.endswith(names) and one.at >= began]
 
 
-def _probe(each: Container, failed: Event) -> Cause:
+def _probe(each: Container, failed: Event, *, is_late: bool = True) -> Cause:
+    """Return the cause for a probe that fails, stuck if it should succeed by now."""
     kind = failed.message.partition(" ")[0]
     name = _KINDS.get(kind, "readinessProbe")
+    is_stuck = is_late or kind == "Liveness"
     return each.cause(
         "ProbeFailing",
-        State.STUCK,
+        State.STUCK if is_stuck else State.PROGRESSING,
         f"container {each.name}: {short_message(failed.message)}",
         field=f"spec.containers[{each.name}].{name}",
         since=failed.at,
-        remedy=f"correct the program, or its {name}: path, port, timeout, threshold",
+        remedy=f"correct the program, or its {name}: path, port, timeout, threshold"
+        if is_stuck
+        else "",
     )

@@ -86,7 +86,7 @@ async def _probe(stage: Stage) -> None:
     await stage.apply(
         deployment(labels=_with_annotations("devcluster/failing-readiness: always"))
     )
-    await stage.pass_time(60)
+    await stage.pass_time(90)
 
 
 @scenario("A liveness probe ends the container", "deploy/web")

@@ -67,6 +67,31 @@ async def test_a_probe_that_failed_in_the_run_before_is_not_why_this_one_is_not_
 
 
 @pytest.mark.parametrize(
+    ("kind", "status", "probes", "state"),
+    [
+        ("Readiness", {"started": True}, {}, State.PROGRESSING),
+        ("Startup", {"started": False}, {}, State.STUCK),
+        (
+            "Startup",
+            {"started": False},
+            {"startupProbe": {"periodSeconds": 10, "failureThreshold": 30}},
+            State.PROGRESSING,
+        ),
+        ("Liveness", {"started": True}, {}, State.STUCK),
+        ("Readiness", {"started": True, "restartCount": 1}, {}, State.STUCK),
+    ],
+)
+async def test_a_program_that_starts_may_fail_its_probes_for_a_time(
+    cluster: Cluster, kind: str, status: Any, probes: Any, state: State
+) -> None:
+    began = {"running": {"startedAt": "2025-12-31T23:59:20Z"}}
+    body = pod(state=began, **status)
+    body["spec"]["containers"][0].update(probes)
+    found = await states(cluster, body, unhealthy(kind, NOW))
+    assert found == [("ProbeFailing", state, [])]
+
+
+@pytest.mark.parametrize(
     ("at", "below"),
     [(before(4), [("ProbeFailing", State.STUCK, [])]), (before(40), [])],
 )
