@@ -37,10 +37,10 @@ class Flag(Struct, frozen=True):
     """One flag; `default` is in a user's notation, `None` for an empty value.
 
     `inert` says why the flag has no effect, empty if it has one. A flag has no effect,
-    too, if this build lacks all controllers in `used_by`. Who gives it is warned, but
-    not if it is `inert_upstream`: then kube-controller-manager ignores it as well, and
-    the manifests of its installers have it (kubeadm's has --cluster-name). `check`
-    returns the problem with a value, empty if it is valid.
+    too, if this build lacks all controllers in `used_by`. A warning says so, but
+    not for an `inert_upstream` one: kube-controller-manager ignores that as well, and
+    the manifests of installers have it (kubeadm's has --cluster-name). `check` returns
+    the problem with a value, empty if it is valid.
     """
 
     name: str

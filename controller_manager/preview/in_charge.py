@@ -70,27 +70,32 @@ The others name files that a preview does not see, or say how the program connec
 serves, logs and how much it does at a time.
 """
 
+_GATES: Final = "feature-gates"
+"""The flag of which a newer manager may have values that this build does not know."""
+
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _LEASE: Final = "kube-controller-manager"
 _PAUSE: Final = 1.0
 """Seconds between two attempts to reach the API server."""
 
+_Flags = Mapping[str, Sequence[str]]
 _Pod = Mapping[str, Any]
 
 
 async def with_flags_in_charge(
     config: Config,
-    given: Mapping[str, Sequence[str]],
+    given: _Flags,
     client: Client,
     build: Build,
     logger: Logger,
 ) -> Config:
     """Return a preview's config with the flags of the manager in charge that decide.
 
-    `given` are the preview's own flags, which win. Those of the leader's pod are taken.
-    If it is not found, those of any are, of one that runs if there is one. The config
-    stays as it is if it is no preview's, if it has a file, and, with a warning, if no
-    pod shows flags that this build can use.
+    `given` are the preview's own flags, which win. Those of the leader's pod are taken,
+    or of any that has a manager, one that runs first, if the leader's is not found.
+    Flags that this build cannot use are left out with a warning: first the feature
+    gates, then all. The config stays as it is if it is no preview's, if it has a file,
+    and, with a warning, if no pod shows flags.
 
     Raises TransportError if the API server does not answer in the time of
     ``--wait-for-apiserver-timeout``.
@@ -110,22 +115,34 @@ async def with_flags_in_charge(
         )
         return config
     found = given_flags(_arguments(pod), build.flags).values
-    taken = {
+    taken: _Flags = {
         name: found[name] for name in DECIDE if name in found and name not in given
     }
     where = f"{NAMESPACE}/{pod['metadata']['name']}"
-    try:
-        merged = parse({**taken, **given}, build)
-    except OptionsError as error:
-        logger.warning(
-            "Cannot use the flags of the manager in charge",
-            pod=where,
-            err="; ".join(error.problems),
-        )
-        return config
+    merged, taken = _usable(config, taken, given, build, logger.bind(pod=where))
     words = tuple(f"--{name}={','.join(texts)}" for name, texts in taken.items())
     logger.info("Took flags of the manager in charge", pod=where, flags=" ".join(words))
     return replace(merged, preview=replace(merged.preview, source=where, taken=words))
+
+
+def _usable(
+    config: Config,
+    taken: _Flags,
+    given: _Flags,
+    build: Build,
+    logger: Logger,
+) -> tuple[Config, _Flags]:
+    """Return the config with those of the taken flags that this build can use."""
+    without_gates = {name: taken[name] for name in taken if name != _GATES}
+    for usable in (taken, without_gates):
+        try:
+            return parse({**usable, **given}, build), usable
+        except OptionsError as error:
+            logger.warning(
+                "Cannot use all flags of the manager in charge",
+                err="; ".join(error.problems),
+            )
+    return config, {}
 
 
 async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:

@@ -174,7 +174,7 @@ def test_the_flags_of_a_static_pod_are_examined_and_kept_in_ours(
     assert ours.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_wrong_with_manifests_is_one_line_before_anything_is_examined(
+def test_a_bad_manifest_is_one_line_before_anything_is_examined(
     flags: list[str], tmp_path: Path
 ) -> None:
     path = static_pod(tmp_path, [*flags, "--bogus=1", "stray"])

@@ -249,7 +249,7 @@ def test_each_mount_of_a_volume_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_names_of_volumes_are_unique_labels(tmp_path: Path) -> None:
-    """Whatever the files are called."""
+    """Files may have the name of our own volume, and long ones."""
     names = ("v1", "tmp", f"{'a' * 49}.crt")
     paths = [f"/etc/kubernetes/pki/{each}" for each in names]
     of = ("client-ca-file", "root-ca-file", "service-account-private-key-file")

@@ -87,7 +87,7 @@ async def test_the_leaders_flags_that_decide_are_taken(cluster: Cluster) -> None
 
 
 async def test_a_pod_that_runs_goes_before_one_that_does_not(cluster: Cluster) -> None:
-    """Whose flags say nothing about the manager in charge."""
+    """A pod that does not run says nothing about the manager in charge."""
     kind = cluster.server.catalogue.find("", "v1", "pods")
     assert kind is not None
     for name, phase in (("a", "Pending"), ("b", "Running"), ("c", "Running")):
@@ -134,12 +134,26 @@ async def test_without_such_a_pod_the_config_stays(
     assert await taken(cluster, given) == (parse(given, registry()), lines)
 
 
-async def test_flags_that_this_build_refuses_are_a_warning(cluster: Cluster) -> None:
+async def test_gates_that_this_build_does_not_know_are_left_out(
+    cluster: Cluster,
+) -> None:
+    """The other flags of the newer manager are taken."""
     add_pod(cluster, "a", *FLAGS, "--feature-gates=OfTomorrow=true")
-    config, (line,) = await taken(cluster, PREVIEW)
-    assert config == parse(PREVIEW, registry())
-    assert line.startswith('"Cannot use the flags of the manager in charge"')
-    assert "OfTomorrow" in line
+    config, lines = await taken(cluster, PREVIEW)
+    assert config.preview.taken == FLAGS[:2]
+    assert [line.partition('" ')[0] for line in lines] == [
+        '"Cannot use all flags of the manager in charge',
+        '"Took flags of the manager in charge',
+    ]
+    assert "OfTomorrow" in lines[0]
+
+
+async def test_flags_that_this_build_refuses_are_a_warning(cluster: Cluster) -> None:
+    add_pod(cluster, "a", *FLAGS, "--node-monitor-period=soon")
+    config, lines = await taken(cluster, PREVIEW)
+    assert config.preview.taken == ()
+    assert threshold(config) == threshold(parse(PREVIEW, registry()))
+    assert all("node-monitor-period" in line for line in lines[:2])
 
 
 async def test_an_identity_that_may_not_list_pods_is_a_warning(
