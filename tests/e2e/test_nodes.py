@@ -110,7 +110,7 @@ def test_no_pod_goes_to_a_cordoned_or_tainted_node(kubectl: Kubectl) -> None:
         lambda: "node.kubernetes.io/unschedulable" in kubectl("get", "no", "-o", "yaml")
     )
     (row,) = table(kubectl, "node", "node-0", "--no-headers")
-    assert row == "node-0  Ready,SchedulingDisabled  <none>  AGE  v1.36.2"
+    assert row == "node-0  Ready,SchedulingDisabled  control-plane  AGE  v1.36.2"
     run_pods(kubectl, 2)
     assert nodes_of_pods(kubectl) == ["node-2", "node-2"]
     kubectl("uncordon", "node-0")
