@@ -6,7 +6,7 @@
 - ``admission``: the admission plugins.
 - ``nodes``: a simulated scheduler and simulated kubelets.
 - ``metrics``: the metrics APIs.
-- ``cel``: the evaluation of expressions; ``regexp``: Go's regular expressions.
+- ``cel``: the evaluation of expressions; ``regexp``: Go's regular expressions, by RE2.
 - ``apiserver``: the server with the kinds, the roles and the admission; ``bootstrap``
   (roles), ``system_namespaces`` and ``kubernetes_service`` have its first objects.
 - ``cli``: the subcommands ``devcluster`` and ``demo``, with the parts ``cluster``,
@@ -14,6 +14,7 @@
   program beside the cluster) and ``demo``. ``http_connections`` answers most requests
   over HTTP, with ``http_requests`` and ``http_answers``; aiohttp answers the others.
 - ``data``: the data file of a cluster, and snapshots.
+- ``extra``: how to install what only this package needs.
 - ``embedded``: the controllers beside a cluster, in the same process.
 - ``testing``: a cluster for the tests of other projects, and a pytest plugin.
 

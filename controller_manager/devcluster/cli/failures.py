@@ -5,17 +5,14 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from controller_manager.cli.failure import CommandNotRun, Failure
+from controller_manager.devcluster.extra import missing_extra
 
 ResultT = TypeVar("ResultT")
 
 
 def needs_extra(error: ImportError) -> NoReturn:
     """Raise Failure with the command that installs a missing package."""
-    message = (
-        f"the development cluster needs the package {error.name}; install it in a "
-        "checkout of this project with: pip install '.[devcluster]'"
-    )
-    raise Failure([message])
+    raise Failure([missing_extra(error)])
 
 
 @contextmanager

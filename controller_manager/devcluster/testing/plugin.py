@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from controller_manager.devcluster.extra import missing_extra
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.devcluster.testing.default_kubeconfig import default_kubeconfig
 from controller_manager.devcluster.testing.importing import plain_imports
@@ -52,10 +53,12 @@ def cluster(
     Clients without an explicit cluster use this one, and no other cluster by mistake.
     """
     with plain_imports(pytestconfig):
-        from controller_manager.devcluster.testing.development_cluster import (  # noqa: PLC0415
-            DevelopmentCluster,
-        )
-
+        try:
+            from controller_manager.devcluster.testing.development_cluster import (  # noqa: PLC0415
+                DevelopmentCluster,
+            )
+        except ImportError as error:
+            pytest.fail(f"devcluster: {missing_extra(error)}", pytrace=False)
         made = DevelopmentCluster(devcluster_settings)
         try:
             made.start()

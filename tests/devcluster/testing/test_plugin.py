@@ -164,6 +164,34 @@ def test_an_error_of_a_user_gives_one_line(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+def test_without_the_extra_one_line_says_how_to_install_it(
+    pytester: pytest.Pytester,
+) -> None:
+    """Other tests of the project run."""
+    pytester.makeconftest(
+        """
+        import sys
+
+        for each in list(sys.modules):
+            if each.startswith("controller_manager.devcluster"):
+                del sys.modules[each]
+        sys.modules["re2"] = None
+        """
+    )
+    result = run(
+        pytester, "def test_it(cluster): pass\n\ndef test_other(): pass", *BARE
+    )
+    result.assert_outcomes(errors=1, passed=1)
+    shown = [each for each in result.outlines if each.startswith("devcluster: ")]
+    assert shown == [
+        (
+            "devcluster: the development cluster needs the package re2; install it in "
+            "a checkout of this project with: pip install '.[devcluster]'"
+        )
+    ]
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 8 has no such table")
 def test_a_number_in_toml_that_pytest_refuses_is_one_line(
     pytester: pytest.Pytester,

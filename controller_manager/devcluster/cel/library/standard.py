@@ -20,8 +20,7 @@ from controller_manager.devcluster.cel.values import (
     type_of,
     whole,
 )
-from controller_manager.devcluster.regexp.matching import compiled
-from controller_manager.devcluster.regexp.problems import PatternProblem
+from controller_manager.devcluster.regexp import PatternProblem, compiled
 
 _UNITS: Final = {
     "ns": 1e-3,
@@ -203,16 +202,13 @@ def find_all(text: Value, pattern: Value, count: Value = -1) -> list[str]:
     except PatternProblem as error:
         raise EvaluationError(str(error)) from None
     parts: list[str] = []
-    position, last = 0, -1
-    while position <= len(given) and not 0 <= most <= len(parts):
-        found = wanted.find(given, position)
-        if found is None:
+    last = -1
+    for start, end in wanted.spans(given):
+        if 0 <= most <= len(parts):
             break
-        start, end = found
         if end > start or start != last:
             parts.append(given[start:end])
         last = end
-        position = end if end > start else end + 1
     return parts
 
 

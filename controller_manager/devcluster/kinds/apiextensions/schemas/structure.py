@@ -17,8 +17,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     key,
     properties_of,
 )
-from controller_manager.devcluster.regexp.matching import compiled
-from controller_manager.devcluster.regexp.problems import PatternProblem
+from controller_manager.devcluster.regexp import PatternProblem, compiled
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,

@@ -32,7 +32,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
     wrong_type,
     wrong_value,
 )
-from controller_manager.devcluster.regexp.matching import compiled
+from controller_manager.devcluster.regexp import compiled
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     not_supported,
