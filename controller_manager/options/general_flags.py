@@ -47,7 +47,8 @@ _DEBUGGING: Final = section(
         "profiling",
         "bool",
         "true",
-        "Serve /debug/pprof/ and its like: tasks, a CPU profile, memory.",
+        "Serve /debug/pprof/goroutine, the stacks of tasks and threads, and "
+        "/debug/flags/v, which sets the verbosity.",
         "Generic.Debugging.enableProfiling",
     ),
 )

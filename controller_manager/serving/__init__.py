@@ -11,7 +11,6 @@ changes nothing. If it runs in a thread of its own, the main loop calls the func
 - ``cache``: a cache whose entries expire
 - ``certificates``: the serving certificates
 - ``connection``: one connection, with its timeouts
-- ``debug``: the pages below /debug/pprof/
 - ``debug_endpoints``: the endpoints below /debug
 - ``debug_flags``: the page that sets the verbosity
 - ``endpoints``: /metrics, /configz, /flagz and /statusz
@@ -24,10 +23,9 @@ changes nothing. If it runs in a thread of its own, the main loop calls the func
 - ``main_loop``: questions to the main event loop
 - ``negotiation``: chooses text or an object
 - ``pages``: the data that the server shows
-- ``pprof``: pprof's format of a CPU profile
 - ``reviews``: the rate limit and the retries of reviews
-- ``sampling``: samples of the threads' stacks
 - ``server``: the server and its connections
+- ``stacks``: the stacks of tasks and threads
 - ``streaming``: answers that are sent piece by piece
 - ``tls``: TLS of one connection
 - ``tls_settings``: settings of TLS

@@ -1,7 +1,6 @@
-"""The endpoints below /debug: profiles, the verbosity, and the pages of controllers."""
+"""The endpoints below /debug: stacks, the verbosity, and the pages of controllers."""
 
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -9,19 +8,26 @@ import msgspec
 from aiohttp import web
 
 from controller_manager.observability.logs import Logger
-from controller_manager.serving import debug, debug_flags
+from controller_manager.serving import debug_flags
 from controller_manager.serving.answers import COMMON_HEADERS
 from controller_manager.serving.main_loop import ANSWER_PATIENCE
 from controller_manager.serving.pages import DebugPage, Pages
+from controller_manager.serving.stacks import stacks_of
 from controller_manager.serving.streaming import Pieces, in_main, stream
 
 _PPROF: Final = "/debug/pprof"
+_PPROF_INDEX: Final = """<html><head><title>/debug/pprof/</title></head><body>
+<h1>/debug/pprof/</h1><ul>
+<li><a href="goroutine">goroutine</a>: all asyncio tasks and threads with their stacks
+</ul><p>For a profile, run py-spy on the node.
+</body></html>
+"""
 
 AnswerT = TypeVar("AnswerT")
 
 
 class DebugEndpoints:
-    """Answers with profiles and with pages that the controllers have."""
+    """Answers with stacks and with pages that the controllers have."""
 
     def __init__(self, pages: Pages, logger: Logger, body_timeout: float) -> None:
         """Take the pages.
@@ -32,7 +38,6 @@ class DebugEndpoints:
         self._pages = pages
         self._logger = logger
         self._body_timeout = body_timeout
-        self._profiler = debug.Profiler()
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the pages of controllers, and of the preview."""
@@ -50,10 +55,7 @@ class DebugEndpoints:
         return [
             web.route("*", _PPROF, self._root),
             web.get(f"{_PPROF}/", self._index),
-            web.get(f"{_PPROF}/goroutine", self._tasks),
-            web.get(f"{_PPROF}/profile", self._profile),
-            web.get(f"{_PPROF}/heap", self._memory),
-            web.get(f"{_PPROF}/cmdline", self._command),
+            web.get(f"{_PPROF}/goroutine", self._stacks),
             web.route("*", "/debug/flags/v", self._verbosity),
             web.route("*", "/debug/flags", self._flags),
             web.route("*", "/debug/flags/{other:.*}", self._flags),
@@ -109,20 +111,12 @@ class DebugEndpoints:
         return web.Response(status=HTTPStatus.FOUND, headers=location)
 
     async def _index(self, _: web.Request) -> web.Response:
-        return web.Response(text=debug.INDEX, content_type="text/html")
+        return web.Response(text=_PPROF_INDEX, content_type="text/html")
 
-    async def _tasks(self, request: web.Request) -> web.StreamResponse:
+    async def _stacks(self, request: web.Request) -> web.StreamResponse:
         media_type = "text/plain; charset=utf-8"
-        pieces = debug.tasks_of(self._pages.main)
+        pieces = stacks_of(self._pages.main)
         return await stream(request, media_type, pieces, COMMON_HEADERS)
-
-    async def _profile(self, request: web.Request) -> web.Response:
-        if request.query.get("debug", "0") != "0":
-            return await _answer_profile(request, self._profiler.cpu_text, 30.0)
-        return await _answer_profile(request, self._profiler.cpu, 30.0)
-
-    async def _memory(self, request: web.Request) -> web.Response:
-        return await _answer_profile(request, self._profiler.memory, 0.0)
 
     async def _flags(self, _: web.Request) -> web.Response:
         return web.Response(text=debug_flags.INDEX, content_type="text/html")
@@ -131,34 +125,3 @@ class DebugEndpoints:
         return await debug_flags.put_verbosity(
             request, self._logger, self._body_timeout
         )
-
-    async def _command(self, _: web.Request) -> web.Response:
-        return web.Response(text="\0".join(sys.argv))
-
-
-async def _answer_profile(
-    request: web.Request,
-    take: Callable[[float], Awaitable[str | bytes]],
-    default: float,
-) -> web.Response:
-    given = request.query.get("seconds", str(default))
-    try:
-        seconds = float(given)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= debug.MAX_SECONDS:
-        limit = f"{debug.MAX_SECONDS:g}"
-        return web.Response(
-            status=400, text=f"seconds: must be from 0 to {limit}, not {given!r}\n"
-        )
-    try:
-        profile = await take(seconds)
-    except debug.Busy as error:
-        return web.Response(status=409, text=f"{error}\n")
-    if isinstance(profile, str):
-        return web.Response(text=profile)
-    return web.Response(
-        body=profile,
-        content_type="application/octet-stream",
-        headers={"Content-Disposition": 'attachment; filename="profile"'},
-    )

@@ -61,6 +61,7 @@ WALKS: Final[dict[str, tuple[tuple[Page, str], ...]]] = {
     "test_the_recordings_are_played_on_a_cluster": (
         (TESTING, "Check a cluster against the recordings"),
     ),
+    "test_profiles_are_taken_from_outside": ((REFERENCE, "Profiles"),),
     "test_everything_that_a_page_names_exists_and_works": (
         (REFERENCE, "Flags"),
         (REFERENCE, "Configuration file"),

@@ -20,6 +20,7 @@ from tests.config.node import IMAGE
 from tests.config.sections import (
     OPERATIONS,
     RECOVERY,
+    REFERENCE,
     SWAP,
     TESTING,
     TROUBLESHOOTING,
@@ -244,3 +245,51 @@ def test_the_recordings_are_played_on_a_cluster(tmp_path: Path) -> None:
                 check=False,
             )
             assert "1 passed" in played.stdout, played.stdout + played.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
+@pytest.mark.skipif(shutil.which("pgrep") is None, reason="no pgrep on PATH")
+def test_profiles_are_taken_from_outside(tmp_path: Path) -> None:
+    """Of a daemon that is told by its command line, as in the image."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "controller-manager"
+    program.write_text("from controller_manager.__main__ import main\n\nmain()\n")
+    # Other tests may run daemons, too.
+    pgrep = f'#!/bin/sh\nexec {shutil.which("pgrep")} -P {os.getpid()} "$@"\n'
+    (programs / "pgrep").write_text(pgrep)
+    (programs / "pgrep").chmod(0o755)
+    paths = (programs, Path(sys.executable).parent, os.environ["PATH"])
+    environment = {
+        **os.environ,
+        "PATH": ":".join(map(str, paths)),
+        "PYTHONPATH": str(ROOT),
+    }
+    flags = ("--without-controllers", "--nodes=0")
+    with running_cluster(tmp_path, *flags) as kubeconfig:
+        daemon = subprocess.Popen(
+            [sys.executable, program, f"--kubeconfig={kubeconfig}", "--secure-port=0"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert daemon.stderr is not None
+            assert any("Caches are synced" in line for line in daemon.stderr)
+            _, title = WALKS["test_profiles_are_taken_from_outside"][0]
+            shown = [
+                subprocess.run(
+                    ["bash", "-euc", line.replace("--duration 10", "--duration 3")],
+                    cwd=tmp_path,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+                for line in lines_of(REFERENCE, title)
+            ]
+        finally:
+            daemon.terminate()
+            daemon.communicate()
+    assert "<svg" in (tmp_path / "profile.svg").read_text()
+    assert "(controller_manager/cli/daemon.py:" in shown[-1]

@@ -34,6 +34,10 @@ LOCAL = re.compile(r"(?:controller_manager|tests|config|docs|examples)/\S*")
 OTHERS = frozenset(
     {
         "--flag",  # stands for any
+        "--pid",  # py-spy
+        "--output",
+        "--format",
+        "--nonblocking",
         "--image",  # kubectl
         "--as",
         "--as-group",
@@ -89,7 +93,6 @@ OTHERS = frozenset(
         "--silent",
         "--tail",
         "--build-arg",  # docker
-        "--format",
         "--generate-hashes",  # uv
         "--python-version",
         "--universal",
@@ -112,6 +115,7 @@ PROGRAMS = frozenset(
             "crictl",
             "curl",
             "docker",
+            "py-spy",
             "rm",
             "sed",
             "tee",

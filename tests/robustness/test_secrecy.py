@@ -43,7 +43,6 @@ PAGES: Final = (
     "/statusz",
     "/debug/pprof/",
     "/debug/pprof/goroutine?debug=2",
-    "/debug/pprof/heap",
     "/debug/controllers/certificatesigningrequest-signing-controller/queue",
 )
 """The pages that an administrator may read; none has a secret."""

@@ -149,7 +149,7 @@ async def test_a_connection_may_be_idle_for_90_seconds(handlers: Handlers) -> No
 async def test_a_request_may_be_handled_for_as_long_as_it_takes(
     handlers: Handlers,
 ) -> None:
-    """A profile of five minutes, for example; it is never the one to be closed."""
+    """A long page to a slow client, for example; it is never the one to be closed."""
     handlers.seconds = 300
     peer = handlers.peer()
     await peer.send(REQUEST)

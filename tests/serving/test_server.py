@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import ssl
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -219,45 +220,33 @@ async def test_the_root_of_the_debug_pages_leads_to_their_index() -> None:
             assert "goroutine" in await answer.text()
 
 
-async def test_debug_pages_show_tasks_profiles_and_memory() -> None:
-    """For as many seconds as the request says."""
+async def test_the_stacks_of_tasks_and_threads_are_shown() -> None:
+    """With the lines where they wait."""
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait, name="waiting")
+    thread.start()
     async with serving() as url:
-        status, text = await get(f"{url}/debug/pprof/goroutine")
-        assert (status, "tasks" in text.splitlines()[0]) == (200, True)
-        assert (await get(f"{url}/debug/pprof/"))[0] == 200
-        status, text = await get(f"{url}/debug/pprof/profile?seconds=0.1&debug=1")
-        assert (status, "CPU time" in text.splitlines()[0]) == (200, True)
-        status, text = await get(f"{url}/debug/pprof/heap?seconds=0.1")
-        assert (status, "allocated in 0.1 s" in text) == (200, True)
-        assert await get(f"{url}/debug/pprof/profile?seconds=x") == (
-            400,
-            "seconds: must be from 0 to 300, not 'x'\n",
-        )
-        for seconds in (1, 2, 4, 8):
-            # A busy machine may begin the second one when the first one has ended.
-            two = await asyncio.gather(
-                get(f"{url}/debug/pprof/profile?seconds={seconds}&debug=1"),
-                get(f"{url}/debug/pprof/heap?seconds={seconds}"),
-            )
-            if [status for status, _ in two] != [200, 200]:
-                break
-        assert sorted(status for status, _ in two) == [200, 409]
+        status, text = await get(f"{url}/debug/pprof/goroutine?debug=2")
+    stop.set()
+    thread.join()
+    tasks, _, threads = text.partition(" threads\n\n")
+    assert (status, " tasks\n\ntask " in tasks) == (200, True)
+    assert "\nthread MainThread:\n" in f"\n{threads}"
+    assert threads.rindex("in _bootstrap") > threads.index("thread waiting:\n")
 
 
-async def test_a_profile_is_a_file_as_from_go() -> None:
-    """`go tool pprof` and continuous profilers fetch it."""
-    async with (
-        serving() as url,
-        aiohttp.ClientSession() as session,
-        session.get(f"{url}/debug/pprof/profile?seconds=0.1", ssl=trusting()) as answer,
-    ):
-        assert answer.status == 200
-        assert answer.headers["Content-Type"] == "application/octet-stream"
-        assert answer.headers["Content-Disposition"] == (
-            'attachment; filename="profile"'
-        )
-        assert "Content-Encoding" not in answer.headers
-        assert (await answer.read())[:2] == b"\x1f\x8b"
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("allocs", "block", "cmdline", "heap", "mutex", "profile", "symbol"),
+        *("threadcreate", "trace"),
+    ],
+)
+async def test_the_other_pages_of_go_are_not_found(page: str) -> None:
+    """Profiles come from py-spy."""
+    async with serving() as url:
+        answer = await get(f"{url}/debug/pprof/{page}?seconds=1")
+    assert answer == (404, "404 page not found\n")
 
 
 async def test_a_controllers_own_page_is_shown() -> None:
@@ -910,18 +899,6 @@ async def test_all_interfaces_are_those_of_both_families(
     host = f"[{address}]" if ":" in address else address
     assert await get(f"https://{host}:{server.port}/healthz") == (200, "ok")
     await server.close()
-
-
-async def test_a_profile_ends_when_its_client_disconnects() -> None:
-    """The next profile need not wait for it."""
-    async with serving() as url:
-        asking = asyncio.create_task(get(f"{url}/debug/pprof/profile?seconds=60"))
-        await asyncio.sleep(0.3)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-        await asyncio.sleep(0.3)
-        again = f"{url}/debug/pprof/profile?seconds=0&debug=1"
-        assert (await get(again))[0] == 200
 
 
 async def test_a_certificate_without_its_key_is_not_overwritten(tmp_path: Path) -> None:
