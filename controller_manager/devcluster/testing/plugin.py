@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from controller_manager.devcluster.extra import missing_extra
 from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.devcluster.testing.default_kubeconfig import default_kubeconfig
 from controller_manager.devcluster.testing.importing import plain_imports
@@ -58,6 +57,8 @@ def cluster(
                 DevelopmentCluster,
             )
         except ImportError as error:
+            from controller_manager.devcluster.extra import missing_extra  # noqa: PLC0415
+
             pytest.fail(f"devcluster: {missing_extra(error)}", pytrace=False)
         made = DevelopmentCluster(devcluster_settings)
         try:
