@@ -1,11 +1,12 @@
 """TLS settings of a client, renewed when certificate files change."""
 
+import os
 import re
 import ssl
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, cast
 
 from msgspec import Struct, field
 
@@ -181,7 +182,14 @@ def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) ->
         msg = "the key is encrypted; give one without a passphrase"
         raise ValueError(msg)
     # The ssl module takes certificates from files only.
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+    with _file_in_memory() as file:
         file.write(certificate + b"\n" + key)
-        file.flush()
-        context.load_cert_chain(file.name)
+        file.seek(0)
+        context.load_cert_chain(f"/dev/fd/{file.fileno()}")
+
+
+def _file_in_memory() -> BinaryIO:
+    """Return a file for which no directory must be writable, if the system has such."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("certificate"), "w+b")
+    return cast(BinaryIO, tempfile.TemporaryFile())
