@@ -121,7 +121,6 @@ class ServerGroup(Runnable):
         certificates = Certificates(
             self._config.serving,
             authenticator.authorities.bundle,
-            wants_clients=authenticator.wants_certificates,
             logger=logger,
         )
         self._metrics.certificates.show("serving", certificates.current)

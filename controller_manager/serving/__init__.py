@@ -14,12 +14,10 @@ changes nothing. If it runs in a thread of its own, the main loop calls the func
 - ``debug_endpoints``: the endpoints below /debug
 - ``debug_flags``: the page that sets the verbosity
 - ``endpoints``: /metrics, /configz, /flagz and /statusz
-- ``handshakes``: the rate of TLS handshakes
 - ``health``: the answers of health checks
 - ``health_endpoints``: /healthz, /livez, /readyz and their single checks
 - ``limits``: the limits of the server
 - ``listener``: accepts connections
-- ``local_peers``: the peers on this machine
 - ``main_loop``: questions to the main event loop
 - ``negotiation``: chooses text or an object
 - ``pages``: the data that the server shows
@@ -27,8 +25,7 @@ changes nothing. If it runs in a thread of its own, the main loop calls the func
 - ``server``: the server and its connections
 - ``stacks``: the stacks of tasks and threads
 - ``streaming``: answers that are sent piece by piece
-- ``tls``: TLS of one connection
-- ``tls_settings``: settings of TLS
+- ``tls``: settings of TLS, and the chain of a client
 - ``users``: the user of a request
 - ``zpages``: the pages /flagz and /statusz
 """

@@ -11,7 +11,7 @@ from controller_manager.serving.authentication import Authenticator, Refused
 from controller_manager.serving.authorization import Authorizer, ReviewError
 from controller_manager.serving.connection import Connection
 from controller_manager.serving.reviews import TooManyReviews
-from controller_manager.serving.tls import CLIENT, ClientCertificate
+from controller_manager.serving.tls import verified_chain
 from controller_manager.serving.users import User
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -36,10 +36,8 @@ class Access:
             for name in request.headers
         }
         try:
-            client: ClientCertificate = request.get_extra_info(CLIENT)
-            user = await self._authenticator.authenticate(
-                headers, client.chain, is_foreign=client.is_foreign
-            )
+            chain = verified_chain(request.get_extra_info("ssl_object"))
+            user = await self._authenticator.authenticate(headers, chain)
             refusal = await self._refusal(user, request.method.lower(), request.path)
         except Refused:
             return status_answer(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")

@@ -98,11 +98,6 @@ class Authenticator:
                 )
 
     @property
-    def wants_certificates(self) -> bool:
-        """True if client certificates can authenticate a request."""
-        return bool(self.authorities.bundle()) or self._needs_cluster_settings
-
-    @property
     def _needs_cluster_settings(self) -> bool:
         complete = (
             self._config.client_ca_file and self._config.request_header.client_ca_file
@@ -160,23 +155,18 @@ class Authenticator:
         )
 
     async def authenticate(
-        self,
-        headers: Mapping[str, str],
-        chain: Sequence[bytes],
-        *,
-        is_foreign: bool = False,
+        self, headers: Mapping[str, str], chain: Sequence[bytes]
     ) -> User:
         """Return the user of a request by its headers and verified chain (DER).
 
         Names of `headers` are lower case. `chain` begins with the client's certificate
-        and ends with that of the authority; it is empty if the client sent none, or one
-        that does not verify (`is_foreign`). With such a certificate, only a bearer
-        token names a user, as upstream. Raises Refused.
+        and ends with that of the authority; it is empty if the client sent none. With
+        a certificate of no user, only a bearer token names one. Raises Refused.
         """
         user = self._by_certificate(headers, chain) if chain else None
         if user is None:
             user = await self._by_token(headers.get("authorization", ""))
-        if user is None and (chain or is_foreign):
+        if user is None and chain:
             msg = "the client certificate is not the certificate of a user"
             raise Refused(msg)
         if user is None:

@@ -19,18 +19,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
-from OpenSSL import SSL
 
 from controller_manager.client.tls import load_certificate, pem_only
 from controller_manager.client.trust import set_verify_flags
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
-from controller_manager.serving.tls import ask_clients
-from controller_manager.serving.tls_settings import (
-    add_authorities,
-    add_certificate,
-    settings,
-)
+from controller_manager.serving.tls import add_authorities, add_certificate, settings
 
 PAIR_NAME: Final = "kube-controller-manager"
 _VALIDITY: Final = timedelta(days=365)
@@ -152,7 +146,7 @@ class _Source:
     place: str = "self-signed"
     """The file of the certificate, if there is one."""
 
-    context: SSL.Context | None = None
+    context: ssl.SSLContext | None = None
     made_of: tuple[bytes, ...] = ()
     wants_names: bool = False
     """True if the names in the certificate count."""
@@ -170,26 +164,18 @@ class Certificates:
     """Makes the TLS settings of a server, and keeps them up to date.
 
     `authorities` returns the authorities of client certificates as PEM, empty for
-    none. Raises ServingError if a file cannot be used at the start; if a file cannot be
-    used later, the last usable settings stay in use.
+    none: then no client is asked for one. Raises ServingError if a file cannot be used
+    at the start; if a file cannot be used later, the last usable settings stay in use.
     """
 
     config: ServingConfig
     authorities: Callable[[], bytes]
-    wants_clients: bool
     logger: Logger
-    _common: SSL.Context = field(init=False)
-    """The settings with which each handshake begins, without a certificate."""
-
     _sources: list[_Source] = field(init=False)
     _generated: Pair | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Read all files."""
-        self._common = settings(self.config)
-        self._common.set_tlsext_servername_callback(self._choose)
-        if self.wants_clients:
-            ask_clients(self._common)
         self._sources = [
             _from_files(each, "--tls-sni-cert-key") for each in (self.config.sni)
         ]
@@ -197,14 +183,17 @@ class Certificates:
         for source in self._sources:
             self._current(source)
 
-    def for_connection(self) -> SSL.Connection:
-        """Return the server's side of one TLS connection before its handshake.
+    def for_connection(self) -> ssl.SSLContext:
+        """Return the settings of one connection, without a certificate.
 
-        The certificate is chosen during the handshake.
+        The certificate is chosen during the handshake. Of a client that sends one that
+        does not verify, the handshake fails.
         """
-        tls = SSL.Connection(self._common, None)
-        tls.set_accept_state()
-        return tls
+        context = settings(self.config)
+        if self.authorities():
+            context.verify_mode = ssl.CERT_OPTIONAL
+        context.sni_callback = self._choose
+        return context
 
     def current(self) -> Mapping[str, bytes]:
         """Return the certificates in use as PEM, by the place where they were read."""
@@ -275,11 +264,12 @@ class Certificates:
             "Generated self-signed cert", cert=str(certificate), key=str(key)
         )
 
-    def _choose(self, tls: SSL.Connection) -> None:
+    def _choose(
+        self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext
+    ) -> None:
         """Pick the certificate for one handshake; without SNI, the default one."""
-        name = (tls.get_servername() or b"").decode("ascii", "replace").lower()
-        source = self._named(name) or self._sources[-1]
-        tls.set_context(self._current(source))
+        source = self._named((name or "").lower()) or self._sources[-1]
+        connection.context = self._current(source)
 
     def _named(self, name: str) -> _Source | None:
         """Return the certificate for a name of SNI, `None` if none is for it.
@@ -300,7 +290,7 @@ class Certificates:
                     return source
         return None
 
-    def _current(self, source: _Source) -> SSL.Context:
+    def _current(self, source: _Source) -> ssl.SSLContext:
         try:
             pair, authorities = source.read(), self.authorities()
             made_of = (pair.certificate, pair.key, authorities)
@@ -316,7 +306,9 @@ class Certificates:
             self.logger.warning("New certificate not usable", err=str(error))
         return source.context
 
-    def _make_context(self, pair: Pair, authorities: bytes, where: str) -> SSL.Context:
+    def _make_context(
+        self, pair: Pair, authorities: bytes, where: str
+    ) -> ssl.SSLContext:
         context = settings(self.config)
         try:
             add_certificate(context, pair.certificate, pair.key)

@@ -1,13 +1,12 @@
 """One connection of the HTTPS server, with timeouts for a slow peer.
 
-aiohttp limits only the idle time between two requests. A peer that sends one byte
-every few seconds, or does not read the answer, could keep its connection, and a file
-descriptor of the process, for ever.
+aiohttp limits the size of a header and a body, and the idle time between two requests.
+A peer that sends one byte every few seconds, or does not read the answer, could still
+keep its connection, and a file descriptor of the process, for ever.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -34,123 +33,76 @@ class Connection(web.RequestHandler):
     """Serves HTTP to one peer, and closes the connection if the peer is slow.
 
     The handler of a request calls `begin` first. From then on until the answer is
-    written no timeout applies, unless the peer does not read the answer. At all other
-    times the connection waits for the peer, and a timer runs:
+    written no timeout applies, unless the peer does not read the answer. Otherwise one
+    timer runs from the handshake, or from the first byte after an answer, to the end of
+    a header. It is not restarted when another byte of the header arrives. aiohttp ends
+    the connection that is idle after an answer.
 
-        handshake → header → (request) → idle → header → (request) → idle …
-
-    The timer of a header is not restarted when another byte of it arrives.
-
-    The server may close a connection that waits for its peer in favour of a new one.
-    This also applies between `begin` and `admit`, because any client can send requests
+    The handler calls `admit` once the sender of the request is authorised. Until then
+    the connection may be closed for a new one, because any client can send requests
     that wait for a review by the API server.
     """
 
-    __slots__ = (
-        "_closed",
-        "_handling",
-        "_idle",
-        "_limits",
-        "_link",
-        "_received",
-        "_stalled",
-        "_timer",
-        "waiting_since",
-    )
+    __slots__ = ("_handling", "_limits", "_timer", "closed", "is_admitted")
 
     def __init__(
-        self,
-        server: web.Server,
-        limits: ConnectionLimits,
-        closed: Callable[["Connection"], None],
-        logger: Logger,
+        self, server: web.Server, limits: ConnectionLimits, logger: Logger
     ) -> None:
-        """Take aiohttp's server, and `closed`, which is called when it is closed."""
+        """Take aiohttp's server."""
         options: dict[str, Any] = {
             "access_log": None,
             "auto_decompress": False,
-            # Longer than the timers here: it would also cut a header that arrives.
-            "keepalive_timeout": limits.idle + limits.header,
+            "keepalive_timeout": limits.idle,
             "lingering_time": limits.body,
             "logger": QuietLogger(logger),
         }
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._limits = limits
-        self._closed = closed
-        self._link: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._handling = False
-        self._idle = False
-        self._stalled = False
-        self._received = 0
-        self.waiting_since: float | None = self._loop.time()
-        """When it began to wait for the peer or for a review (the loop's time);
-        `None` while it answers."""
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        """Done once the connection is closed."""
+        self.is_admitted = False
+        """True while a request is answered whose sender is authorised."""
 
     def begin(self) -> None:
         """Record that the handling of a request begins."""
         self._handling = True
-        self._idle = False
-        self._received = 0
-        if not self._stalled:
-            self._stop_waiting()
-        self.waiting_since = self._loop.time()
+        self._stop_waiting()
 
     def admit(self) -> None:
         """Record that the sender of the request is authorised."""
-        if not self._stalled:
-            self.waiting_since = None
-
-    def abort(self) -> None:
-        """Close the connection at once, without TLS closure."""
-        if self._link is not None:
-            self._link.abort()
-
-    @property
-    def is_made(self) -> bool:
-        """True once the handshake is over."""
-        return self._link is not None
+        self.is_admitted = True
 
     # Callbacks of asyncio and aiohttp.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the first request."""
-        self._link = cast(asyncio.Transport, transport)
         super().connection_made(transport)
         self._wait(self._limits.header)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop the timer and release the connection."""
+        """Stop the timer."""
         self._stop_waiting()
-        self._link = None
-        self._closed(self)
+        if not self.closed.done():
+            self.closed.set_result(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take a piece of a request."""
-        if self._idle:
-            self._idle = False
+        if not self._handling and self._timer is None:
             self._wait(self._limits.header)
-        self._received += len(data)
-        if self._received > self._limits.request_bytes:
-            self.abort()
-            return
         super().data_received(data)
 
     def pause_writing(self) -> None:
         """Wait until the peer reads a part of the answer."""
         super().pause_writing()
-        self._stalled = True
         self._wait(self._limits.stalled)
 
     def resume_writing(self) -> None:
         """Record that the peer has read a part of the answer."""
         super().resume_writing()
-        self._stalled = False
-        if self._handling:
-            self._stop_waiting()
-        else:
-            self._wait_for_request()
+        self._stop_waiting()
 
     async def finish_response(
         self,
@@ -158,14 +110,13 @@ class Connection(web.RequestHandler):
         resp: web.StreamResponse,
         start_time: float | None,
     ) -> tuple[web.StreamResponse, bool]:
-        """Write an answer, then wait for the next request."""
+        """Write an answer; after it, bytes are those of the next request."""
+        if not self._handling:
+            self.begin()  # the library refuses some requests itself
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
-            self._handling = False
-            self._received = 0
-            if not self._stalled:
-                self._wait_for_request()
+            self._handling = self.is_admitted = False
 
     def handle_error(
         self,
@@ -180,18 +131,12 @@ class Connection(web.RequestHandler):
 
     # Waiting.
 
-    def _wait_for_request(self) -> None:
-        self._idle = True
-        self._wait(self._limits.idle)
-
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()
-        if self._link is not None:
-            self.waiting_since = self._loop.time()
-            self._timer = self._loop.call_later(seconds, self.abort)
+        if self.transport is not None:
+            self._timer = self._loop.call_later(seconds, self.transport.abort)
 
     def _stop_waiting(self) -> None:
-        self.waiting_since = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""Limits of the HTTPS server: timeouts, handshakes and the number of connections."""
+"""Limits of the HTTPS server: timeouts, and the number of connections."""
 
 import resource
 from dataclasses import dataclass
@@ -20,30 +20,14 @@ class ConnectionLimits:
     handshake: float = 10.0
     """For the TLS handshake. Go's clients also stop after ten seconds."""
 
-    peer_handshakes: float = 100.0
-    """Handshakes of one peer in a second.
-
-    One takes 0.5 ms of a core with a key of P-256, 4 ms with RSA of 4096 bits: 5 % and
-    40 % of the core.
-    """
-
-    all_handshakes: float = 200.0
-    """Handshakes of all peers in a second; more than one peer may do."""
-
-    handshake_burst: int = 20
-    """Handshakes that one peer may do at once; all peers together twice as many."""
-
-    handshake_wait: float = 1.0
-    """The longest wait of a connection for its handshake; after it, it is refused."""
-
     header: float = 32.0
     """From the first byte of a request (or the handshake) to the end of its header."""
 
     body: float = 10.0
     """For a body that a handler reads; after the answer, for the rest of any body."""
 
-    request_bytes: int = 256 * 1024
-    """The maximum size of one request in bytes, header and body."""
+    body_bytes: int = 256 * 1024
+    """The maximum size of a body that a handler reads."""
 
     idle: float = 90.0
     """From an answer to the first byte of the next request."""

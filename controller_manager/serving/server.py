@@ -1,10 +1,8 @@
 """The HTTPS server: every request is authenticated, authorised, answered."""
 
-import asyncio
 import errno
 import os
 import ssl
-from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
@@ -21,14 +19,11 @@ from controller_manager.serving.certificates import Certificates, ServingError
 from controller_manager.serving.connection import Connection, QuietLogger
 from controller_manager.serving.debug_endpoints import DebugEndpoints
 from controller_manager.serving.endpoints import Endpoints
-from controller_manager.serving.handshakes import HandshakeLimiter
 from controller_manager.serving.health_endpoints import HealthEndpoints
 from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.listener import Listener, bind
-from controller_manager.serving.local_peers import LocalPeers, node_addresses
 from controller_manager.serving.main_loop import MainLoopBusy
 from controller_manager.serving.pages import Pages
-from controller_manager.serving.tls import TLSProtocol
 
 _REMEDY: Final = (
     "choose another --secure-port or --bind-address, or port 0 to serve nothing"
@@ -91,11 +86,12 @@ class Server:
         self._logger = logger
         self._config = config
         self._certificates = certificates
-        self._clock = clock
         self._access = Access(authenticator, authorizer)
         health = HealthEndpoints(pages, self._access)
         debugging = DebugEndpoints(pages, logger, self._limits.body)
-        app = web.Application(middlewares=[self._handle])
+        app = web.Application(
+            middlewares=[self._handle], client_max_size=self._limits.body_bytes
+        )
         app.on_response_prepare.append(leave_out_server)
         # The user's right to a path, and to a method, is checked before.
         app.add_routes(health.routes())
@@ -130,23 +126,17 @@ class Server:
             raise _cannot_serve(host, port, error, _REMEDY) from error
         self._listener = Listener(
             sock,
-            self._encrypted,
+            self._certificates.for_connection,
             self._connection,
             self._limits,
-            HandshakeLimiter(self._limits, self._clock),
-            LocalPeers(node_addresses()),
             self._counters,
             self._logger,
         )
 
-    def _encrypted(self, protocol: asyncio.Protocol) -> TLSProtocol:
-        tls = self._certificates.for_connection()
-        return TLSProtocol(tls, protocol, self._limits)
-
-    def _connection(self, closed: Callable[[Connection], None]) -> Connection:
+    def _connection(self) -> Connection:
         server = self._runner.server
         assert server is not None  # noqa: S101 - set up before anything is accepted
-        return Connection(server, self._limits, closed, self._logger)
+        return Connection(server, self._limits, self._logger)
 
     async def close(self) -> None:
         """Stop listening and close all connections."""
@@ -166,6 +156,8 @@ class Server:
             answer = web.Response(status=404, text="404 page not found\n")
         except web.HTTPMethodNotAllowed:
             answer = web.Response(status=405, text="Method Not Allowed\n")
+        except web.HTTPRequestEntityTooLarge:
+            answer = web.Response(status=413, text="Request Entity Too Large\n")
         except MainLoopBusy as busy:
             answer = web.Response(status=503, text=f"{busy}\n")
         except Exception as error:

@@ -33,7 +33,6 @@ _UNUSED: Final = frozenset(
 
 _OF_DAEMON: Final = frozenset(
     (
-        "OpenSSL",
         "aiohttp",
         "controller_manager.cli.daemon",
         "controller_manager.client.client",

@@ -108,7 +108,6 @@ def test_serving_certificates_are_shown_with_their_files(tmp_path: Path) -> None
     certificates = Certificates(
         ServingConfig(certificate=files, sni=(others,)),
         lambda: b"",
-        wants_clients=False,
         logger=silent_logger(),
     )
     shown = [certificates.current()]
@@ -121,7 +120,5 @@ def test_serving_certificates_are_shown_with_their_files(tmp_path: Path) -> None
 
 
 def test_the_certificate_that_the_daemon_makes_is_shown_without_a_file() -> None:
-    certificates = Certificates(
-        ServingConfig(), lambda: b"", wants_clients=False, logger=silent_logger()
-    )
+    certificates = Certificates(ServingConfig(), lambda: b"", logger=silent_logger())
     assert list(certificates.current()) == ["self-signed"]

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import resource
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,9 +46,9 @@ def count_accepts() -> list[None]:
     calls: list[None] = []
     accept = Listener._accept
 
-    def counted(self: Listener) -> None:
+    async def counted(self: Listener) -> socket.socket:
         calls.append(None)
-        accept(self)
+        return await accept(self)
 
     Listener._accept = counted  # type: ignore[method-assign]
     return calls

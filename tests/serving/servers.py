@@ -86,7 +86,6 @@ def server_of(
         Certificates(
             config.serving,
             authenticator.authorities.bundle,
-            wants_clients=authenticator.wants_certificates,
             logger=logger,
         ),
         authenticator,

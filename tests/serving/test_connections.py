@@ -55,9 +55,8 @@ class Peer:
     """The peer of a connection."""
 
     def __init__(self, server: web.Server, limits: ConnectionLimits) -> None:
-        self.lost: list[Connection] = []
         self.transport = FakeTransport()
-        self.connection = Connection(server, limits, self.lost.append, silent_logger())
+        self.connection = Connection(server, limits, silent_logger())
         self.transport.protocol = self.connection
         self._began = asyncio.get_running_loop().time()
         self.connection.connection_made(self.transport)
@@ -119,7 +118,7 @@ async def test_a_peer_that_sends_nothing_is_cut_off_after_32_seconds(
     """Counted from the end of the handshake."""
     peer = handlers.peer()
     await asyncio.sleep(100)
-    assert (peer.closed_after, peer.lost) == (32.0, [peer.connection])
+    assert (peer.closed_after, peer.connection.closed.done()) == (32.0, True)
 
 
 async def test_a_byte_every_few_seconds_does_not_prolong_a_header(
@@ -128,10 +127,10 @@ async def test_a_byte_every_few_seconds_does_not_prolong_a_header(
     """The whole header must come in time, also that of a later request."""
     first, later = handlers.peer(), handlers.peer()
     await later.send(REQUEST)
-    await asyncio.sleep(60)
+    await asyncio.sleep(50)
     await asyncio.gather(first.trickle(REQUEST, 5), later.trickle(REQUEST, 5))
     assert (first.closed_after, first.answers) == (32.0, 0)
-    assert (later.closed_after, later.answers) == (60.0 + 32.0, 1)
+    assert (later.closed_after, later.answers) == (50.0 + 32.0, 1)
 
 
 async def test_a_connection_may_be_idle_for_90_seconds(handlers: Handlers) -> None:
@@ -154,10 +153,10 @@ async def test_a_request_may_be_handled_for_as_long_as_it_takes(
     peer = handlers.peer()
     await peer.send(REQUEST)
     await asyncio.sleep(200)
-    assert peer.connection.waiting_since is None
+    assert peer.connection.is_admitted
     await asyncio.sleep(100.1)
     assert (peer.closed_after, peer.answers) == (None, 1)
-    assert peer.connection.waiting_since is not None
+    assert not peer.connection.is_admitted
 
 
 async def test_a_client_that_reads_nothing_is_cut_off_after_30_seconds(
@@ -187,21 +186,6 @@ async def test_a_body_that_no_handler_reads_is_awaited_for_ten_seconds(
     assert peer.answers == 1
     await peer.trickle(b"x" * 50, 1)
     assert peer.closed_after == pytest.approx(10, abs=1)
-
-
-@pytest.mark.slow
-async def test_a_request_may_have_256_kilobytes(handlers: Handlers) -> None:
-    """A longer request closes the connection; many small requests do not."""
-    peer, frugal = handlers.peer(), handlers.peer()
-    await peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999\r\n\r\n")
-    for _ in range(256):
-        await peer.send(b"x" * 1024)
-    whole = peer.closed_after
-    await peer.send(b"x")
-    assert (whole, peer.closed_after) == (None, 0)
-    for _ in range(10_000):
-        await frugal.send(REQUEST)
-    assert (frugal.closed_after, frugal.answers) == (None, 10_000)
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,17 @@ async def test_a_body_that_does_not_arrive_ends_its_connection() -> None:
     assert text == b"the body did not arrive within 0.1 s\n"
 
 
+async def test_a_body_of_more_than_256_kib_is_refused() -> None:
+    """A handler that reads it would hold it in memory."""
+    async with serving() as url:
+        answers = [
+            await ask("PUT", f"{url}/debug/flags/v", b" " * size)
+            for size in (256 * 1024, 256 * 1024 + 1)
+        ]
+    assert [answer[0] for answer in answers] == [400, 413]
+    assert answers[1][3] == "Request Entity Too Large\n"
+
+
 async def test_a_number_of_thousands_of_digits_is_out_of_range() -> None:
     """Python refuses to read it as a number."""
     async with serving() as url:

@@ -3,12 +3,14 @@
 import json
 import resource
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +158,10 @@ def test_a_peer_that_falls_silent_is_cut_off(
     loop: str, limit: str, sent: bytes | None
 ) -> None:
     """Before its handshake, before a request, in its header, or after it."""
-    with flooded(loop, 256, **{limit: 0.3}) as server, ExitStack() as stack:
+    with (
+        flooded(loop, 256, closing=0.01, **{limit: 0.3}) as server,
+        ExitStack() as stack,
+    ):
         peer = server.connect(stack)
         if sent is not None:
             peer = stack.enter_context(trusting().wrap_socket(peer))
@@ -164,3 +169,85 @@ def test_a_peer_that_falls_silent_is_cut_off(
         answer = b"".join(iter(lambda: peer.recv(65536), b""))
         assert answer.startswith(b"HTTP/1.1 200 OK") is (limit == "idle")
         assert server.left() == 0
+
+
+def client_hello() -> bytes:
+    """Return the first message of a handshake."""
+    outgoing = ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        trusting().wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    return outgoing.read()
+
+
+def begin(port: int, number: int, hello: bytes) -> socket.socket:
+    """Begin a handshake as one of five peers, and wait for nothing."""
+    sock = socket.socket()
+    sock.setblocking(False)  # noqa: FBT003 - its only parameter
+    sock.bind((f"127.0.0.{number % 5 + 2}", 0))
+    with suppress(BlockingIOError):
+        sock.connect(("127.0.0.1", port))
+    with suppress(OSError):
+        sock.sendall(hello)
+    return sock
+
+
+def begin_only(server: Flooded, until: float) -> None:
+    """Begin 600 connections a second, hold 400 of them, and answer nothing."""
+    hello, began, count = client_hello(), time.monotonic(), 0
+    opened: deque[socket.socket] = deque()
+    while (now := time.monotonic()) < until:
+        for _ in range(int((now - began) * 600) - count):
+            opened.append(begin(server.port, count, hello))
+            count += 1
+        while len(opened) > 400:
+            opened.popleft().close()
+        time.sleep(1 / 100)
+    for each in opened:
+        each.close()
+
+
+def shake_hands(server: Flooded, until: float) -> None:
+    """Open TLS connections one after the other, as fast as it goes."""
+    tls = trusting()
+    while time.monotonic() < until:
+        with (
+            suppress(OSError),
+            server.connect_from("127.0.0.2") as plain,
+            tls.wrap_socket(plain),
+        ):
+            continue
+
+
+def hold(server: Flooded, until: float) -> None:
+    """Keep 260 connections open, and say nothing."""
+    with ExitStack() as stack:
+        for _ in range(260):
+            server.connect(stack)
+        time.sleep(until - time.monotonic())
+
+
+@pytest.mark.parametrize(
+    ("flood", "threads"), [(begin_only, 1), (shake_hands, 8), (hold, 1)]
+)
+@pytest.mark.slow
+def test_a_flood_of_connections_stops_no_probe(
+    flood: Callable[[Flooded, float], None], threads: int
+) -> None:
+    """A kubelet whose probes get no answer restarts the manager."""
+    with flooded("uvloop", 4096) as server:
+        until = time.monotonic() + 3
+        flooding = [
+            threading.Thread(target=flood, args=(server, until)) for _ in range(threads)
+        ]
+        for each in flooding:
+            each.start()
+        found = []
+        while time.monotonic() < until:
+            try:
+                found.append(server.livez())
+            except OSError as error:
+                found.append(str(error))
+            time.sleep(0.1)
+        for each in flooding:
+            each.join()
+    assert set(found) == {"HTTP/1.0 200 OK"}

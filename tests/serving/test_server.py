@@ -110,7 +110,6 @@ async def test_metrics_are_refreshed_before_each_scrape() -> None:
             "scrapes": 2.0,
             "serving_connections_evicted_total": 0.0,
             "serving_connections_refused_total": 0.0,
-            "serving_handshakes_refused_total": 0.0,
         },
     )
 
@@ -488,7 +487,7 @@ async def asked_of(session: aiohttp.ClientSession, url: str) -> int:
         return answer.status
 
 
-async def test_the_connection_that_waits_longest_is_closed_for_a_new_one() -> None:
+async def test_the_oldest_connection_that_waits_is_closed_for_a_new_one() -> None:
     """A half-open connection, or an idle one; the others stay."""
     async with (
         serving(limits=ConnectionLimits(connections=2)) as url,
@@ -506,7 +505,6 @@ async def test_the_connection_that_waits_longest_is_closed_for_a_new_one() -> No
         assert await counted(url) == {
             "serving_connections_evicted": 3,
             "serving_connections_refused": 0,
-            "serving_handshakes_refused": 0,
         }
         for writer in (to_half_open, to_idle):
             writer.close()
@@ -538,7 +536,6 @@ async def test_a_connection_is_refused_when_all_are_in_use(
         assert await counted(url) == {
             "serving_connections_evicted": 0,
             "serving_connections_refused": 1,
-            "serving_handshakes_refused": 0,
         }
 
 
@@ -639,7 +636,8 @@ async def test_an_intermediate_authority_alone_may_vouch_for_users(
     other = root.issue("other", "other", "system:masters")
     async with serving(config) as url:
         assert (await get(f"{url}/metrics", trusting(pair=admin)))[0] == 200
-        assert (await get(f"{url}/metrics", trusting(pair=other)))[0] == 401
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/metrics", trusting(pair=other))
 
 
 async def test_a_front_proxy_may_name_the_user_in_headers(tmp_path: Path) -> None:
@@ -809,7 +807,8 @@ async def test_a_changed_client_authority_is_used(tmp_path: Path) -> None:
         assert (await get(f"{url}/metrics", trusting(pair=before)))[0] == 200
         file.write_bytes(new.pem)
         assert (await get(f"{url}/metrics", trusting(pair=after)))[0] == 200
-        assert (await get(f"{url}/metrics", trusting(pair=before)))[0] == 401
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/metrics", trusting(pair=before))
 
 
 @pytest.mark.parametrize("error", [errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT])

@@ -11,7 +11,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtensionOID, NameOID
-from OpenSSL import SSL
 
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
@@ -66,9 +65,7 @@ def certificates(directory: Path, *sni: CertificateFiles) -> Certificates:
     config = ServingConfig(
         certificate=write(directory, "default", "default.example"), sni=sni
     )
-    return Certificates(
-        config, lambda: b"", wants_clients=False, logger=silent_logger()
-    )
+    return Certificates(config, lambda: b"", logger=silent_logger())
 
 
 def served(chosen_by: Certificates, name: str) -> str:
@@ -77,16 +74,11 @@ def served(chosen_by: Certificates, name: str) -> str:
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     peer = client.wrap_bio(to_client, to_server, server_hostname=name or None)
-    server = chosen_by.for_connection()
+    server = chosen_by.for_connection().wrap_bio(to_server, to_client, server_side=True)
     for _ in range(4):
-        with suppress(ssl.SSLWantReadError):
-            peer.do_handshake()
-        if to_server.pending:
-            server.bio_write(to_server.read())
-        with suppress(SSL.WantReadError):
-            server.do_handshake()
-        with suppress(SSL.WantReadError):
-            to_client.write(server.bio_read(65536))
+        for side in (peer, server):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
     der = peer.getpeercert(binary_form=True)
     assert der is not None
     subject = x509.load_der_x509_certificate(der).subject

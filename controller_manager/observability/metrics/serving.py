@@ -10,7 +10,7 @@ class ServingCollectors:
         """Register the collectors."""
         self._evicted = Counter(
             "serving_connections_evicted_total",
-            "Connections that waited for their peer longest, closed for a new one",
+            "Connections that waited for their peer, closed for a new one",
             registry=registry,
         )
         self._refused = Counter(
@@ -18,17 +18,6 @@ class ServingCollectors:
             "New connections that were closed because all others were in use",
             registry=registry,
         )
-
-        self._handshakes_refused = Counter(
-            "serving_handshakes_refused_total",
-            "New connections that were closed because their peer, or all peers, began "
-            "too many TLS handshakes",
-            registry=registry,
-        )
-
-    def handshake_refused(self) -> None:
-        """Count a connection that was closed before its handshake."""
-        self._handshakes_refused.inc()
 
     def evicted(self) -> None:
         """Count a connection that was closed for a new one."""
