@@ -1,5 +1,6 @@
 """A client certificate that does not verify ends the connection."""
 
+import io
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,11 +8,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import (
     AuthenticationConfig,
     AuthorizationConfig,
     RequestHeaderConfig,
 )
+from tests.serving import servers
 from tests.serving.servers import (
     Authority,
     Reviewed,
@@ -61,6 +64,22 @@ async def test_a_foreign_certificate_is_refused(
             with pytest.raises(aiohttp.ClientError):
                 await get(url + path, tls, headers)
         assert (await get(f"{url}/metrics", headers=GOOD))[0] == 200
+
+
+async def test_the_log_says_why_a_certificate_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ``--v=4``: a client of TLS 1.3 sees only the end of the connection."""
+    log = io.StringIO()
+    logger = make_logger(verbosity=4, stream=log)
+    monkeypatch.setattr(servers, "silent_logger", lambda: logger)
+    config = config_of(authentication=wanting(Authority(tmp_path, "ca")))
+    tls = with_foreign(tmp_path, ssl.TLSVersion.TLSv1_3)
+    async with serving(config) as url:
+        with pytest.raises(aiohttp.ClientError):
+            await get(f"{url}/metrics", tls)
+    assert '"TLS handshake failed" err="' in log.getvalue()
+    assert "unable to get local issuer certificate" in log.getvalue()
 
 
 async def test_without_authorities_no_client_is_asked_for_a_certificate(
