@@ -16,6 +16,5 @@
 - ``plain_counter``: counters without the suffix ``_total``
 - ``process``: metrics of the process and of the build
 - ``rollouts``: the metric of stuck rollouts
-- ``series``: counters, gauges and histograms with labels, whose series cost little
 - ``slis``: metrics of health checks
 """

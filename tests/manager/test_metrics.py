@@ -16,8 +16,6 @@ from prometheus_client.metrics import MetricWrapperBase
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.client.builder import Connections
 from controller_manager.observability.exposition import expose
-from controller_manager.observability.plain_counter import PlainCounter
-from controller_manager.observability.series import Family
 from controller_manager.options.config import LeaderElectionConfig
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 from tests.controllers.builders import deployment_json
@@ -88,12 +86,8 @@ def exposed_by(registry: CollectorRegistry) -> Exposed:
 
 def _declared(collector: Any, metric: Any) -> Sequence[str]:
     labels: Sequence[str] = getattr(metric, "_labelnames", ())
-    if isinstance(collector, PlainCounter):
-        labels = collector._labels
     if isinstance(collector, MetricWrapperBase):
         labels = collector._labelnames
-    if isinstance(collector, Family):
-        labels = collector.label_names
     return labels
 
 

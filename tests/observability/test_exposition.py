@@ -34,11 +34,9 @@ def test_bounds_are_written_as_go_writes_them(value: float, text: str) -> None:
 def test_a_plain_counter_has_exactly_its_name() -> None:
     """The client library would append a suffix that upstream's does not have."""
     registry = CollectorRegistry()
-    counter = PlainCounter("slice_changes", "Changes", ("operation",), registry)
-    counter.increment("create", by=0)
-    counter.increment("update")
-    counter.increment("update")
-    assert counter.value("update") == 2
+    counter = PlainCounter("slice_changes", "Changes", ["operation"], registry=registry)
+    counter.labels("create")
+    counter.labels("update").inc(2)
     assert expose(registry).decode().splitlines() == [
         "# HELP slice_changes Changes",
         "# TYPE slice_changes counter",

@@ -2,16 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any
 
-import pytest
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller_manager.observability.kept_metrics import KeptRegistry
-from controller_manager.observability.plain_counter import PlainCounter
 
 
 class Things(Collector):
@@ -54,21 +51,3 @@ async def test_metrics_of_the_client_library_are_never_old() -> None:
     counter.inc()
     found = await asyncio.to_thread(shown.get_sample_value, "events_total")
     assert found == 1
-
-
-def test_a_plain_counter_may_get_a_series_while_it_is_collected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another thread may count meanwhile."""
-    counter = PlainCounter("p", "So many.", ("name",), CollectorRegistry())
-    counter.increment("a")
-    counter.increment("b")
-    add = Metric.add_sample
-
-    def add_and_count(metric: Metric, *sample: Any) -> None:
-        counter.increment(f"c{len(metric.samples)}")
-        add(metric, *sample)
-
-    monkeypatch.setattr(Metric, "add_sample", add_and_count)
-    [metric] = counter.collect()
-    assert [sample.value for sample in metric.samples] == [1, 1]

@@ -6,8 +6,6 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controller_manager.observability import series
-
 _REST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
 _REST_BYTES: Final = (64, 256, 512, *(4**power * 1024 for power in range(8)))
 _ROTATION_AGE: Final = (
@@ -33,34 +31,34 @@ class ClientCollectors:
         self._host = host
         self._hooks: dict[tuple[str, str], tuple[Callable[..., None], ...]] = {}
         self._throttle_hooks: dict[str, Callable[[float], None]] = {}
-        self._requests = series.Counter(
+        self._requests = Counter(
             "rest_client_requests_total",
             "HTTP requests by status code, method and host",
             ["code", "host", "method"],
             registry=registry,
         )
-        self._duration = series.Histogram(
+        self._duration = Histogram(
             "rest_client_request_duration_seconds",
             "Request latency in seconds by verb and host",
             ["host", "verb"],
             buckets=_REST_SECONDS,
             registry=registry,
         )
-        self._throttled = series.Histogram(
+        self._throttled = Histogram(
             "rest_client_rate_limiter_duration_seconds",
             "Client side rate limiter latency in seconds by verb and host",
             ["host", "verb"],
             buckets=_REST_SECONDS,
             registry=registry,
         )
-        self._request_size = series.Histogram(
+        self._request_size = Histogram(
             "rest_client_request_size_bytes",
             "Request size in bytes by verb and host",
             ["host", "verb"],
             buckets=_REST_BYTES,
             registry=registry,
         )
-        self._response_size = series.Histogram(
+        self._response_size = Histogram(
             "rest_client_response_size_bytes",
             "Response size in bytes by verb and host",
             ["host", "verb"],
@@ -68,7 +66,7 @@ class ClientCollectors:
             registry=registry,
         )
 
-        self._retries = series.Counter(
+        self._retries = Counter(
             "rest_client_request_retries_total",
             "Requests that were sent again, by the code of the last answer, verb and "
             "host",
@@ -105,7 +103,7 @@ class ClientCollectors:
             "Number of transports whose certificate rotation was given up",
             registry=registry,
         )
-        collected = series.Counter(
+        collected = Counter(
             "rest_client_transport_cache_gc_calls_total",
             "Number of times that an unused transport was to be deleted, by the "
             "result: deleted, skipped",
@@ -114,7 +112,7 @@ class ClientCollectors:
         )
         for result in ("deleted", "skipped"):
             collected.labels(result)
-        created = series.Counter(
+        created = Counter(
             "rest_client_transport_create_calls_total",
             "Number of transports asked for, by whether there was one already",
             ["result"],

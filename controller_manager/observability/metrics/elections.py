@@ -1,8 +1,6 @@
 """The metrics of leader elections."""
 
-from prometheus_client import CollectorRegistry
-
-from controller_manager.observability import series
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
 class ElectionCollectors:
@@ -10,13 +8,13 @@ class ElectionCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._master = series.Gauge(
+        self._master = Gauge(
             "leader_election_master_status",
             "1 if this process holds the lease of that name, 0 if it stands by",
             ["name"],
             registry=registry,
         )
-        self._slow_path = series.Counter(
+        self._slow_path = Counter(
             "leader_election_slowpath_total",
             "Renewals that had to read the lease first",
             ["name"],
@@ -31,9 +29,7 @@ class ElectionCollectors:
 class LeaseMetrics:
     """The ``leader_election_*`` metrics of one lease."""
 
-    def __init__(
-        self, master: series.GaugeSeries, slow_path: series.CounterSeries
-    ) -> None:
+    def __init__(self, master: Gauge, slow_path: Counter) -> None:
         """Take the gauge and the counter of the lease."""
         self._master = master
         self._slow_path = slow_path

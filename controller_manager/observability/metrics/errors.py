@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_manager.observability import series
 from controller_manager.observability.log_output import LostLines
 
 
@@ -15,7 +14,7 @@ class DefectCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._errors = series.Counter(
+        self._errors = Counter(
             "unexpected_errors_total",
             "Unexpected errors by the part in which they were caught; the others go on",
             ["part"],

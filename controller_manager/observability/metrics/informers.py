@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry
-
-from controller_manager.observability import series
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _PROCESSING_SECONDS: Final = (
     0.001,
@@ -33,44 +31,44 @@ class InformerCollectors:
         """Register the collectors; `name` distinguishes factories."""
         labels = ["group", "name", "resource", "version"]
         self._name = name
-        self.queued = series.Gauge(
+        self.queued = Gauge(
             "informer_queued_items",
             "Events that have come and are not in the cache yet",
             labels,
             registry=registry,
         )
-        self.latency = series.Histogram(
+        self.latency = Histogram(
             "informer_processing_latency_seconds",
             "Seconds from an event's coming until all handlers have seen it",
             labels,
             buckets=_PROCESSING_SECONDS,
             registry=registry,
         )
-        self.cached = series.Gauge(
+        self.cached = Gauge(
             "informer_cached_objects",
             "Objects in the cache",
             labels,
             registry=registry,
         )
-        self.version = series.Gauge(
+        self.version = Gauge(
             "informer_store_resource_version",
             "The 15 least significant digits of the resource version of the store",
             labels,
             registry=registry,
         )
-        self.restarts = series.Counter(
+        self.restarts = Counter(
             "informer_watch_restarts_total",
             "Watches begun after the first, by what ended the one before",
             [*labels, "cause"],
             registry=registry,
         )
-        self.relists = series.Counter(
+        self.relists = Counter(
             "informer_relists_total",
             "Complete lists read after the first, by what made them necessary",
             [*labels, "cause"],
             registry=registry,
         )
-        self.defects = series.Counter(
+        self.defects = Counter(
             "informer_unexpected_errors_total",
             "Unexpected errors that concerned one object or one list, by the part of "
             "the informer; the others go on",
@@ -155,7 +153,7 @@ class CacheCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._synced = series.Gauge(
+        self._synced = Gauge(
             "controller_cache_synced",
             "1 if a cache that the controller needs holds all objects, 0 if the "
             "controller waits for it",

@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry
-
-from controller_manager.observability import series
+from prometheus_client import CollectorRegistry, Histogram
 
 _SYNC_SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60)
 
@@ -14,7 +12,7 @@ class SyncCollectors:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self._duration = series.Histogram(
+        self._duration = Histogram(
             "controller_sync_duration_seconds",
             "Seconds that a sync took by controller and outcome",
             ["controller", "outcome"],
@@ -30,7 +28,7 @@ class SyncCollectors:
 class PrometheusSyncMetrics:
     """The metrics hooks of one controller's worker loop."""
 
-    def __init__(self, duration: series.Histogram, name: str) -> None:
+    def __init__(self, duration: Histogram, name: str) -> None:
         """Pre-create the series of every outcome."""
         self._outcomes = {
             outcome: duration.labels(name, outcome)

@@ -70,16 +70,16 @@ class SliceMetrics:
         self._changes = PlainCounter(
             f"{prefix}_changes",
             "Number of EndpointSlice changes",
-            ("operation",),
-            registry,
+            ["operation"],
+            registry=registry,
         )
         for operation in _OPERATIONS:
-            self._changes.increment(operation, by=0)
+            self._changes.labels(operation)
         self._totals: dict[str, SliceTotals] = {}
 
     def wrote(self, operation: str) -> None:
         """Count a write of a slice: ``create``, ``update`` or ``delete``."""
-        self._changes.increment(operation)
+        self._changes.labels(operation).inc()
 
     def show(self, key: str, totals: SliceTotals) -> None:
         """Show the totals of one owner of slices, in place of its former ones.

@@ -46,10 +46,13 @@ class EndpointSliceMetrics(SliceMetrics):
             registry=registry,
         )
         self._syncs = PlainCounter(
-            f"{_PREFIX}_syncs", "Number of EndpointSlice syncs", ("result",), registry
+            f"{_PREFIX}_syncs",
+            "Number of EndpointSlice syncs",
+            ["result"],
+            registry=registry,
         )
         for result in ("success", "stale", "error"):
-            self._syncs.increment(result, by=0)
+            self._syncs.labels(result)
         self._distributions = Gauge(
             f"{_PREFIX}_services_count_by_traffic_distribution",
             "Number of Services using some specific trafficDistribution",
@@ -60,7 +63,7 @@ class EndpointSliceMetrics(SliceMetrics):
 
     def synced(self, result: str) -> None:
         """Count a sync: success, stale or error."""
-        self._syncs.increment(result)
+        self._syncs.labels(result).inc()
 
     def planned(self, added: int, removed: int) -> None:
         """Observe how many endpoints of one address type are added and removed."""
