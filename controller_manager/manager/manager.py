@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, disable_created_metrics
+from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.client.leader_election import LeaderElector
@@ -110,7 +110,6 @@ class ControllerManager:
         self._rng = rng
         self._logger = logger
         self._beside = beside or InMainLoop()
-        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry or CollectorRegistry()
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
         self._metrics.loop.stalled_for(self._beside.silence)

@@ -1,4 +1,4 @@
-"""The text format of /metrics, written as Go's client library writes it."""
+"""The text formats of /metrics, written as Go's client library writes them."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from copy import copy
@@ -9,14 +9,15 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 _PART: Final = 200
 """Samples that are written without giving way: about two milliseconds."""
 
-_LAST: Final = ("_created", "_gsum", "_gcount")
-"""Samples that the client library writes after all others of their metric."""
+_END: Final = b"# EOF\n"
+"""The last line of OpenMetrics."""
 
 
 def expose(registry: CollectorRegistry, disabled: Collection[str] = ()) -> bytes:
@@ -31,13 +32,16 @@ def expose(registry: CollectorRegistry, disabled: Collection[str] = ()) -> bytes
 
 
 def exposing(
-    registry: CollectorRegistry, disabled: Collection[str] = ()
+    registry: CollectorRegistry,
+    disabled: Collection[str] = (),
+    *,
+    open_metrics: bool = False,
 ) -> Generator[None, None, bytes]:
-    """Write the registry in the text format, with bucket bounds as Go writes them.
+    """Write the registry in the text format, or in OpenMetrics.
 
-    Prometheus distinguishes series by the text of ``le``: a dashboard that queries
-    ``le="1"`` does not find ``le="1.0"``. Metrics named in `disabled` are left out
-    (``--disabled-metrics``).
+    Bucket bounds are as Go writes them, in both. Prometheus 2 distinguishes series by
+    the text of ``le``: a dashboard that queries ``le="1"`` does not find ``le="1.0"``.
+    Metrics named in `disabled` are left out (``--disabled-metrics``).
 
     It yields after each part: all metrics of a manager take 70 ms. As with Go's client
     library, the values of two metrics may be of different instants.
@@ -50,38 +54,40 @@ def exposing(
         if {metric.name, total} & hidden:
             continue
         for number, samples in enumerate(_parts(metric)):
-            texts.append(_text(metric, samples, is_first=number == 0))
+            text = _text(metric, samples, open_metrics=open_metrics)
+            # Only the first part describes the metric.
+            texts.append(text if number == 0 else text.split(b"\n", 2)[2])
             written += len(samples)
             if written >= _PART:
                 written = 0
                 yield
-    return b"".join(texts)
+    return b"".join([*texts, _END] if open_metrics else texts)
 
 
 def _parts(metric: Metric) -> Iterator[Sequence[Sample]]:
-    late_names = tuple(metric.name + suffix for suffix in _LAST)
-    late = [each for each in metric.samples if each.name in late_names]
-    others = [each for each in metric.samples if each.name not in late_names]
-    for start in range(0, len(others) or 1, _PART):
-        yield others[start : start + _PART]
-    if late:
-        yield late
+    """Yield the samples, some at a time; Go's client library shows no creations."""
+    created = f"{metric.name}_created"
+    shown = [each for each in metric.samples if each.name != created]
+    for start in range(0, len(shown) or 1, _PART):
+        yield shown[start : start + _PART]
 
 
-def _text(metric: Metric, samples: Sequence[Sample], *, is_first: bool) -> bytes:
-    """Return the text of some samples of a metric, the first with its description."""
+def _text(metric: Metric, samples: Sequence[Sample], *, open_metrics: bool) -> bytes:
+    """Return the text of some samples of a metric, with its description."""
     some = copy(metric)
     some.samples = list(samples)
     if metric.type == "histogram":
         some.samples = [_with_go_bound(each) for each in samples]
-    text = generate_latest(_Single(some))
-    if not is_first:
-        return text.split(b"\n", 2)[2]
     if metric.type == "counter" and any(each.name == metric.name for each in samples):
-        # The client library announces every counter with the suffix.
-        for line in (b"HELP", b"TYPE"):
-            start = b"# %s %s" % (line, metric.name.encode())
-            text = text.replace(start + b"_total ", start + b" ", 1)
+        # Both formats give a counter the suffix. OpenMetrics has a type for others.
+        some.type = "unknown" if open_metrics else "gauge"
+    if open_metrics:
+        whole: bytes = openmetrics.generate_latest(_Single(some))  # type: ignore[no-untyped-call]
+        return whole.removesuffix(_END)
+    text = generate_latest(_Single(some))
+    if some.type != metric.type:
+        kind = b"# TYPE %s " % metric.name.encode()
+        text = text.replace(kind + b"gauge", kind + b"counter", 1)
     return text
 
 

@@ -14,10 +14,14 @@ from controller_manager.options.parsing import configz
 from controller_manager.serving import zpages
 from controller_manager.serving.health_endpoints import HealthEndpoints
 from controller_manager.serving.main_loop import ANSWER_PATIENCE, MainLoopBusy
+from controller_manager.serving.negotiation import TEXT, preferred
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.streaming import in_turns
 
-_METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_OPEN_METRICS: Final = "application/openmetrics-text"
+_METRICS: Final = {TEXT: "0.0.4", _OPEN_METRICS: "1.0.0"}
+"""The versions of the formats of metrics, by media type; the first is upstream's."""
+
 _LISTED: Final = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz")
 
 
@@ -47,23 +51,32 @@ class Endpoints:
             routes.append(web.route("*", "/statusz", self._statusz))
         return routes
 
-    async def _metrics(self, _: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:
         # While the main loop is busy, its metrics show their last values, and
         # event_loop_stalled_seconds says so.
         with suppress(MainLoopBusy):
             await self._pages.main.ask(self._pages.before_scrape, ANSWER_PATIENCE)
-        return await self._exposed(self._pages.registry)
+        return await self._exposed(request, self._pages.registry)
 
     async def _slis(self, request: web.Request) -> web.Response:
         if request.method == "DELETE":
             self._health.reset()
             return web.Response(text="metrics reset\n")
-        return await self._exposed(self._health.registry)
+        return await self._exposed(request, self._health.registry)
 
-    async def _exposed(self, registry: CollectorRegistry) -> web.Response:
-        text = exposing(registry, self._config.disabled_metrics)
+    async def _exposed(
+        self, request: web.Request, registry: CollectorRegistry
+    ) -> web.Response:
+        media_type = preferred(request.headers.get("Accept", ""), _METRICS)
+        text = exposing(
+            registry,
+            self._config.disabled_metrics,
+            open_metrics=media_type == _OPEN_METRICS,
+        )
+        version = _METRICS[media_type]
+        content_type = f"{media_type}; version={version}; charset=utf-8"
         return web.Response(
-            body=await in_turns(text), headers={"Content-Type": _METRICS_TYPE}
+            body=await in_turns(text), headers={"Content-Type": content_type}
         )
 
     async def _configz(self, _: web.Request) -> web.Response:

@@ -1,7 +1,7 @@
-"""Chooses the form of /flagz or /statusz that a client accepts: text, or an object.
+"""Chooses the form of an answer that a client accepts.
 
-Upstream: apiserver pkg/endpoints/handlers/negotiation and
-pkg/server/{flagz,statusz}/negotiate of 1.36.
+/flagz and /statusz are text or an object. Upstream: apiserver
+pkg/endpoints/handlers/negotiation and pkg/server/{flagz,statusz}/negotiate of 1.36.
 """
 
 from collections.abc import Iterator, Mapping
@@ -67,6 +67,19 @@ def accepted_form(accept: str, kind: str) -> Form:
     ]
     msg = f"only the following media types are accepted: {', '.join([TEXT, *listed])}"
     raise NotAcceptable(msg)
+
+
+def preferred(accept: str, versions: Mapping[str, str]) -> str:
+    """Return the media type that an Accept header ranks highest, else the first one.
+
+    `versions` has the offered media types, and the version that is offered of each.
+    """
+    for clause in sorted(_clauses(accept), key=_Clause.rank):
+        for media_type, version in versions.items():
+            wanted = clause.parameters.get("version", version)
+            if clause.covers(media_type) and wanted == version:
+                return media_type
+    return next(iter(versions))
 
 
 def _clauses(accept: str) -> Iterator[_Clause]:

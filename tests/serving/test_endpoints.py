@@ -49,11 +49,7 @@ async def ask(
 async def samples(url: str) -> list[str]:
     """Return the samples of /metrics/slis."""
     _, text = await get(f"{url}/metrics/slis")
-    return [
-        line
-        for line in text.splitlines()
-        if not line.startswith("#") and "_created" not in line
-    ]
+    return [line for line in text.splitlines() if not line.startswith("#")]
 
 
 @pytest.mark.parametrize("endpoint", ["healthz", "livez", "readyz"])
@@ -101,6 +97,39 @@ async def test_probes_count_the_results_of_their_checks() -> None:
         answer = await ask("DELETE", f"{url}/metrics/slis")
         assert answer == (200, "text/plain; charset=utf-8", "", "metrics reset\n")
         assert await samples(url) == []
+
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+PROMETHEUS_3 = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+    "application/openmetrics-text;version=0.0.1;q=0.4,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,"
+    "text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+)
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        ("*/*", TEXT),
+        ("application/json", TEXT),
+        ("application/openmetrics-text", OPEN_METRICS),
+        ("text/plain;q=0.5, application/openmetrics-text;version=1.0.0", OPEN_METRICS),
+        ("text/plain, application/openmetrics-text;version=1.0.0;q=0.9", TEXT),
+        ("application/openmetrics-text;version=0.0.1, text/plain;q=0.5", TEXT),
+        (PROMETHEUS_3, OPEN_METRICS),
+    ],
+)
+async def test_a_scraper_gets_the_format_that_it_prefers(
+    accept: str, content_type: str
+) -> None:
+    """Upstream has one format only."""
+    async with serving() as url:
+        for path in ("metrics", "metrics/slis"):
+            answer = await ask("GET", f"{url}/{path}", accept=accept)
+            assert answer[:2] == (200, content_type)
+            assert answer[3].endswith("# EOF\n") == (content_type == OPEN_METRICS)
 
 
 VERBOSITY = "failed set klog.logging.verbosity"
