@@ -125,7 +125,7 @@ async def _as_in_charge(
 def _end_process(logger: Logger, why: str) -> None:
     """End this process at once, as upstream's manager does when it loses the lease."""
     logger.error("Exiting at once", err=why)
-    logger.flush(_LAST_LINE)
+    logger.close(_LAST_LINE)
     os._exit(1)
 
 
@@ -136,7 +136,7 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
     def received(name: str) -> None:
         if stop.is_set():
             logger.warning("Second signal, exiting at once", signal=name)
-            logger.flush(_LAST_LINE)
+            logger.close(_LAST_LINE)
             os._exit(1)
         # Set this first: a failure of the log must not prevent it.
         stop.set()

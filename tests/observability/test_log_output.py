@@ -12,15 +12,13 @@ from typing import TextIO
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.observability.log_output import LostLines, QueuedOutput
+from controller_manager.observability import log_output
+from controller_manager.observability.log_output import QueuedOutput, record_of
 from controller_manager.observability.logs import Format, make_logger
 from controller_manager.observability.metrics.errors import LogCollectors
 
 PIPE = 65536
 """The bytes that a pipe holds; a writer of twice as many bytes is blocked."""
-
-LINE = "x" * 99
-"""With its end, 100 bytes."""
 
 
 class Pipe:
@@ -68,59 +66,62 @@ def pipe() -> Iterator[Pipe]:
     made.close()
 
 
-def notice(lines: int) -> str:
-    return f"{lines} lines dropped"
+def output_to(pipe: Pipe) -> QueuedOutput:
+    return QueuedOutput(pipe.writer, lambda lines: f"{lines} lines dropped")
 
 
+def write(output: QueuedOutput, *lines: str) -> None:
+    for line in lines:
+        output.handle(record_of(line))
+
+
+@pytest.fixture
+def room_for_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_output, "MOST_WAITING", 3)
+
+
+@pytest.mark.usefixtures("room_for_three")
 def test_a_reader_that_does_not_read_blocks_nothing(pipe: Pipe) -> None:
     """Lines wait up to the limit, then they are dropped and counted; order is kept."""
-    lost = LostLines()
-    output = QueuedOutput(pipe.writer, lost, notice, most_bytes=1000)
-    output.write("a" * (2 * PIPE))
+    output = output_to(pipe)
+    write(output, "a" * (2 * PIPE))
     pipe.wait_until_full()
-    for number in range(15):
-        output.write(f"{number:>99}")
-    assert (output.flush(0.01), lost.dropped, lost.failed) == (False, 5, 0)
+    write(output, *"12345")
+    assert (output.dropped, output.failed) == (2, 0)
 
+    text = ""
+    while not text.endswith("3\n"):
+        text += pipe.read()
+    assert text.split() == ["a" * (2 * PIPE), *"123"]
+    write(output, "again")
     pipe.start_reading()
-    assert output.flush(10)
-    output.write("again")
-    output.close(10)
-    assert pipe.seen() == [
-        "a" * (2 * PIPE),
-        *(f"{number:>99}" for number in range(10)),
-        "5 lines dropped",
-        "again",
-    ]
-    assert (lost.dropped, lost.failed) == (5, 0)
+    output.end(10)
+    assert pipe.seen() == ["2 lines dropped", "again"]
+    assert (output.dropped, output.failed) == (2, 0)
 
 
-def test_a_short_line_does_not_overtake_the_notice_of_dropped_ones(pipe: Pipe) -> None:
-    """All lines after a dropped one are dropped until the thread has taken all."""
-    lost = LostLines()
-    output = QueuedOutput(pipe.writer, lost, notice, most_bytes=150)
-    output.write("a" * (2 * PIPE))
+@pytest.mark.usefixtures("room_for_three")
+def test_the_last_line_says_how_many_were_dropped(pipe: Pipe) -> None:
+    output = output_to(pipe)
+    write(output, "a" * (2 * PIPE))
     pipe.wait_until_full()
-    for line in (LINE, LINE, LINE, "short"):
-        output.write(line)
-    assert lost.dropped == 2
+    write(output, *"12345")
     pipe.start_reading()
-    assert output.flush(10)
-    output.write("last")
-    output.close(10)
-    assert pipe.seen()[1:] == [LINE, LINE, "2 lines dropped", "last"]
+    output.end(10)
+    assert pipe.seen()[1:] == [*"123", "2 lines dropped"]
 
 
+@pytest.mark.usefixtures("room_for_three")
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_the_notice_has_the_format_of_the_log(pipe: Pipe, output: Format) -> None:
     """A warning that says how many lines were dropped, and a metric."""
     registry = CollectorRegistry()
     logger = make_logger(output=output, stream=pipe.writer, queued=True)
     LogCollectors(registry, logger.lost)
-    # Two lines that are longer than the queue: the third one is dropped.
-    logger.info("a" * (5 * 1024 * 1024))
+    logger.info("a" * (2 * PIPE))
     pipe.wait_until_full()
-    logger.info("b" * (5 * 1024 * 1024))
+    for _ in range(3):
+        logger.info("waits")
     logger.bind(component="c").info("dropped")
     assert registry.get_sample_value("log_lines_dropped_total") == 1
     assert registry.get_sample_value("log_write_failures_total") == 0
@@ -129,7 +130,7 @@ def test_the_notice_has_the_format_of_the_log(pipe: Pipe, output: Format) -> Non
     seen = pipe.seen()
     text = "Log lines dropped, because the log was not read"
     if output == "json":
-        line = json.loads(seen[2])
+        line = json.loads(seen[4])
         assert line.pop("ts") > 1e12
         assert line == {
             "caller": "observability/logs.py",
@@ -139,31 +140,30 @@ def test_the_notice_has_the_format_of_the_log(pipe: Pipe, output: Format) -> Non
         }
     else:
         header = r"W\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ logs.py\]"
-        assert re.fullmatch(f'{header} "{text}" lines=1', seen[2])
-    assert len(seen) == 3
+        assert re.fullmatch(f'{header} "{text}" lines=1', seen[4])
+    assert len(seen) == 5
 
 
 def test_closing_does_not_wait_for_a_reader_that_does_not_read(pipe: Pipe) -> None:
     """Nor does a crash message afterwards: it goes to the null device."""
-    output = QueuedOutput(pipe.writer, LostLines(), notice)
-    output.write("a" * (2 * PIPE))
-    output.close(0.05)
+    output = output_to(pipe)
+    write(output, "a" * (2 * PIPE))
+    output.end(0.05)
     pipe.writer.write("crash" * PIPE)
     pipe.writer.flush()
     assert set(pipe.read(PIPE)) == {"a"}
     # Let the thread end: its file descriptor will soon be that of another file.
     pipe.start_reading()
-    output._thread.join(10)
-    assert not output._thread.is_alive()
     assert set("".join(pipe.seen())) == {"a"}
 
 
 def test_closing_writes_what_waits_and_leaves_the_file_to_others(pipe: Pipe) -> None:
     """A crash message comes after the last line."""
-    output = QueuedOutput(pipe.writer, LostLines(), notice)
+    output = output_to(pipe)
     for number in range(100):
-        output.write(str(number))
-    output.close(10)
+        write(output, str(number))
+    output.end(10)
+    output.end(10)  # as when two threads end the process
     pipe.writer.write("crash\n")
     pipe.start_reading()
     assert pipe.seen() == [*map(str, range(100)), "crash"]
@@ -171,50 +171,45 @@ def test_closing_writes_what_waits_and_leaves_the_file_to_others(pipe: Pipe) -> 
 
 def test_a_reader_that_is_gone_costs_lines_that_are_counted(pipe: Pipe) -> None:
     """As failures, not as dropped ones."""
-    lost = LostLines()
-    output = QueuedOutput(pipe.writer, lost, notice)
+    output = output_to(pipe)
     os.close(pipe.reader)
-    output.write("one")
-    assert output.flush(10)
-    output.write("two\nin two parts")
-    assert output.flush(10)
-    output.close(10)
-    assert (lost.failed, lost.dropped) == (2, 0)
+    write(output, "one", "two\nin two parts")
+    output.end(10)
+    assert (output.failed, output.dropped) == (2, 0)
 
 
 def test_a_file_that_does_not_block_loses_nothing(pipe: Pipe) -> None:
     """Another process that shares it may have made it so."""
     os.set_blocking(pipe.writer.fileno(), False)
-    lost = LostLines()
-    output = QueuedOutput(pipe.writer, lost, notice)
-    output.write("a" * (4 * PIPE))
-    output.write("b")
+    output = output_to(pipe)
+    write(output, "a" * (4 * PIPE))
+    write(output, "b")
     pipe.start_reading()
-    output.close(10)
+    output.end(10)
     assert pipe.seen() == ["a" * (4 * PIPE), "b"]
-    assert (lost.failed, lost.dropped) == (0, 0)
+    assert (output.failed, output.dropped) == (0, 0)
 
 
 def test_lines_of_several_threads_and_of_a_finalizer_all_come(pipe: Pipe) -> None:
     """A signal's handler and a finalizer may log in the middle of another line."""
-    output = QueuedOutput(pipe.writer, LostLines(), notice)
+    output = output_to(pipe)
     pipe.start_reading()
-    before = signal.signal(signal.SIGALRM, lambda *_: output.write("signal 0"))
+    before = signal.signal(signal.SIGALRM, lambda *_: write(output, "signal 0"))
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
 
-    def write(name: int) -> None:
+    def count(name: int) -> None:
         for number in range(2000):
-            output.write(f"{name} {number}")
+            write(output, f"{name} {number}")
 
-    threads = [threading.Thread(target=write, args=[name]) for name in (1, 2)]
+    threads = [threading.Thread(target=count, args=[name]) for name in (1, 2)]
     for each in threads:
         each.start()
-    write(0)
+    count(0)
     for each in threads:
         each.join()
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
-    output.close(10)
+    output.end(10)
     seen = pipe.seen()
     for name in range(3):
         own = [line for line in seen if line.startswith(f"{name} ")]

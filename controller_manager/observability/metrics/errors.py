@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_manager.observability.log_output import LostLines
+from controller_manager.observability.logs import Outputs
 
 
 class DefectCollectors:
@@ -29,7 +29,7 @@ class DefectCollectors:
 class LogCollectors(Collector):
     """The numbers of lost log lines, as counted by the logger."""
 
-    def __init__(self, registry: CollectorRegistry, lost: LostLines) -> None:
+    def __init__(self, registry: CollectorRegistry, lost: Outputs) -> None:
         """Register the collector; `lost` is a logger's."""
         self._lost = lost
         registry.register(self)
