@@ -114,19 +114,17 @@ class EventBroadcaster:
         message: str,
     ) -> None:
         event = self._make(resource, obj, event_type, reason, message)
-        logger = self._logger.v(3)
-        if not logger.is_silent:  # each new pod has an event
-            involved = event.involved_object
-            logger.info(
-                "Event occurred",
-                object=key_of(obj),
-                fieldPath=involved.field_path,
-                kind=involved.kind,
-                apiVersion=involved.api_version,
-                type=event_type,
-                reason=reason,
-                message=message,
-            )
+        involved = event.involved_object
+        self._logger.v(3).info(
+            "Event occurred",
+            object=key_of(obj),
+            fieldPath=involved.field_path,
+            kind=involved.kind,
+            apiVersion=involved.api_version,
+            type=event_type,
+            reason=reason,
+            message=message,
+        )
         if (correlated := self._correlator.correlate(event)) is not None:
             self._enqueue(correlated)
 

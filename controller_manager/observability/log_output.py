@@ -95,8 +95,10 @@ class QueuedOutput(QueueHandler):
         the null device: a crash message would block the process, too.
         """
         deadline = time.monotonic() + seconds
+        self.acquire()
         if self._missing:
             self._tell()
+        self.release()
         if self._ending.ident is None:  # another thread may have called this, too
             self._ending.start()
         self._ending.join(seconds)

@@ -15,7 +15,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TextIO
+from typing import Any, Final, Literal, TextIO
 
 from structlog import BoundLoggerBase
 from structlog.processors import format_exc_info
@@ -110,9 +110,6 @@ class Logger(BoundLoggerBase):
 
     _logger: Outputs
 
-    is_silent: ClassVar[bool] = False
-    """True if it drops each line: a caller need not put its fields together."""
-
     @property
     def lost(self) -> Outputs:
         """The numbers of lost lines, of all loggers of the same root."""
@@ -159,8 +156,6 @@ def _caller() -> str:
 
 
 class _Silent(Logger):
-    is_silent: ClassVar[bool] = True
-
     def bind(self, **_: Any) -> "_Silent":  # noqa: ANN401
         return self
 
