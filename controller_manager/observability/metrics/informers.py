@@ -105,11 +105,15 @@ class InformerMetrics:
     def __init__(
         self, collectors: InformerCollectors, labels: tuple[str, str, str, str]
     ) -> None:
-        """Bind the collectors to a resource."""
-        self._queued = collectors.queued.labels(*labels)
+        """Bind the collectors to a resource.
+
+        Gauges that change with each event are read at the scrape.
+        """
+        self._queued = self._cached = self._version = 0
+        collectors.queued.labels(*labels).set_function(lambda: self._queued)
+        collectors.cached.labels(*labels).set_function(lambda: self._cached)
+        collectors.version.labels(*labels).set_function(lambda: self._version)
         self._latency = collectors.latency.labels(*labels)
-        self._cached = collectors.cached.labels(*labels)
-        self._version = collectors.version.labels(*labels)
         self._restarts = {
             cause: collectors.restarts.labels(*labels, cause) for cause in WATCH_CAUSES
         }
@@ -123,17 +127,17 @@ class InformerMetrics:
     def processed(self, events: int, seconds: float, cached: int) -> None:
         """Observe a batch: its events, its duration, the size of the cache after it."""
         self._latency.observe(seconds / max(events, 1))
-        self._cached.set(cached)
+        self._cached = cached
 
     def at_version(self, resource_version: str) -> None:
         """Show the version of the store; one that is no number changes nothing."""
         digits = resource_version[-_SHOWN_DIGITS:]
         if digits.isdecimal():
-            self._version.set(int(digits))
+            self._version = int(digits)
 
     def queued(self, events: int) -> None:
         """Set how many events wait."""
-        self._queued.set(events)
+        self._queued = events
 
     def restarted(self, cause: str) -> None:
         """Count a watch that starts after another one, by what ended that one."""

@@ -70,8 +70,9 @@ class PrometheusQueueMetrics:
     """The metrics hooks of one queue."""
 
     def __init__(self, collectors: QueueCollectors, name: str) -> None:
-        """Bind the collectors to a queue's name."""
-        self._depth = collectors.depth.labels(name)
+        """Bind the collectors to a queue's name; the depth is read at the scrape."""
+        self._depth = 0
+        collectors.depth.labels(name).set_function(lambda: self._depth)
         self._adds = collectors.adds.labels(name)
         self._retries = collectors.retries.labels(name)
         self._queue_duration = collectors.queue_duration.labels(name)
@@ -82,11 +83,11 @@ class PrometheusQueueMetrics:
     def added(self, depth: int) -> None:
         """Count an add."""
         self._adds.inc()
-        self._depth.set(depth)
+        self._depth = depth
 
     def got(self, waited: float, depth: int) -> None:
         """Observe the time in the queue."""
-        self._depth.set(depth)
+        self._depth = depth
         self._queue_duration.observe(waited)
 
     def done(self, worked: float) -> None:
@@ -99,7 +100,7 @@ class PrometheusQueueMetrics:
 
     def dropped(self) -> None:
         """Set the depth to zero."""
-        self._depth.set(0)
+        self._depth = 0
 
     def running(self, unfinished: float, longest: float) -> None:
         """Set the age of work in progress."""
