@@ -45,6 +45,9 @@ class Objects:
         """Return a value of a model."""
         if special := getattr(self, f"_{name.rpartition('.')[2]}", None):
             return special(depth)
+        if name == f"{_SCHEMA}JSONSchemaProps":
+            # A schema has schemas in ten fields: with three levels it is large enough.
+            depth = max(depth, _DEPTH - 3)
         obj: JSON = {}
         for each, field in self._models.model(name).fields.items():
             is_struct = bool(field.ref) and not field.pointer
