@@ -1,13 +1,10 @@
 """The HTTP transport: one server, one identity, many small requests.
 
-Without a proxy, requests go over connections of our own (`client.wire`): there a small
-POST costs less than half of the CPU that it costs through aiohttp, see
-``tests/benchmarks``. Through a proxy they are sent by aiohttp.
+Their bytes go over connections of our own: see `client.wire`.
 """
 
 import asyncio
 from http import HTTPStatus
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from controller_manager.client.credentials import Credentials, Identity
@@ -20,25 +17,8 @@ from controller_manager.client.wire.dialing import (
     ObserveLookUp,
     ignore_look_up,
 )
-from controller_manager.client.wire.direct import DirectWire
-from controller_manager.client.wire.failures import no_answer
-
-
-class Wire(Protocol):
-    """Sends a request once, as one identity."""
-
-    async def request(
-        self, request: Request, identity: Identity, deadline: float
-    ) -> Response:
-        """Send and read the whole answer until `deadline`, a time of the loop."""
-
-    async def stream(
-        self, request: Request, identity: Identity, deadline: float
-    ) -> Stream:
-        """Send; return once the head has arrived."""
-
-    async def close(self) -> None:
-        """Close all connections."""
+from controller_manager.client.wire.requests import Wire, no_answer
+from controller_manager.client.wire.tunnel import proxy_at
 
 
 class HTTPTransport:
@@ -66,7 +46,10 @@ class HTTPTransport:
         self._reserve = reserve or FileReserve(0)
         self._host = urlsplit(credentials.server).netloc
         self._loop = asyncio.get_running_loop()
-        self._wire = _wire(credentials, user_agent, self._reserve, observe_look_up)
+        proxy = proxy_at(credentials.proxy) if credentials.proxy else None
+        server, tls_name = credentials.server, credentials.tls_server_name
+        dialer = Dialer(server, tls_name, proxy, self._reserve, observe_look_up)
+        self._wire = Wire(server, user_agent, dialer)
 
     @property
     def host(self) -> str:
@@ -150,22 +133,3 @@ class HTTPTransport:
         await self._credentials.close()
         await self._wire.close()
         self._reserve.close()
-
-
-def _wire(
-    credentials: Credentials,
-    user_agent: str,
-    reserve: FileReserve,
-    observe_look_up: ObserveLookUp,
-) -> Wire:
-    server, tls_name = credentials.server, credentials.tls_server_name
-    if credentials.proxy is None:
-        dialer = Dialer(server, tls_name, reserve, observe_look_up)
-        return DirectWire(server, user_agent, dialer)
-    from controller_manager.client.wire.proxied import (  # noqa: PLC0415 - aiohttp
-        ProxiedWire,
-    )
-
-    return ProxiedWire(
-        server, user_agent, credentials.proxy, tls_name, reserve, observe_look_up
-    )

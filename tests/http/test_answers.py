@@ -3,7 +3,6 @@
 import asyncio
 import re
 from dataclasses import dataclass, field
-from typing import Final
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from controller_manager.client.wire.answers import (
     Head,
-    KnownLines,
     MalformedAnswer,
     parse_head,
 )
@@ -191,30 +189,13 @@ def test_bytes_on_an_idle_connection_close_it() -> None:
 
 
 def test_headers_of_one_name_are_joined_and_names_are_lower_case() -> None:
-    head = parse_head(b"HTTP/1.1 200 OK\r\nWarning: a\r\nDate:  now \r\nwarning:b", {})
-    assert head == Head(200, {"warning": "a, b", "date": "now"}, keeps_alive=True)
+    head = parse_head(b"HTTP/1.1 200 OK\r\nWarning: a\r\nDate:  now \r\nwarning:b")
+    expected = {"warning": "a, b", "date": "now"}
+    assert head == Head(200, expected, keeps_alive=True, reason="OK")
 
 
-FIRST: Final = b"HTTP/1.1 200 OK\r\nDate: a\r\nWarning: b\r\nwarning: c"
-SECOND: Final = b"HTTP/1.1 201 Created\r\nwarning: c\r\nDate: d\r\nWarning:b\r\nDate: a"
-
-
-def test_a_head_is_the_same_if_its_lines_are_known() -> None:
-    known: KnownLines = {}
-    heads = [parse_head(each, known) for each in (FIRST, SECOND, FIRST, SECOND)]
-    first = Head(200, {"date": "a", "warning": "b, c"}, keeps_alive=True)
-    second = Head(201, {"warning": "c, b", "date": "d, a"}, keeps_alive=True)
-    assert heads == [first, second] * 2
-
-
-def test_few_and_short_lines_are_remembered() -> None:
-    """A server may send other ones in each answer, or very long ones."""
-    known: KnownLines = {}
-    for number in range(1000):
-        parse_head(
-            b"HTTP/1.1 200 OK\r\nname: %d\r\nlong: %b" % (number, b"x" * 300), known
-        )
-    assert len(known) == 64
-    assert all(len(line) <= 256 for line in known)
-    with pytest.raises(MalformedAnswer, match="not a header: 'no header'"):
-        parse_head(b"HTTP/1.1 200 OK\r\nno header", known)
+@pytest.mark.parametrize("line", ["no header", ": no name", "spaced : x", " folded: x"])
+def test_a_line_that_is_no_header_is_named(line: str) -> None:
+    message = f"not a header: {line!r}"
+    with pytest.raises(MalformedAnswer, match=re.escape(message)):
+        parse_head(f"HTTP/1.1 200 OK\r\n{line}".encode())

@@ -19,11 +19,10 @@ from controller_manager.client.fencing import FencedTransport, NotLeading
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.client.transport import Request
-from controller_manager.client.wire import dialing, proxied
+from controller_manager.client.wire import dialing
 from controller_manager.client.wire.dialing import keepalive_socket
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
-from tests.http.wires import BY_AIOHTTP, DIRECT, WIRES, use_wire
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 PATH = "/api/v1/namespaces/default/configmaps/a"
@@ -41,18 +40,11 @@ class Owned:
         return self.seconds
 
 
-CHECKS = {DIRECT: 3, BY_AIOHTTP: 4}
+CHECKS = 3
 """The number of checks of the ownership for a write on a connection that is open.
 
-Before anything, by the timer, and when it is written; aiohttp writes the body alone.
+Before anything, by the timer, and when it is written.
 """
-
-
-@pytest.fixture(params=WIRES, autouse=True)
-def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run each test over both wires."""
-    use_wire(monkeypatch, request.param)
-    return str(request.param)
 
 
 @dataclass
@@ -311,10 +303,8 @@ async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits(
     assert (errors, seen) == ([NotLeading] * TIMES, [])
 
 
-async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn(
-    wire: str,
-) -> None:
-    """Aiohttp takes the connection first, and writes the body in a task."""
+async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn() -> None:
+    """The check and the write are in one turn of the event loop."""
     answers: list[float] = []
 
     class Ending(Owned):
@@ -328,7 +318,7 @@ async def test_no_byte_of_a_write_is_sent_if_the_lease_ends_in_its_last_turn(
         server.gate.set()
         async with connected(server) as transport:
             await transport.request(Request("GET", PATH))
-            answers[:] = [0.0, *[9.0] * (CHECKS[wire] - 1)]
+            answers[:] = [0.0, *[9.0] * (CHECKS - 1)]
             client = Client(FencedTransport(transport, Ending()), SystemClock())
             with pytest.raises(TransportError) as refusal:
                 await client.delete(CONFIG_MAPS, "n", "a")
@@ -342,7 +332,6 @@ async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
     encrypted: bool,
     monkeypatch: pytest.MonkeyPatch,
     certificate: ssl.SSLContext,
-    wire: str,
 ) -> None:
     """A server that reads nothing for a while leaves it in the buffer of the loop."""
     make = keepalive_socket
@@ -352,8 +341,7 @@ async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
         made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         return made
 
-    for module in (dialing, proxied):
-        monkeypatch.setattr(module, "keepalive_socket", with_small_buffer)
+    monkeypatch.setattr(dialing, "keepalive_socket", with_small_buffer)
     size = 900_000
     server = Server(certificate if encrypted else None, receive_buffer=8192)
     server.gate.set()
@@ -361,7 +349,7 @@ async def test_the_rest_of_a_write_is_not_sent_after_the_lease_has_ended(
         await transport.request(Request("GET", PATH))
         (connection,) = server.connections
         connection.transport.pause_reading()
-        owned = Asked(0.1, CHECKS[wire])
+        owned = Asked(0.1, CHECKS)
         request = Request("PUT", PATH, body=b"x" * size)
         writing = asyncio.create_task(
             FencedTransport(transport, owned).request(request)
@@ -382,7 +370,6 @@ def test_the_fence_holds_on_the_event_loop_of_the_daemon(
     stage: Any,
     monkeypatch: pytest.MonkeyPatch,
     certificate: ssl.SSLContext,
-    wire: str,
 ) -> None:
     """It runs on uvloop, which the other tests do not."""
     waits = test_no_byte_of_a_write_is_sent_if_the_lease_ends_while_it_waits
@@ -391,5 +378,5 @@ def test_the_fence_holds_on_the_event_loop_of_the_daemon(
     encrypted = stage is for_the_handshake
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(waits(stage, monkeypatch, certificate))
-        runner.run(last_turn(wire))
-        runner.run(rest(encrypted, monkeypatch, certificate, wire))
+        runner.run(last_turn())
+        runner.run(rest(encrypted, monkeypatch, certificate))

@@ -16,16 +16,8 @@ from controller_manager.client.errors import NotSent, TransportError
 from controller_manager.client.http import HTTPTransport
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
-from tests.http.wires import WIRES, use_wire
 
 MEGABYTE = 1 << 20
-
-
-@pytest.fixture(params=WIRES, autouse=True)
-def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run each test over both wires."""
-    use_wire(monkeypatch, request.param)
-    return str(request.param)
 
 
 class Server:

@@ -1,16 +1,17 @@
 """A caller that gives up does not disturb the requests of others."""
 
 import asyncio
-from typing import cast
 
 from controller_manager.client.credentials import Identity
+from controller_manager.client.files import FileReserve
 from controller_manager.client.transport import Request, Response
 from controller_manager.client.wire.connection import Connection
-from controller_manager.client.wire.dialing import Dialer
-from controller_manager.client.wire.direct import DirectWire
+from controller_manager.client.wire.dialing import Dialer, ignore_look_up
 from controller_manager.client.wire.pool import Pool
+from controller_manager.client.wire.requests import Wire
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+SERVER = "http://127.0.0.1"
 IDENTITY = Identity((), tls=False)
 
 
@@ -29,10 +30,11 @@ class Socket(asyncio.Transport):
         self.is_aborted = True
 
 
-class OneConnection:
+class OneConnection(Dialer):
     """A dialer that opens one connection, which nothing answers by itself."""
 
     def __init__(self) -> None:
+        super().__init__(SERVER, None, None, FileReserve(0), ignore_look_up)
         self.socket = Socket()
         self.opened: list[Connection] = []
         self.is_open = asyncio.Event()
@@ -47,8 +49,8 @@ class OneConnection:
         return connection
 
 
-def wire_of(dialer: OneConnection) -> DirectWire:
-    return DirectWire("http://127.0.0.1", "test", cast("Dialer", dialer))
+def wire_of(dialer: OneConnection) -> Wire:
+    return Wire(SERVER, "test", dialer)
 
 
 async def test_a_caller_that_gives_up_late_leaves_the_connection_to_the_next() -> None:

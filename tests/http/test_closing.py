@@ -17,17 +17,9 @@ from controller_manager.client.tls import TLSMaterial
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
-from tests.http.wires import WIRES, use_wire
 
 READ = Request("GET", "/api")
 WRITE = Request("POST", "/api", body=b"{}")
-
-
-@pytest.fixture(params=WIRES, autouse=True)
-def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run each test over both wires."""
-    use_wire(monkeypatch, request.param)
-    return str(request.param)
 
 
 class Server:

@@ -17,20 +17,12 @@ from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.exposition import expose
-from tests.http.wires import BY_AIOHTTP, WIRES, use_wire
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 HEADERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 QUICK = Request("GET", "/healthz", timeout=0.2)
 PATIENT = Request("GET", "/healthz", timeout=10)
 """For answers that come: a busy machine may take longer than 0.2 s."""
-
-
-@pytest.fixture(params=WIRES, autouse=True)
-def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run each test over both wires."""
-    use_wire(monkeypatch, request.param)
-    return str(request.param)
 
 
 class Server:
@@ -158,11 +150,9 @@ async def test_a_watch_that_brings_nothing_closes_its_own_connection_only() -> N
 
 
 async def test_a_watch_takes_no_connection_that_has_been_idle_for_long(
-    wire: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The watch before it may have been silent because the server died."""
-    if wire == BY_AIOHTTP:
-        pytest.skip("aiohttp chooses the connection")
     server = Server()
     async with server.running() as port:
         transport = transport_to("127.0.0.1", port)

@@ -6,9 +6,7 @@
 - ``connection``: one connection, which carries one request at a time.
 - ``pool``: all connections to one server, and the times at which they give up.
 - ``dialing``: opens connections: names, sockets, TLS.
+- ``tunnel``: the way through a proxy.
 - ``streams``: an answer that is read piece by piece.
-- ``direct``: requests on these connections.
-- ``proxied``: requests through a proxy, sent by aiohttp; ``attempts``, ``sessions``,
-  ``resolver``, ``proxy_user`` and ``proxy_failures`` belong to it.
-- ``failures``: the errors that callers see.
+- ``requests``: requests on these connections, and the errors that callers see.
 """

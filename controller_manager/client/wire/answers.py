@@ -17,26 +17,13 @@ _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 _MOST_DIGITS: Final = 15
 """The most digits in the size of a chunk, or of a body."""
 
-_FIRST_LINE: Final = re.compile(r"(HTTP/1\.[01]) ([1-5]\d\d)(?: .*)?")
+_FIRST_LINE: Final = re.compile(r"(HTTP/1\.[01]) ([1-5]\d\d)(?: (.*))?")
 _SWITCHING_PROTOCOLS: Final = 101
 _FIRST_FINAL: Final = 200
 """The least status of a final head; those below announce one."""
 
 _NO_CONTENT: Final = (204, 304)
 _END: Final = b"\r\n"
-
-
-_MOST_KNOWN: Final = 64
-"""The most lines of headers that are remembered."""
-
-_LONGEST_KNOWN: Final = 256
-"""The most characters of a line that is remembered."""
-
-KnownLines = dict[str, tuple[str, str]]
-"""Lines of headers that a server has sent before, with their names and values.
-
-Most lines are the same in all answers of a server.
-"""
 
 
 class MalformedAnswer(Exception):  # noqa: N818 - it names the answer
@@ -50,6 +37,8 @@ class Head(Struct, frozen=True):
     headers: Mapping[str, str]
     keeps_alive: bool
     """True if the server accepts another request on the connection."""
+    reason: str = ""
+    """The words after the status, whatever a peer writes there."""
 
     @property
     def is_interim(self) -> bool:
@@ -57,11 +46,8 @@ class Head(Struct, frozen=True):
         return self.status < _FIRST_FINAL
 
 
-def parse_head(data: bytes, known: KnownLines) -> Head:
-    """Return the head whose lines are `data`, without the empty line at its end.
-
-    The lines of its headers are looked up in `known`, or added.
-    """
+def parse_head(data: bytes) -> Head:
+    """Return the head whose lines are `data`, without the empty line at its end."""
     first, *lines = data.decode("latin-1").split("\r\n")
     line = _FIRST_LINE.fullmatch(first)
     if line is None:
@@ -69,12 +55,7 @@ def parse_head(data: bytes, known: KnownLines) -> Head:
         raise MalformedAnswer(msg)
     headers: dict[str, str] = {}
     for each in lines:
-        header = known.get(each)
-        if header is None:
-            header = _header(each)
-            if len(known) < _MOST_KNOWN and len(each) <= _LONGEST_KNOWN:
-                known[each] = header
-        key, value = header
+        key, value = _header(each)
         headers[key] = f"{headers[key]}, {value}" if key in headers else value
     version, status = line[1], int(line[2])
     if status == _SWITCHING_PROTOCOLS:
@@ -82,7 +63,7 @@ def parse_head(data: bytes, known: KnownLines) -> Head:
         raise MalformedAnswer(msg)
     connection = headers.get("connection", "").lower()
     keeps_alive = version == "HTTP/1.1" and "close" not in connection
-    return Head(status, headers, keeps_alive)
+    return Head(status, headers, keeps_alive, line[3] or "")
 
 
 def _header(line: str) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from controller_manager.client.wire.answers import (
     LONGEST_HEAD,
     Body,
     Head,
-    KnownLines,
     MalformedAnswer,
     body_of,
     parse_head,
@@ -55,7 +54,6 @@ class Connection(asyncio.Protocol):
         "_body",
         "_buffer",
         "_head",
-        "_known_lines",
         "_owner",
         "_receiver",
         "_transport",
@@ -78,7 +76,6 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._head: Head | None = None
         self._body: Body | None = None
-        self._known_lines: KnownLines = {}
         self._answers_head = False
 
     def send(self, request: bytes, receiver: Receiver, *, is_head: bool) -> None:
@@ -147,7 +144,7 @@ class Connection(asyncio.Protocol):
                 self._buffer = data
                 return b""
             self._buffer = b""
-            head = parse_head(data[:end], self._known_lines)
+            head = parse_head(data[:end])
             data = data[end + len(_HEAD_END) :]
             if not head.is_interim:
                 self._body = body_of(head, answers_head=self._answers_head)

@@ -1,4 +1,4 @@
-"""Opens connections to a server: names, sockets, TLS."""
+"""Opens connections to a server: names, sockets, proxies, TLS."""
 
 import asyncio
 import os
@@ -13,16 +13,19 @@ import aiohappyeyeballs
 from controller_manager.client.credentials import Identity
 from controller_manager.client.errors import NotSent, UntrustedServer
 from controller_manager.client.files import FileReserve
+from controller_manager.client.wire.closing import InProgress
 from controller_manager.client.wire.connection import Connection
 from controller_manager.client.wire.pool import Pool
+from controller_manager.client.wire.tunnel import PORTS, Proxy, ProxyRefused, Tunnel
 
 CONNECT_TIMEOUT: Final = 10.0
-"""Seconds that the look-up, the connection and the handshake may take together."""
+"""Seconds that the look-up, the connection, its proxy and TLS may take together."""
 
 _NEXT_ADDRESS: Final = 0.25
 """Seconds after which the next address of a name is tried beside the first one."""
 
-_PORTS: Final = {"http": 80, "https": 443}
+_TLS = ssl.SSLContext | bool
+"""The settings of an identity; `True` is the usual ones of the system."""
 
 ObserveLookUp = Callable[[str, float], None]
 """Called with the name and the seconds of a look-up."""
@@ -32,8 +35,12 @@ def ignore_look_up(host: str, seconds: float) -> None:
     """Do nothing after a look-up."""
 
 
+class ProxyFailed(Exception):  # noqa: N818 - it names the proxy
+    """The proxy that the text names was not reached in time; the cause tells why."""
+
+
 class Dialer:
-    """Opens connections to one server.
+    """Opens connections to one server, through a proxy if there is one.
 
     The name is looked up for each connection, as client-go does: so a server that has
     moved is found. A failed look-up is measured, too; an address needs none.
@@ -43,49 +50,101 @@ class Dialer:
         self,
         server: str,
         tls_server_name: str | None,
+        proxy: Proxy | None,
         reserve: FileReserve,
         observe_look_up: ObserveLookUp,
     ) -> None:
         """Take the URL of the server, and the name in its certificate if it differs."""
         parts = urlsplit(server)
-        self._host = parts.hostname or ""
-        self._port = parts.port or _PORTS[parts.scheme]
+        host = parts.hostname or ""
+        port = parts.port or PORTS[parts.scheme]
         self._is_https = parts.scheme == "https"
-        self._tls_name = tls_server_name or self._host
+        self._tls_name = tls_server_name or host
+        self._target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._proxy = proxy
+        self._host, self._port = (proxy.host, proxy.port) if proxy else (host, port)
         self._is_numeric = _is_address(self._host)
         self._numeric: tuple[aiohappyeyeballs.AddrInfoType, ...] = ()
         self._reserve = reserve
         self._observe = observe_look_up
+        self.in_progress = InProgress()
+
+    @property
+    def forwarder(self) -> Proxy | None:
+        """The proxy that reads the requests, because the server has no TLS."""
+        return None if self._is_https else self._proxy
 
     async def open(self, pool: Pool, identity: Identity) -> Connection:
-        """Return a new connection in use; raises OSError, TimeoutError, SSLError."""
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            addresses = await self._addresses(loop)
-            connected = await aiohappyeyeballs.start_connection(
-                addresses,
-                happy_eyeballs_delay=_NEXT_ADDRESS,
-                loop=loop,
-                socket_factory=self._make_socket,
-            )
-            connection = Connection(pool, identity.tls)
-            try:
-                await loop.create_connection(
-                    lambda: connection,
-                    sock=connected,
-                    ssl=identity.tls if self._is_https else None,
-                    server_hostname=self._tls_name if self._is_https else None,
-                )
-            except BaseException:
-                # A handshake that has just ended would wait for the server's farewell.
-                connection.abort()
-                connected.close()
+        """Return a new connection in use.
+
+        Raises one of FAILURES, of which `not_connected` makes the error for a caller.
+        """
+        connection, proxy = Connection(pool, identity.tls), self._proxy
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                if proxy is None:
+                    tls = identity.tls if self._is_https else None
+                    await self._connect(connection, tls, self._tls_name)
+                elif self._is_https:
+                    await self._dig(proxy, connection, identity.tls)
+                else:
+                    await self._reach(proxy, connection, identity.tls)
+        except TimeoutError as error:
+            if proxy is None:
                 raise
+            raise ProxyFailed(proxy.url) from error
         if connection.is_closed:
             msg = "the server closed the connection at once"
             raise ConnectionResetError(msg)
         pool.add(connection)
         return connection
+
+    async def _dig(self, proxy: Proxy, connection: Connection, tls: _TLS) -> None:
+        """Connect to the server with TLS in a tunnel through the proxy."""
+        assert isinstance(tls, ssl.SSLContext)  # noqa: S101 - the server has TLS
+        tunnel = Tunnel(proxy)
+        try:
+            await self._reach(proxy, tunnel, tls)
+            await tunnel.dig(self._target)
+            await tunnel.encrypt(connection, tls, self._tls_name)
+        except BaseException:
+            tunnel.abort()
+            raise
+
+    async def _reach(
+        self, proxy: Proxy, protocol: Connection | Tunnel, tls: _TLS
+    ) -> None:
+        """Connect to the proxy; raises ProxyFailed."""
+        try:
+            await self._connect(protocol, tls if proxy.has_tls else None, proxy.host)
+        except (OSError, ValueError) as error:
+            raise ProxyFailed(proxy.url) from error
+
+    async def _connect(
+        self,
+        protocol: Connection | Tunnel,
+        tls: _TLS | None,
+        tls_name: str,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        connected = await aiohappyeyeballs.start_connection(
+            await self._addresses(loop),
+            happy_eyeballs_delay=_NEXT_ADDRESS,
+            loop=loop,
+            socket_factory=self._make_socket,
+        )
+        try:
+            await loop.create_connection(
+                lambda: protocol,
+                sock=connected,
+                ssl=tls,
+                server_hostname=tls_name if tls else None,
+            )
+        except BaseException:
+            # A handshake that has just ended would wait for the server's farewell.
+            protocol.abort()
+            connected.close()
+            raise
 
     async def _addresses(
         self, loop: asyncio.AbstractEventLoop
@@ -140,15 +199,26 @@ def keepalive_socket(address: aiohappyeyeballs.AddrInfoType) -> socket.socket:
     return sock
 
 
-def not_connected(what: str, error: BaseException) -> NotSent:
-    """Return the error for a connection that failed: the request was never sent."""
+FAILURES: Final = (OSError, ValueError, ProxyFailed, ProxyRefused)
+"""The errors of a dial: nothing of a request was sent."""
+
+
+def not_connected(what: str, error: BaseException, setting: str = "server") -> NotSent:
+    """Return the error for a connection that failed: the request was never sent.
+
+    `setting` is the part of the kubeconfig that names the peer.
+    """
+    if isinstance(error, ProxyFailed) and error.__cause__ is not None:
+        return not_connected(f"{what}: the proxy {error}", error.__cause__, "proxy-url")
+    if isinstance(error, ProxyRefused):
+        return NotSent(f"{what}: the proxy {error}")
     if isinstance(error, TimeoutError) and not getattr(error, "errno", None):
         return NotSent(f"{what}: cannot connect within {CONNECT_TIMEOUT:g} s")
     if isinstance(error, ssl.SSLCertVerificationError | ssl.CertificateError):
         why = getattr(error, "verify_message", None) or error
         return UntrustedServer(
             f"{what}: the certificate is not trusted: {why}; check the kubeconfig's "
-            "certificate-authority and server"
+            f"certificate-authority and {setting}"
         )
     if isinstance(error, ssl.SSLError):
         return NotSent(f"{what}: no TLS connection: {error.reason or error}")

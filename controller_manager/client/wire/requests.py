@@ -1,7 +1,11 @@
-"""Requests on connections of our own: no task, no timer and one write a request."""
+"""Requests, and the errors that callers see when no answer comes.
+
+A request needs no task and no timer of its own, and is written by one call.
+"""
 
 import asyncio
 import math
+import ssl
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -15,15 +19,18 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.client.wire.answers import Head, MalformedAnswer
-from controller_manager.client.wire.closing import InProgress, TransportClosed
+from controller_manager.client.wire.closing import TransportClosed
 from controller_manager.client.wire.compression import decompressed, too_large
 from controller_manager.client.wire.connection import (
     Connection,
     ConnectionBroken,
     Receiver,
 )
-from controller_manager.client.wire.dialing import Dialer, not_connected
-from controller_manager.client.wire.failures import failure_of, no_answer
+from controller_manager.client.wire.dialing import (
+    FAILURES,
+    Dialer,
+    not_connected,
+)
 from controller_manager.client.wire.pool import Pool
 from controller_manager.client.wire.streams import ConnectionStream
 
@@ -36,35 +43,32 @@ The requests about the lease are cancelled so: an attempt has less time than the
 _RECENT: Final = 10.0
 """Seconds for which an answer shows that its connection works, for a stream."""
 
-_MOST_HEADS: Final = 256
-"""The most heads of requests that are kept prepared."""
-
-_MOST_PATHS: Final = 1024
-"""The most paths that are kept quoted: new objects of a namespace have one path."""
-
 _WITH_BODY: Final = frozenset(("POST", "PUT", "PATCH"))
 """The methods whose requests tell that they have no body."""
 
 
-class DirectWire:
-    """Sends requests to one server without a proxy."""
+class Wire:
+    """Sends requests to one server, each at most once.
+
+    A server without TLS behind a proxy gets them from the proxy, which reads whole URLs
+    and takes the header with its user away.
+    """
 
     def __init__(self, server: str, user_agent: str, dialer: Dialer) -> None:
         """Take the URL of the server; call this in a running event loop."""
         parts = urlsplit(server)
+        forwarder = dialer.forwarder
         self._host = parts.netloc
-        self._prefix = parts.path.rstrip("/")
+        self._prefix = (server if forwarder else parts.path).rstrip("/")
         self._fixed = (
             ("Host", self._host),
             ("User-Agent", user_agent),
             ("Accept-Encoding", "gzip"),
+            *(forwarder.user if forwarder else ()),
         )
         self._dialer = dialer
         self._loop = asyncio.get_running_loop()
         self._pool = Pool(self._loop)
-        self._dials = InProgress()
-        self._heads: dict[object, bytes] = {}
-        self._paths: dict[str, str] = {}
 
     async def request(
         self, request: Request, identity: Identity, deadline: float
@@ -144,18 +148,18 @@ class DirectWire:
             return connection
         what = self._named(request)
         try:
-            async with self._dials.until(deadline) as whole:
+            async with self._dialer.in_progress.until(deadline) as whole:
                 return await self._dialer.open(self._pool, identity)
         except TransportClosed as error:
             msg = f"{what}: {error}"
             raise NotSent(msg) from error
-        except (OSError, ValueError) as error:
+        except FAILURES as error:
             if whole.expired():
                 raise no_answer(what, request) from error
             raise not_connected(what, error) from error
 
     def _content(self, request: Request, identity: Headers) -> bytes:
-        target = self._quoted(request.path)
+        target = self._prefix + quote(request.path)
         if request.query:
             target += "?" + "&".join(
                 f"{quote(name, safe='')}={quote(value, safe='')}"
@@ -170,28 +174,10 @@ class DirectWire:
             return b"%b%b\r\n" % (line, head)
         return b"%b%bContent-Length: %d\r\n\r\n%b" % (line, head, len(body), body)
 
-    def _quoted(self, path: str) -> str:
-        """Return the path of the server and of a request, as the first line has it."""
-        found = self._paths.get(path)
-        if found is None:
-            found = self._prefix + quote(path)
-            if len(self._paths) >= _MOST_PATHS:
-                self._paths.clear()
-            self._paths[path] = found
-        return found
-
     def _head(self, identity: Headers, own: Mapping[str, str]) -> bytes:
-        """Return the lines of the headers, which are the same for many requests."""
-        key = (identity, *own.items())
-        found = self._heads.get(key)
-        if found is None:
-            names = {each.lower() for each in own}
-            given = [each for each in identity if each[0].lower() not in names]
-            found = _lines((*self._fixed, *given, *own.items()))
-            if len(self._heads) >= _MOST_HEADS:
-                self._heads.clear()  # tokens are renewed
-            self._heads[key] = found
-        return found
+        names = {each.lower() for each in own}
+        given = [each for each in identity if each[0].lower() not in names]
+        return _lines((*self._fixed, *given, *own.items()))
 
     def _named(self, request: Request) -> str:
         return f"{request.method} {request.path} at {self._host}"
@@ -210,7 +196,7 @@ class DirectWire:
         self, request: Request, connection: Connection, error: BaseException
     ) -> TransportError:
         """Return the error to raise; close connections that may be dead, too."""
-        failure = failure_of(self._named(request), request, error)
+        failure = _failure_of(self._named(request), request, error)
         if isinstance(failure, RequestTimeout):
             self._pool.leave_behind(connection)
         return failure
@@ -219,12 +205,12 @@ class DirectWire:
         self, request: Request, _: Connection, error: BaseException
     ) -> TransportError:
         """Return the error of a stream that had begun; others may work."""
-        return failure_of(self._named(request), request, error)
+        return _failure_of(self._named(request), request, error)
 
     async def close(self) -> None:
         """Close all connections, and those that are being opened."""
         self._pool.close()
-        await self._dials.close()
+        await self._dialer.in_progress.close()
         # The event loop closes the sockets in its next turns.
         await asyncio.sleep(0)
 
@@ -262,6 +248,20 @@ class _WholeAnswer:
     def failed(self, error: Exception) -> None:
         if not self.answered.done():
             self.answered.set_exception(error)
+
+
+def no_answer(what: str, request: Request) -> RequestTimeout:
+    """Return the error for a request that was not answered in time."""
+    return RequestTimeout(f"{what}: no answer within {request.timeout:g} s")
+
+
+def _failure_of(what: str, request: Request, error: BaseException) -> TransportError:
+    """Return the error for a request that was sent, at least in part."""
+    if isinstance(error, TimeoutError):  # also one of the socket
+        return no_answer(what, request)
+    if isinstance(error, ssl.SSLError):
+        return TransportError(f"{what}: no TLS connection: {error.reason or error}")
+    return TransportError(f"{what}: {error or type(error).__name__}")
 
 
 def _lines(headers: tuple[tuple[str, str], ...]) -> bytes:
