@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client import http
 from controller_manager.client.client import Client
 from controller_manager.client.credentials import Credentials
 from controller_manager.client.fencing import FencedTransport
@@ -29,7 +28,6 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.client.ownership import PermanentOwnership
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.client.transport import Request
-from controller_manager.client.wire.proxied import ProxiedWire
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
 
@@ -91,38 +89,26 @@ def _serve(to_parent: Connection, encrypted: bool) -> None:
     uvloop.run(run())
 
 
-def _transport(stack: AsyncExitStack, url: str, *, by_aiohttp: bool) -> HTTPTransport:
+def _transport(stack: AsyncExitStack, url: str) -> HTTPTransport:
     credentials = Credentials(
         url, clock=SystemClock(), tls=TLSMaterial(verify=False), token="x" * 900
     )
     transport = HTTPTransport(credentials, "benchmark")
-    if by_aiohttp:
-        reserve = transport._reserve
-        wire = ProxiedWire(url, "benchmark", None, None, reserve, lambda *_: None)
-        transport._wire = cast("http.Wire", wire)
     stack.push_async_callback(transport.close)
     return transport
 
 
-def _own(*, by_aiohttp: bool) -> Make:
-    async def make(stack: AsyncExitStack, url: str) -> Post:
-        transport = _transport(stack, url, by_aiohttp=by_aiohttp)
-        headers = {each: _HEADERS[each] for each in ("accept", "content-type")}
-        return lambda: transport.request(
-            Request("POST", _PATH, headers=headers, body=_BODY)
-        )
-
-    return make
+async def _own(stack: AsyncExitStack, url: str) -> Post:
+    transport = _transport(stack, url)
+    headers = {each: _HEADERS[each] for each in ("accept", "content-type")}
+    request = Request("POST", _PATH, headers=headers, body=_BODY)
+    return lambda: transport.request(request)
 
 
-def _own_client(*, by_aiohttp: bool) -> Make:
-    async def make(stack: AsyncExitStack, url: str) -> Post:
-        transport = _transport(stack, url, by_aiohttp=by_aiohttp)
-        fenced = FencedTransport(transport, PermanentOwnership())
-        client = Client(fenced, SystemClock(), in_flight=2 * _AT_A_TIME)
-        return lambda: client.create_json(PODS, "default", _BODY)
-
-    return make
+async def _own_client(stack: AsyncExitStack, url: str) -> Post:
+    fenced = FencedTransport(_transport(stack, url), PermanentOwnership())
+    client = Client(fenced, SystemClock(), in_flight=2 * _AT_A_TIME)
+    return lambda: client.create_json(PODS, "default", _BODY)
 
 
 def _insecure() -> ssl.SSLContext:
@@ -168,10 +154,8 @@ async def _pyreqwest(stack: AsyncExitStack, url: str) -> Post:
 
 
 _CLIENTS: Final[dict[str, Make]] = {
-    "this transport": _own(by_aiohttp=False),
-    "this transport by aiohttp": _own(by_aiohttp=True),
-    "this client": _own_client(by_aiohttp=False),
-    "this client by aiohttp": _own_client(by_aiohttp=True),
+    "this transport": _own,
+    "this client": _own_client,
     "aiohttp": _aiohttp,
     "httpx": _httpx,
     "pyreqwest": _pyreqwest,
