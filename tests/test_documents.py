@@ -54,6 +54,7 @@ def test_everything_that_a_page_names_exists_and_works(path: Path) -> None:
         ("See [this](README.md#no-such-heading).", link_problems),
         ("[`run`](controller_manager/clock.py)", definition_problems),
         ("See `controller_manager/nowhere.py`.", path_problems),
+        ("See `tests/test_documents.py::test_nothing`.", path_problems),
         ("```python\nfrom controller_manager.cli import nothing\n```", python_problems),
         ("```python\nimport controller_manager.no.thing\n```", python_problems),
         ("```python\nfrom controller_manager.clock import x\n```", python_problems),
