@@ -83,10 +83,13 @@ class NodeActions(Struct, frozen=True):
                 yield view.volumes[key], action
 
     def requeue_after(self, now: float) -> float | None:
-        """Return the seconds until the next decision, `None` if none is due."""
+        """Return the seconds until the next decision, `None` if none is due.
+
+        They are none or less if its time has come in the meantime.
+        """
         times = [
             each.requeue_at
             for each in self.by_key.values()
             if each.requeue_at is not None
         ]
-        return max(min(times) - now, SHORTEST_DELAY) if times else None
+        return min(times) - now if times else None

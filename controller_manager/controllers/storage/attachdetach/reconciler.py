@@ -191,8 +191,10 @@ class AttachDetachReconciler(Reconciler[Node]):
         try:
             await self._applier.apply(view, actions)
         except Exception as error:  # noqa: BLE001 - the worker reports it
+            # What is due now failed, and waits for its backoff.
             return Failed(error, self._requeue_after(actions, name))
-        return Done(self._requeue_after(actions, name))
+        after = self._requeue_after(actions, name)
+        return Done(None if after is None else max(after, SHORTEST_DELAY))
 
     def _update_pending(self, view: NodeView, actions: NodeActions) -> None:
         """Update the pending attachments, before the sync awaits a request."""

@@ -498,6 +498,27 @@ async def test_a_volume_that_a_node_still_lists_is_not_detached() -> None:
         assert (cluster.attachments(), cluster.listed("n")) == ([("b", "n", False)], [])
 
 
+async def test_a_list_that_is_due_and_cannot_be_written_waits_for_its_backoff() -> None:
+    """Its time has come, and stays; that must not sync the node without a pause."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    tried = []
+
+    def refuse(kind: Any, namespace: str, name: str, *more: Any, **named: Any) -> Any:
+        tried.append((namespace, name, more, named))
+        raise forbidden(kind.group, kind.plural, name, "says the webhook")
+
+    async with running(cluster):
+        cluster.attached("a", "n")
+        with mock.patch.object(cluster.server.objects, "update", refuse):
+            await asyncio.sleep(60)
+        assert 5 < len(tried) < 25
+        await asyncio.sleep(120)
+        assert cluster.listed("n") == ["a"]
+
+
 async def test_volumes_are_detached_in_the_order_of_the_list() -> None:
     """So a seed of the simulation has the same trace in each process."""
     cluster = Storage(rbac=True)
