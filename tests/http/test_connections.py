@@ -186,7 +186,10 @@ async def test_a_request_that_its_caller_cancels_at_once_keeps_the_connections()
 
 
 class Resolver:
-    """Answers for one name; patches the look-ups of the running event loop."""
+    """Answers for one name; patches the look-ups of the running event loop.
+
+    `address` may be several, with spaces between them.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
         self.address = address
@@ -199,7 +202,10 @@ class Resolver:
         if not self.address:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         kind = socket.SOCK_STREAM
-        return [(socket.AF_INET, kind, 6, "", (self.address, port))]
+        return [
+            (socket.AF_INET, kind, 6, "", (address, port))
+            for address in self.address.split()
+        ]
 
 
 async def refused(transport: HTTPTransport) -> None:
@@ -219,6 +225,54 @@ async def test_after_a_refused_connection_the_server_is_found_at_a_new_address(
         resolver.address = "127.0.0.2"
         assert (await transport.request(PATIENT)).body == b"ok"
         assert resolver.lookups == 2
+        await transport.close()
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    ["127.0.0.3 127.0.0.4 127.0.0.2", "127.0.0.9 127.0.0.2", "127.0.0.2 127.0.0.2"],
+    ids=["the others refuse", "one says nothing", "both answer"],
+)
+async def test_of_several_addresses_one_that_answers_is_found(
+    addresses: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal costs no time, and silence a quarter of a second."""
+    Resolver(monkeypatch, addresses)
+    given_up = await silent_at(monkeypatch, "127.0.0.9")
+    server = Server()
+    async with server.running("127.0.0.2") as port:
+        transport = transport_to("api.test", port)
+        assert (await transport.request(PATIENT)).body == b"ok"
+        await transport.close()
+    assert given_up == (["127.0.0.9"] if "127.0.0.9" in addresses else [])
+
+
+async def silent_at(monkeypatch: pytest.MonkeyPatch, silent: str) -> list[str]:
+    """Let connections to an address wait for ever; return those that were given up."""
+    loop = asyncio.get_running_loop()
+    connect, given_up = loop.sock_connect, list[str]()
+
+    async def sock_connect(sock: socket.socket, address: Any) -> None:
+        if address[0] != silent:
+            await connect(sock, address)
+            return
+        try:
+            await loop.create_future()
+        finally:
+            given_up.append(silent)
+
+    monkeypatch.setattr(loop, "sock_connect", sock_connect)
+    return given_up
+
+
+async def test_if_no_address_answers_the_first_one_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Resolver(monkeypatch, "127.0.0.3 127.0.0.4")
+    async with Server().running("127.0.0.2") as port:
+        transport = transport_to("api.test", port)
+        with pytest.raises(NotSent, match="cannot connect: Connection refused"):
+            await transport.request(QUICK)
         await transport.close()
 
 

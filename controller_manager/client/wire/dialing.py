@@ -4,11 +4,9 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
-
-import aiohappyeyeballs
 
 from controller_manager.client.credentials import Identity
 from controller_manager.client.errors import NotSent, UntrustedServer
@@ -26,6 +24,15 @@ _NEXT_ADDRESS: Final = 0.25
 
 _TLS = ssl.SSLContext | bool
 """The settings of an identity; `True` is the usual ones of the system."""
+
+Address = tuple[
+    socket.AddressFamily,
+    socket.SocketKind,
+    int,
+    str,
+    tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes],
+]
+"""What a look-up finds: family, type, protocol, name, address."""
 
 ObserveLookUp = Callable[[str, float], None]
 """Called with the name and the seconds of a look-up."""
@@ -64,7 +71,7 @@ class Dialer:
         self._proxy = proxy
         self._host, self._port = (proxy.host, proxy.port) if proxy else (host, port)
         self._is_numeric = _is_address(self._host)
-        self._numeric: tuple[aiohappyeyeballs.AddrInfoType, ...] = ()
+        self._numeric: Sequence[Address] = ()
         self._reserve = reserve
         self._observe = observe_look_up
         self.in_progress = InProgress()
@@ -127,12 +134,7 @@ class Dialer:
         tls_name: str,
     ) -> None:
         loop = asyncio.get_running_loop()
-        connected = await aiohappyeyeballs.start_connection(
-            await self._addresses(loop),
-            happy_eyeballs_delay=_NEXT_ADDRESS,
-            loop=loop,
-            socket_factory=self._make_socket,
-        )
+        connected = await self._first_to_answer(await self._addresses(loop))
         try:
             await loop.create_connection(
                 lambda: protocol,
@@ -146,31 +148,68 @@ class Dialer:
             connected.close()
             raise
 
-    async def _addresses(
-        self, loop: asyncio.AbstractEventLoop
-    ) -> list[aiohappyeyeballs.AddrInfoType]:
+    async def _first_to_answer(self, addresses: Sequence[Address]) -> socket.socket:
+        """Return a socket that is connected to one of the addresses.
+
+        Each is tried in its turn, once the one before has failed or has not answered
+        for a while, and beside it (RFC 8305). Raises the OSError of the first one if
+        all fail.
+        """
+        if len(addresses) == 1:
+            return await self._connected_to(addresses[0])
+        waiting, errors = [*reversed(addresses)], list[BaseException]()
+        tries = set[asyncio.Task[socket.socket]]()
+        try:
+            while waiting or tries:
+                if waiting:
+                    trying = self._connected_to(waiting.pop())
+                    tries.add(asyncio.create_task(trying))
+                done, _ = await asyncio.wait(
+                    tries,
+                    timeout=_NEXT_ADDRESS if waiting else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                for each in done:
+                    tries.discard(each)
+                    error = each.exception()
+                    if error is None:
+                        return each.result()
+                    errors.append(error)
+        finally:
+            for each in tries:
+                each.cancel()
+            for left in await asyncio.gather(*tries, return_exceptions=True):
+                if isinstance(left, socket.socket):
+                    left.close()
+        raise errors[0]
+
+    async def _connected_to(self, address: Address) -> socket.socket:
+        made = self._reserve.open(lambda: keepalive_socket(address))
+        try:
+            await asyncio.get_running_loop().sock_connect(made, address[-1])
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    async def _addresses(self, loop: asyncio.AbstractEventLoop) -> Sequence[Address]:
         if self._is_numeric:
             if not self._numeric or "%" in self._host:  # the interface may have changed
                 self._numeric = self._parsed()
-            return [*self._numeric]
+            return self._numeric
         started = loop.time()
         try:
-            found = await loop.getaddrinfo(
+            return await loop.getaddrinfo(
                 self._host, self._port, type=socket.SOCK_STREAM
             )
-            return [*found]
         finally:
             self._observe(self._host, loop.time() - started)
 
-    def _parsed(self) -> tuple[aiohappyeyeballs.AddrInfoType, ...]:
+    def _parsed(self) -> Sequence[Address]:
         flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-        found = socket.getaddrinfo(
+        return socket.getaddrinfo(
             self._host, self._port, type=socket.SOCK_STREAM, flags=flags
         )
-        return tuple(found)
-
-    def _make_socket(self, address: aiohappyeyeballs.AddrInfoType) -> socket.socket:
-        return self._reserve.open(lambda: keepalive_socket(address))
 
 
 def _is_address(host: str) -> bool:
@@ -182,7 +221,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def keepalive_socket(address: aiohappyeyeballs.AddrInfoType) -> socket.socket:
+def keepalive_socket(address: Address) -> socket.socket:
     """Return a socket that detects within a minute that its peer is gone."""
     family, kind, protocol, _, _ = address
     sock = socket.socket(family=family, type=kind, proto=protocol)
