@@ -95,7 +95,7 @@ def test_the_image_is_made_by_the_script_and_its_base_can_be_pinned() -> None:
 
 
 def test_the_floors_are_those_of_the_decision() -> None:
-    record = ROOT / "docs" / "decisions" / "0026-floors-of-dependencies.md"
+    record = ROOT / "docs" / "decisions" / "0026-dependencies.md"
     shown = dict(
         re.findall(r"^\| ([a-z_]+) \| ([0-9.]+) \|", record.read_text(), re.MULTILINE)
     )
