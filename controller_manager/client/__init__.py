@@ -2,6 +2,8 @@
 
 Nothing here caches objects or decides which objects to write.
 
+- ``api_answer``: an answer with the methods of aiohttp's, for ``api_client``
+- ``api_client``: the ApiClient of kubernetes_asyncio, over a client
 - ``builder``: makes the clients of the manager and of its controllers
 - ``client``: the client: reader and writer, as one identity
 - ``coordinated_election``: leader election in which the API server chooses the leader

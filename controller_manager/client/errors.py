@@ -272,6 +272,17 @@ def _redirection(code: int, location: str | None) -> str:
     )
 
 
+def behind(error: Exception) -> Exception:
+    """Return the APIError that an error of another client stands for, else `error`.
+
+    The ApiException of a controller's ApiClient (`client.api_client`) has it as its
+    cause.
+    """
+    if isinstance(error, (TransportError, ProtocolError)):
+        return error
+    return error.__cause__ if isinstance(error.__cause__, APIError) else error
+
+
 def is_conflict(error: BaseException) -> bool:
     """Tell whether a retry with a newer version of the object can succeed."""
     return isinstance(error, Conflict)

@@ -69,7 +69,7 @@ class RESTClient:
         self._transport = transport
         self._limits_watches = limits_watches
         self._slots = Slots(in_flight) if in_flight else None
-        self._write_timeout = write_timeout
+        self.write_timeout: Final = write_timeout
         self._server_clock = server_clock or ServerClock(clock)
         self._warnings = warnings or WarningHeaders(silent_logger())
         self._clock = clock
@@ -94,15 +94,24 @@ class RESTClient:
             query=query,
             headers=headers,
             body=body,
-            timeout=timeout or self._write_timeout,
+            timeout=timeout or self.write_timeout,
             largest_answer=largest,
         )
         return await self.call(request)
 
     async def call(self, request: Request) -> Response:
-        """Send a request within the rate limit, with safe retries; check the answer."""
+        """Send a request as `answered` does; raises an APIError for a refusal."""
+        answer = await self.answered(request)
+        if is_success(answer.status):
+            return answer
+        raise refusal_of(answer)
+
+    async def answered(self, request: Request) -> Response:
+        """Send a request within the rate limit, with safe retries.
+
+        The answer may be a refusal.
+        """
         for attempt in range(_MAX_RETRIES + 1):
-            last = attempt == _MAX_RETRIES
             try:
                 answer = await self._limited(request)
             except TransportError as lost:
@@ -114,12 +123,9 @@ class RESTClient:
                     raise
                 self._metrics.retried(request.method, "<error>")
                 continue
-            if is_success(answer.status):
+            if attempt == _MAX_RETRIES or not _asks_for_retry(answer):
                 return answer
-            error = _refusal(answer.status, answer.body, answer.headers)
-            if last or not _asks_for_retry(answer):
-                raise error
-            await asyncio.sleep(error.retry_after or 1.0)
+            await asyncio.sleep(refusal_of(answer).retry_after or 1.0)
             self._metrics.retried(request.method, str(answer.status))
         raise AssertionError  # the last attempt returns or raises
 
@@ -182,9 +188,19 @@ class RESTClient:
         return await self._repeated(request, self._exchange)
 
     async def open(self, request: Request) -> Stream:
-        """Open a watch, within the rate limit if it holds for watches.
+        """Open a watch as `streamed` does; raises an APIError for a refusal."""
+        stream = await self.streamed(request)
+        if stream.status != HTTPStatus.OK:
+            try:
+                await _refuse(stream)
+            finally:
+                await stream.close()
+        return stream
 
-        Raises an APIError if the server refuses.
+    async def streamed(self, request: Request) -> Stream:
+        """Send a read; return its answer as a stream, which may be a refusal.
+
+        The rate limit holds if it holds for watches.
         """
         started = self._clock.monotonic()
         stream = await self._opened(request)
@@ -194,8 +210,6 @@ class RESTClient:
             )
             if warning := stream.headers.get("warning"):
                 self._warnings.log(warning)
-            if stream.status != HTTPStatus.OK:
-                await _refuse(stream)
         except BaseException:
             await stream.close()
             raise
@@ -232,7 +246,7 @@ class RESTClient:
 async def _refuse(stream: Stream) -> None:
     """Raise the refusal of a watch."""
     body = await _beginning(stream)
-    raise _refusal(stream.status, body, stream.headers)
+    raise refusal_of(Response(stream.status, stream.headers, body))
 
 
 async def _beginning(stream: Stream) -> bytes:
@@ -248,9 +262,11 @@ async def _beginning(stream: Stream) -> bytes:
     return b"".join(parts)
 
 
-def _refusal(code: int, body: bytes, headers: Mapping[str, str]) -> APIError:
+def refusal_of(answer: Response) -> APIError:
+    """Return the exception for an answer without success."""
+    headers = answer.headers
     retry_after, location = headers.get("retry-after"), headers.get("location")
-    return error_from_response(code, body, retry_after, location)
+    return error_from_response(answer.status, answer.body, retry_after, location)
 
 
 def _asks_for_retry(answer: Response) -> bool:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.resource import Resource
@@ -24,6 +24,9 @@ from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Reconcile, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from controller_manager.workqueue.ratelimiters import Backoff
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import ApiClient
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -53,6 +56,14 @@ class ControllerContext:
     consistency: ConsistencyStore
     resources: ResourceMapper
     reader: Client
+
+    def api_client(self) -> "ApiClient":
+        """Return an ApiClient of kubernetes_asyncio that sends as this controller does.
+
+        Its writes count as those of `client`: the key under sync waits until the caches
+        show them. See `Client.api_client`.
+        """
+        return self.client.api_client()
 
     def queue(self, name: str, backoff: Backoff | None = None) -> WorkQueue:
         """Return a new work queue with metrics; `backoff` is upstream's by default.

@@ -22,6 +22,7 @@ from controller_manager.client.errors import (
     APIError,
     ProtocolError,
     TransportError,
+    behind,
     is_conflict,
     is_namespace_terminating,
 )
@@ -286,7 +287,7 @@ class Workers:
                 self._logger.v(4).info("Sync requeued", reason=reason)
 
     def _failed(self, key: str, outcome: Failed, seconds: float) -> None:
-        error, after = outcome.error, outcome.requeue_after
+        error, after = behind(outcome.error), outcome.requeue_after
         self._queue.add_rate_limited(key)
         if after is not None and after > 0:
             # A time that has passed is a matter of the backoff.

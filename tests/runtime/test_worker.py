@@ -6,9 +6,16 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from kubernetes_asyncio.client import ApiException
 
 from controller_manager.api.meta import Status
-from controller_manager.client.errors import Conflict, Forbidden, TransportError
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    TransportError,
+)
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.controller import WorkerGroup
@@ -165,6 +172,23 @@ async def test_a_conflict_is_logged_as_information_only() -> None:
     _, _, verbose = await play(Script(conflict), verbosity=2)
     assert quiet == ""
     assert "Sync to be retried" in verbose
+
+
+@pytest.mark.parametrize(
+    ("refusal", "logged"),
+    [
+        (Conflict(Status(message="changed")), '"Sync to be retried" err="changed"'),
+        (NotFound(Status(message="gone")), '"Sync failed" err="gone"'),
+    ],
+)
+async def test_an_error_of_another_client_is_logged_as_the_refusal_behind_it(
+    refusal: APIError, logged: str
+) -> None:
+    """An ApiException of kubernetes_asyncio is no defect; its text has many lines."""
+    error = ApiException(status=409)
+    error.__cause__ = refusal
+    _, _, log = await play(Script(error), verbosity=2)
+    assert (log.count(logged), "Traceback" in log) == (1, False)
 
 
 async def test_a_refused_object_is_an_outcome_of_its_own() -> None:
