@@ -22,7 +22,6 @@ from controller_manager.devcluster.cluster import (
     remove_kubeconfig,
 )
 from controller_manager.devcluster.data.collector import rare_collections
-from controller_manager.devcluster.demo.demo import Demo
 from controller_manager.devcluster.embedded import (
     controllers_over_https,
     embedded_config,
@@ -147,6 +146,9 @@ async def run_demo(
 
     With `explain`, the demo shows why a broken rollout is stuck.
     """
+    # 40 MB and half a second, which no controller notices before it runs.
+    from controller_manager.devcluster.demo.demo import Demo  # noqa: PLC0415
+
     console = Console()
     log_loop_errors(logger)
     options = ClusterOptions(

@@ -32,7 +32,7 @@ def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.cli.daemon import run  # noqa: PLC0415
     from controller_manager.devcluster.child import CommandError  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
-    from controller_manager.devcluster.demo.demo import DemoError  # noqa: PLC0415
+    from controller_manager.devcluster.demo.progress import DemoError  # noqa: PLC0415
     from controller_manager.devcluster.kinds.networking.default_cidr import RangeError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
 

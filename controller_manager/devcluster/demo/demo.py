@@ -1,4 +1,8 @@
-"""The steps of the demo: the actions of a user, and the waits for their results."""
+"""The steps of the demo: the actions of a user, and the waits for their results.
+
+The screen looks at the objects by a client of ours, ten times a second: that costs less
+than models would. Import this module only when it is used, as ``user``.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,38 +14,19 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from controller_manager.api.apps.v1 import (
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    REPLICASETS,
-    STATEFUL_SETS,
-)
+from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NAMESPACES
-from controller_manager.api.meta import annotations_of
 from controller_manager.api.resource import Resource
-from controller_manager.api.times import format_time
 from controller_manager.cli.subcommands import Explain
-from controller_manager.client.client import (
-    Client,
-    DeleteOptions,
-    PatchType,
-    PropagationPolicy,
-)
+from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import Clock
-from controller_manager.devcluster.demo.load import (
-    FEWEST,
-    LITTLE,
-    MOST,
-    MUCH,
-    autoscale,
-    load,
-)
 from controller_manager.devcluster.demo.progress import (
+    DemoError,
     everything_runs,
     has_caught_up,
     has_started,
@@ -63,15 +48,17 @@ from controller_manager.devcluster.demo.rows import (
     row_of_stateful_set,
 )
 from controller_manager.devcluster.demo.screen import Screen
-from controller_manager.devcluster.manifests import (
-    Manifest,
-    apply_manifests,
-    read_manifests,
+from controller_manager.devcluster.demo.user import (
+    FEWEST,
+    LITTLE,
+    MOST,
+    MUCH,
+    NAMESPACE,
+    User,
 )
+from controller_manager.devcluster.manifests import Manifest, read_manifests
 
-NAMESPACE: Final = "shop"
 _PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_REVISION: Final = "deployment.kubernetes.io/revision"
 _POLL: Final = 0.1
 _PATIENCE: Final = 40.0
 """Seconds that a step may take before the demo gives up."""
@@ -89,10 +76,6 @@ _ROWS: Final[Mapping[str, Callable[[Any], Row]]] = {
     "persistentvolumeclaims": row_of_claim,
     "statefulsets": row_of_stateful_set,
 }
-
-
-class DemoError(Exception):
-    """A step did not finish; the message names the step."""
 
 
 def sample_manifests() -> list[Manifest]:
@@ -125,6 +108,7 @@ class Demo:
         self._explain = explain
         self._transport = transport
         self._client = Client(transport, clock)
+        self._user = User(self._client.api_client())
         self._clock = clock
         self._screen = Screen(console, clock)
         self._summary = Summary()
@@ -134,14 +118,14 @@ class Demo:
         manifests = sample_manifests()
         await self._step(
             f"Apply {len(manifests)} objects from devcluster/samples",
-            lambda: self._apply(manifests),
+            lambda: self._create(manifests),
             everything_runs,
             kinds=_ALL,
         )
         await self._update_deployments()
         await self._step(
             "Update db from its last pod on, and agent node by node",
-            self._update_two,
+            self._user.update_two,
             all_complete,
             kinds=(STATEFUL_SETS, DAEMON_SETS),
         )
@@ -154,12 +138,12 @@ class Demo:
         await self._follow_a_load()
         await self._step(
             "Delete worker, which goes once its pods have (--cascade=foreground)",
-            lambda: self._delete(DEPLOYMENTS, "worker", PropagationPolicy.FOREGROUND),
+            self._user.delete_worker,
             lambda left: "worker" not in {each.name for each in left},
         )
         await self._step(
             "Delete db and, as its policy wants, its claims (whenDeleted: Delete)",
-            lambda: self._delete(STATEFUL_SETS, "db", PropagationPolicy.BACKGROUND),
+            self._user.delete_db,
             lambda left: not left,
             kinds=(STATEFUL_SETS, CLAIMS),
         )
@@ -176,33 +160,31 @@ class Demo:
         await self._step(
             f"Autoscale worker from {FEWEST} to {MOST} pods, and load it with {MUCH} "
             "cores",
-            self._autoscale,
+            self._user.autoscale,
             lambda rows: runs_on(rows, MOST),
             kinds=kinds,
         )
         await self._step(
             f"Leave {LITTLE} of the load: worker gets smaller again",
-            lambda: load(self._client, NAMESPACE, LITTLE),
+            lambda: self._user.load(LITTLE),
             lambda rows: runs_on(rows, FEWEST),
             kinds=kinds,
-            then=lambda: self._delete(
-                HORIZONTAL_POD_AUTOSCALERS, "worker", PropagationPolicy.BACKGROUND
-            ),
+            then=self._user.delete_autoscaler,
         )
 
     async def _update_deployments(self) -> None:
         await self._step(
             "Update the image of web to nginx:1.29",
-            lambda: self._set_image(DEPLOYMENTS, "web", "nginx:1.29"),
+            lambda: self._user.set_image("web", "nginx:1.29"),
             all_complete,
         )
         await self._step(
             "Update web again, to an image that cannot be pulled",
-            lambda: self._set_image(DEPLOYMENTS, "web", "broken:1.30"),
+            lambda: self._user.set_image("web", "broken:1.30"),
             is_stuck,
             then=self._show_broken,
         )
-        await self._step("Roll web back", lambda: self._roll_back("web"), all_complete)
+        await self._step("Roll web back", self._roll_back, all_complete)
         await self._step(
             "Scale web from 6 to 10 and worker from 4 to 2",
             self._scale_two,
@@ -210,7 +192,7 @@ class Demo:
         )
         await self._step(
             "Update cache, which must stop before it starts (Recreate)",
-            lambda: self._set_image(DEPLOYMENTS, "cache", "redis:8.2"),
+            lambda: self._user.set_image("cache", "redis:8.2"),
             all_complete,
         )
 
@@ -280,66 +262,28 @@ class Demo:
                 raise DemoError(msg)
             await asyncio.sleep(_POLL)
 
-    # The steps of a user of kubectl
+    async def _create(self, manifests: list[Manifest]) -> None:
+        for each in manifests:
+            await self._user.create(each)
+            if not self._screen.is_terminal:
+                self._screen.line(f"         {each.kind.singular}/{each.name} created")
 
-    async def _apply(self, manifests: list[Manifest]) -> None:
-        await apply_manifests(self._transport, manifests, self._report)
-
-    def _report(self, manifest: Manifest) -> None:
-        if not self._screen.is_terminal:
-            name = f"{manifest.kind.singular}/{manifest.name}"
-            self._screen.line(f"         {name} created")
-
-    async def _set_image(self, kind: Resource[Any], name: str, image: str) -> None:
-        containers = [{"name": name, "image": image}]
-        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        await self._client.patch(kind, NAMESPACE, name, patch)
-
-    async def _update_two(self) -> None:
-        await self._set_image(STATEFUL_SETS, "db", "postgres:18")
-        await self._set_image(DAEMON_SETS, "agent", "example.com/shop/agent:1.1")
-
-    async def _autoscale(self) -> None:
-        await load(self._client, NAMESPACE, MUCH)
-        await autoscale(self._client, NAMESPACE)
+    async def _roll_back(self) -> None:
+        try:
+            await self._user.roll_back("web")
+        except LookupError as error:
+            raise DemoError(str(error)) from None
 
     async def _miss_a_run(self) -> None:
         """Let the cron job have run a day ago for the last time, but not since."""
-        last = format_time(self._clock.now() - timedelta(days=1, minutes=1))
-        patch = {"status": {"lastScheduleTime": last}}
-        await self._client.patch(
-            CRON_JOBS, NAMESPACE, "report", patch, subresource="status"
-        )
+        await self._user.set_last_run(self._clock.now() - timedelta(days=1, minutes=1))
 
-    async def _roll_back(self, name: str) -> None:
-        """Restore the template of the previous revision, as rollout undo does."""
-        deployment = await self._client.get(DEPLOYMENTS, NAMESPACE, name)
-        current = int(annotations_of(deployment.metadata).get(_REVISION, "0"))
-        page = await self._client.list_page(REPLICASETS, NAMESPACE)
-        for replica_set in page.items:
-            metadata = replica_set.metadata
-            owners = metadata.owner_references or ()
-            revision = int(annotations_of(metadata).get(_REVISION, "0"))
-            if owners and owners[0].name == name and revision == current - 1:
-                obj = await self._client.get_json(REPLICASETS, NAMESPACE, metadata.name)
-                template = obj["spec"]["template"]
-                template["metadata"]["labels"].pop("pod-template-hash", None)
-                patch = [{"op": "replace", "path": "/spec/template", "value": template}]
-                await self._client.patch(
-                    DEPLOYMENTS, NAMESPACE, name, patch, PatchType.JSON
-                )
-                return
-        msg = f"deployment {name} has no revision {current - 1} to roll back to"
-        raise DemoError(msg)
-
-    async def _delete(
-        self, kind: Resource[Any], name: str, policy: PropagationPolicy
-    ) -> None:
-        options = DeleteOptions(propagation_policy=policy)
-        await self._client.delete(kind, NAMESPACE, name, options)
+    async def _scale_two(self) -> None:
+        await self._user.scale("web", 10)
+        await self._user.scale("worker", 2)
 
     async def _delete_namespace(self) -> None:
-        await self._client.delete(NAMESPACES, "", NAMESPACE)
+        await self._user.delete_namespace()
         deadline = self._clock.monotonic() + _PATIENCE
         while self._clock.monotonic() < deadline:
             try:
@@ -350,7 +294,3 @@ class Demo:
             await asyncio.sleep(_POLL)
         msg = f"not gone within {_PATIENCE:g} s: the namespace {NAMESPACE}"
         raise DemoError(msg)
-
-    async def _scale_two(self) -> None:
-        await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "web", 10)
-        await self._client.update_scale(DEPLOYMENTS, NAMESPACE, "worker", 2)

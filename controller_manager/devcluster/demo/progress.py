@@ -15,6 +15,10 @@ _EVERY_KIND: Final = frozenset(
 """The kinds of the samples."""
 
 
+class DemoError(Exception):
+    """A step did not finish; the message names the step."""
+
+
 def items_of(body: bytes) -> list[JSON]:
     """Return the items of a list."""
     items: list[JSON] = msgspec.json.decode(body)["items"]
