@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from controller_manager.devcluster.testing.cluster_thread import ClusterThread
 from controller_manager.devcluster.testing.fault_control import FaultControl
@@ -19,6 +21,9 @@ from controller_manager.devcluster.testing.running_cluster import (
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from controller_manager.devcluster.testing.snapshot import Snapshot
 from controller_manager.runtime.registry import Registry
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import ApiClient
 
 _DEFAULTS: Final = ClusterSettings()
 
@@ -130,6 +135,25 @@ class DevelopmentCluster:
         """
         thread, running = self._now
         return thread.call(lambda: running.account_kubeconfig(namespace, name))
+
+    @asynccontextmanager
+    async def api_client(
+        self, namespace: str = "", account: str = ""
+    ) -> AsyncGenerator["ApiClient", None]:
+        """Yield a client of kubernetes_asyncio for the caller's event loop.
+
+        Its user is the administrator, or a service account, which must exist: so a test
+        can do no more than that account. Raises ClusterError without such an account.
+        """
+        from kubernetes_asyncio.config import new_client_from_config  # noqa: PLC0415 - 40 MB
+
+        path = self.kubeconfig
+        if account:
+            path = self.account_kubeconfig(namespace, account)
+        async with await new_client_from_config(
+            str(path), persist_config=False
+        ) as client:
+            yield client
 
     def namespace(self, prefix: str = "test") -> TemporaryNamespace:
         """Return a new namespace, which exists while it is entered.

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import os
 import socket
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes_asyncio import client
 
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.testing import (
@@ -171,6 +173,30 @@ def test_a_service_account_may_do_what_its_roles_allow() -> None:
     )
     assert str(raised.value) == (
         f"there is no service account 'nobody' in the namespace '{name}'"
+    )
+
+
+async def test_a_test_has_a_client_of_kubernetes_asyncio() -> None:
+    """As the administrator, and as an account with the rights of its roles."""
+    settings = ClusterSettings(nodes=0, controllers=(), rbac=True)
+    async with (
+        DevelopmentCluster(settings) as cluster,
+        cluster.namespace("shop") as namespace,
+        cluster.api_client() as api,
+    ):
+        core: Any = client.CoreV1Api(api)
+        account = {"metadata": {"name": "operator"}}
+        await core.create_namespaced_service_account(namespace, account)
+        found = await core.read_namespaced_service_account("operator", namespace)
+        assert found.metadata.name == "operator"
+        async with cluster.api_client(namespace, "operator") as operator:
+            core = client.CoreV1Api(operator)
+            with pytest.raises(client.ApiException) as refusal:
+                await core.read_namespaced_service_account("operator", namespace)
+    user = f"system:serviceaccount:{namespace}:operator"
+    assert json.loads(str(refusal.value.body))["message"] == (
+        f'serviceaccounts "operator" is forbidden: User "{user}" cannot get resource '
+        f'"serviceaccounts" in API group "" in the namespace "{namespace}"'
     )
 
 
