@@ -43,7 +43,7 @@ from controller_manager.version import USER_AGENT
 _Parameters = Mapping[str, object] | Iterable[tuple[str, object]]
 
 _URL: Final = "https://controller"
-"""The server of all URLs; requests go to that of the client, whatever its name."""
+"""The server of all URLs. Requests go to the server of the client."""
 
 _SILENCE: Final = 3600.0
 """Seconds without data after which a stream ends that names no timeout.

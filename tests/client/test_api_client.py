@@ -475,7 +475,9 @@ async def test_an_api_client_keeps_server_and_identity(
     assert seen.requests == []
 
 
-async def test_what_was_written_is_told_as_for_other_writes(cluster: Cluster) -> None:
+async def test_the_hook_learns_of_writes_as_of_those_of_the_client(
+    cluster: Cluster,
+) -> None:
     """Not the answers of a scale, a dry run or a delete, nor those without version."""
     written: list[tuple[str, str, str]] = []
 

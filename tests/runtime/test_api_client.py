@@ -118,7 +118,7 @@ async def test_existing_code_runs_in_a_controller(cluster: Cluster) -> None:
     }
 
 
-async def test_a_key_waits_until_the_caches_show_what_it_wrote(
+async def test_a_key_waits_until_the_caches_show_its_writes_by_an_api_client(
     cluster: Cluster,
 ) -> None:
     """Also through an ApiClient; so no sync acts on a stale cache."""

@@ -1,4 +1,4 @@
-"""The user of the demo, who has a client of kubernetes_asyncio.
+"""The user of the demo: changes workloads by a client of kubernetes_asyncio.
 
 Import this module only when it is used: kubernetes_asyncio costs 40 MB.
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 import yaml
-from kubernetes_asyncio import client, config
+from kubernetes_asyncio import client
 from kubernetes_asyncio.client import ApiException
 from team_operator import LABEL, NAME, TeamOperator
 
@@ -43,20 +43,18 @@ class Teams:
 
 
 @pytest_asyncio.fixture
-async def api(kubeconfig: Path) -> AsyncIterator[client.ApiClient]:
-    """Return the connection of an administrator."""
-    async with await config.new_client_from_config(str(kubeconfig)) as connection:
+async def api(cluster: "DevelopmentCluster") -> AsyncIterator[client.ApiClient]:
+    """Return the client of an administrator."""
+    async with cluster.api_client() as connection:
         yield connection
 
 
 @pytest_asyncio.fixture
-async def account(
-    cluster: "DevelopmentCluster", api: client.ApiClient, namespace: str
-) -> Path:
-    """Create the service account of the operator; return its kubeconfig."""
+async def account(api: client.ApiClient, namespace: str) -> str:
+    """Create the service account of the operator; return its name."""
     roles = client.RbacAuthorizationV1Api(api)
     role = yaml.safe_load(ROLE.read_text())
-    name = role["metadata"]["name"]
+    name = str(role["metadata"]["name"])
     with suppress(ApiException):  # an earlier test has created it
         await roles.create_cluster_role(role)
     metadata = client.V1ObjectMeta(name=name)
@@ -76,15 +74,18 @@ async def account(
             ],
         )
     )
-    return cluster.account_kubeconfig(namespace, name)
+    return name
 
 
 @pytest_asyncio.fixture
 async def teams(
-    api: client.ApiClient, account: Path, namespace: str
+    cluster: "DevelopmentCluster",
+    api: client.ApiClient,
+    account: str,
+    namespace: str,
 ) -> AsyncIterator[Teams]:
     """Run the operator as its service account; return what a user does."""
-    async with await config.new_client_from_config(str(account)) as own:
+    async with cluster.api_client(namespace, account) as own:
         running = asyncio.create_task(TeamOperator(own, pause=0.05).run())
         yield Teams(api, namespace)
         running.cancel()

@@ -12,19 +12,19 @@ import pytest
 import pytest_asyncio
 import website_operator
 import yaml
-from kubernetes_asyncio import client, config
+from kubernetes_asyncio import client
 from kubernetes_asyncio.client import ApiClient, ApiException
 
 if TYPE_CHECKING:
-    from controller_manager.devcluster.testing import Faults
+    from controller_manager.devcluster.testing import DevelopmentCluster, Faults
 
 CRD = Path(__file__).parents[1] / "crd.yaml"
 
 
 @pytest_asyncio.fixture
-async def api(kubeconfig: Path) -> AsyncIterator[ApiClient]:
+async def api(cluster: "DevelopmentCluster") -> AsyncIterator[ApiClient]:
     """Return a client of the cluster, which has the custom resource."""
-    async with await config.new_client_from_config(str(kubeconfig)) as connection:
+    async with cluster.api_client() as connection:
         definitions = client.ApiextensionsV1Api(connection)
         with suppress(ApiException):  # an earlier test has created it
             await definitions.create_custom_resource_definition(
