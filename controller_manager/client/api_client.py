@@ -140,7 +140,8 @@ class _Sender(RESTClientObject):
                 return await self._streamed(request, wait)
             is_read = request.method in READS
             usual = LIST_TIMEOUT if is_read else self._rest.write_timeout
-            answer = await self._rest.answered(replace(request, timeout=whole or usual))
+            timed = replace(request, timeout=whole or usual)
+            answer = await self._rest.call(timed, checks=False)
         except RequestTimeout as error:
             raise CallTimeout(str(error)) from error
         self._record(request, answer)

@@ -99,17 +99,10 @@ class RESTClient:
         )
         return await self.call(request)
 
-    async def call(self, request: Request) -> Response:
-        """Send a request as `answered` does; raises an APIError for a refusal."""
-        answer = await self.answered(request)
-        if is_success(answer.status):
-            return answer
-        raise refusal_of(answer)
+    async def call(self, request: Request, *, checks: bool = True) -> Response:
+        """Send a request within the rate limit, with safe retries; check the answer.
 
-    async def answered(self, request: Request) -> Response:
-        """Send a request within the rate limit, with safe retries.
-
-        The answer may be a refusal.
+        Without `checks` a refusal is returned, and raises no APIError.
         """
         for attempt in range(_MAX_RETRIES + 1):
             try:
@@ -123,7 +116,11 @@ class RESTClient:
                     raise
                 self._metrics.retried(request.method, "<error>")
                 continue
+            if is_success(answer.status):
+                return answer
             if attempt == _MAX_RETRIES or not _asks_for_retry(answer):
+                if checks:
+                    raise refusal_of(answer)
                 return answer
             await asyncio.sleep(refusal_of(answer).retry_after or 1.0)
             self._metrics.retried(request.method, str(answer.status))

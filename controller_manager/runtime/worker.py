@@ -271,6 +271,8 @@ class Workers:
             SYNC_FIELDS.reset(of_log)
 
     def _ended(self, key: str, outcome: Outcome, seconds: float) -> None:
+        if isinstance(outcome, Failed):
+            outcome = Failed(behind(outcome.error), outcome.requeue_after)
         self._records.ended(key, outcome, seconds)
         match outcome:
             case Failed():
@@ -287,7 +289,7 @@ class Workers:
                 self._logger.v(4).info("Sync requeued", reason=reason)
 
     def _failed(self, key: str, outcome: Failed, seconds: float) -> None:
-        error, after = behind(outcome.error), outcome.requeue_after
+        error, after = outcome.error, outcome.requeue_after
         self._queue.add_rate_limited(key)
         if after is not None and after > 0:
             # A time that has passed is a matter of the backoff.
