@@ -89,3 +89,9 @@ def test_a_daemon_with_one_controller_imports_no_other_one() -> None:
     }
     assert reconcilers == {"controller_manager.controllers.apps.deployment.reconciler"}
     assert sorted(loaded & _UNUSED) == []
+
+
+def test_a_development_cluster_imports_no_client_of_others() -> None:
+    """The demo does, for its user."""
+    loaded = loaded_after("import controller_manager.devcluster.commands")
+    assert "kubernetes_asyncio" not in loaded
