@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-import msgspec
 import pytest
 import pytest_asyncio
+from kubernetes_asyncio.client import CoreV1Api, V1ConfigMap, V1ObjectMeta
 from prometheus_client import CollectorRegistry
 from shared_config import CONTROLLER
 
-from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client, PatchType
+from controller_manager.client.client import Client
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN
@@ -47,7 +46,7 @@ def build() -> Registry:
 
 @dataclass
 class Cluster:
-    """An API server in memory, used by its administrator."""
+    """An API server in memory, used by its administrator with kubernetes_asyncio."""
 
     rbac: bool = False
     clock: LoopClock = field(default_factory=lambda: LoopClock(EPOCH))
@@ -61,33 +60,31 @@ class Cluster:
         )
         self.transport = InMemoryTransport(self.server, TOKEN)
         self.client = Client(self.transport, self.clock)
+        self.core: Any = CoreV1Api(self.client.api_client())
 
     async def add_namespaces(self, *names: str) -> None:
         for name in names:
-            body = msgspec.json.encode({"metadata": {"name": name}})
-            await self.client.create_json(NAMESPACES, "", body)
+            await self.core.create_namespace({"metadata": {"name": name}})
 
     async def end_namespace(self, name: str) -> None:
         """Ask for a namespace's deletion; no controller carries it out here."""
-        await self.client.delete(NAMESPACES, "", name)
+        await self.core.delete_namespace(name)
 
     async def create(self, namespace: str, **data: str) -> None:
         """Create the config map in a namespace."""
-        body = msgspec.json.encode({"metadata": {"name": NAME}, "data": data})
-        await self.client.create_json(CONFIG_MAPS, namespace, body)
+        body = V1ConfigMap(metadata=V1ObjectMeta(name=NAME), data=data)
+        await self.core.create_namespaced_config_map(namespace, body)
 
     async def change(self, namespace: str, patch: Any) -> None:
         """Patch the config map of a namespace."""
-        await self.client.patch(CONFIG_MAPS, namespace, NAME, patch, PatchType.MERGE)
+        await self.core.patch_namespaced_config_map(NAME, namespace, patch)
 
-    async def maps(self) -> dict[str, ConfigMap]:
+    async def maps(self) -> dict[str, V1ConfigMap]:
         """Return the config maps of that name, by namespace."""
-        page = await self.client.list_page(CONFIG_MAPS)
-        return {
-            each.metadata.namespace: each
-            for each in page.items
-            if each.metadata.name == NAME
-        }
+        page = await self.core.list_config_map_for_all_namespaces(
+            field_selector=f"metadata.name={NAME}"
+        )
+        return {each.metadata.namespace: each for each in page.items}
 
     async def data(self) -> dict[str, Any]:
         """Return their data."""
