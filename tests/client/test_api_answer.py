@@ -19,7 +19,7 @@ async def pieces(*given: bytes | Exception) -> AsyncGenerator[bytes, None]:
         yield each
 
 
-async def test_lines_come_whole_whatever_the_pieces_are() -> None:
+async def test_a_line_of_several_pieces_is_read_as_one() -> None:
     """A last line without an end comes as it is, and nothing after it."""
     content = Content(pieces(b"a", b"b\n\nc\nd", b"e", b"\nf"))
     lines = [await content.readline() for _ in range(6)]

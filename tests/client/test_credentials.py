@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from controller_manager.client import exec_plugin
 from controller_manager.client.credentials import (
     Credentials,
     in_cluster,
@@ -138,6 +139,10 @@ def test_several_files_are_merged_and_the_first_wins(tmp_path: Path) -> None:
         (
             {"users": [{"name": "u", "user": {"client-key-data": "%"}}]},
             "client-key-data is not base64",
+        ),
+        (
+            {"users": [{"name": "u", "user": {"client-certificate-data": "YQ=="}}]},
+            "client-key is missing: a certificate and its key go together",
         ),
     ],
 )
@@ -642,6 +647,16 @@ async def test_a_plugin_that_is_missing_says_how_to_get_it(plugin: Plugin) -> No
     credentials = plugin.credentials(command="./gone", installHint="apt install gone")
     with pytest.raises(ConfigError, match="No such file or directory; apt install"):
         await credentials.identity()
+
+
+async def test_a_plugin_that_hangs_is_killed(
+    plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a minute; here after less."""
+    monkeypatch.setattr(exec_plugin, "_TIMEOUT", 0.1)
+    plugin.does("exec sleep 60")
+    with pytest.raises(ConfigError, match=r"plugin gave no answer within 0\.1 s"):
+        await plugin.credentials().identity()
 
 
 async def test_a_slow_plugin_continues_when_its_first_caller_is_cancelled(
