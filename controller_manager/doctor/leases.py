@@ -15,15 +15,15 @@ from controller_manager.options.flag_set import FlagSet
 from controller_manager.options.manager_pods import (
     LABEL,
     NAMESPACE,
-    arguments_of,
+    PODS,
+    arguments_of_pod,
     given_flags,
-    manager_container,
+    pod_in_charge,
 )
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
 
 UPSTREAM: Final = "kube-controller-manager"
-_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
 async def check_lease(examined: Examination) -> list[Finding]:
@@ -66,7 +66,7 @@ async def check_overlap(examined: Examination) -> list[Finding]:
         return [warning(text, "look that no other manager runs the same controllers")]
     if not holder:
         return [ok(f"no other manager holds {NAMESPACE}/{UPSTREAM}")]
-    theirs = await _selection(examined.client, examined.build.flags)
+    theirs = await _selection(examined.client, examined.build.flags, holder)
     if theirs is None:
         mend = "look that its --controllers leaves out what runs here"
         text = f"{holder!a} leads, and the controllers that it runs are unknown"
@@ -98,21 +98,22 @@ def _is_held(examined: Examination, lease: Lease) -> bool:
     return ends > examined.server_clock.now()
 
 
-async def _selection(client: Client, flags: FlagSet) -> tuple[str, ...] | None:
-    """Return upstream's ``--controllers``, `None` if no pod shows the flags."""
+async def _selection(
+    client: Client, flags: FlagSet, holder: str
+) -> tuple[str, ...] | None:
+    """Return the leader's ``--controllers``, `None` if no pod shows the flags."""
     try:
         pods: dict[str, Any] = await client.read(
-            _PODS, dict[str, Any], (("labelSelector", LABEL),)
+            PODS, dict[str, Any], (("labelSelector", LABEL),)
         )
     except Forbidden:
         return None
-    for pod in pods.get("items") or ():
-        container = manager_container(pod.get("spec") or {})
-        if container is not None:
-            given = given_flags(arguments_of(container) or (), flags)
-            texts = given.values.get("controllers", ("*",))
-            return tuple(each for text in texts for each in text.split(",") if each)
-    return None
+    pod = pod_in_charge(pods.get("items") or (), holder)
+    if pod is None:
+        return None
+    given = given_flags(arguments_of_pod(pod), flags)
+    texts = given.values.get("controllers", ("*",))
+    return tuple(each for text in texts for each in text.split(",") if each)
 
 
 def _both(

@@ -1,6 +1,6 @@
 """The flags of a controller manager that runs in a pod, as its container has them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -11,6 +11,9 @@ from controller_manager.version import NAME
 NAMESPACE: Final = "kube-system"
 LABEL: Final = "component=kube-controller-manager"
 """The label of kubeadm's static pods."""
+
+PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+"""The path of their list, which has LABEL as its selector."""
 
 _PROGRAMS: Final = {"kube-controller-manager", NAME}
 _SHORT: Final = {"v"}
@@ -49,6 +52,33 @@ def arguments_of(container: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _words(container: Mapping[str, Any]) -> tuple[str, ...]:
     return (*(container.get("command") or ()), *(container.get("args") or ()))
+
+
+def pod_in_charge(
+    pods: Iterable[Mapping[str, Any]], holder: str
+) -> Mapping[str, Any] | None:
+    """Return the pod of a lease's holder, ``HOST_UUID``, of those that show flags.
+
+    If it is not among them, return any, one that runs first; `None` without one.
+    """
+    shown = [each for each in pods if arguments_of_pod(each)]
+    shown.sort(key=_is_away)
+    leads = (
+        each for each in shown if holder.startswith(f"{each['spec'].get('nodeName')}_")
+    )
+    return next(leads, shown[0] if shown else None)
+
+
+def arguments_of_pod(pod: Mapping[str, Any]) -> Sequence[str]:
+    """Return the arguments of the manager in a pod, none if it shows none."""
+    container = manager_container(pod.get("spec") or {})
+    return () if container is None else arguments_of(container) or ()
+
+
+def _is_away(pod: Mapping[str, Any]) -> bool:
+    """Tell whether a pod does not run, or is about to end."""
+    ends = pod["metadata"].get("deletionTimestamp") is not None
+    return ends or (pod.get("status") or {}).get("phase") != "Running"
 
 
 def given_flags(arguments: Sequence[str], flags: FlagSet) -> GivenFlags:

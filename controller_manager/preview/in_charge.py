@@ -24,9 +24,10 @@ from controller_manager.options.config import Config
 from controller_manager.options.manager_pods import (
     LABEL,
     NAMESPACE,
-    arguments_of,
+    PODS,
+    arguments_of_pod,
     given_flags,
-    manager_container,
+    pod_in_charge,
 )
 from controller_manager.options.options import OptionsError
 from controller_manager.options.parsing import parse
@@ -73,7 +74,6 @@ serves, logs and how much it does at a time.
 _GATES: Final = "feature-gates"
 """The flag of which a newer manager may have values that this build does not know."""
 
-_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _LEASE: Final = "kube-controller-manager"
 _PAUSE: Final = 1.0
 """Seconds between two attempts to reach the API server."""
@@ -114,7 +114,7 @@ async def with_flags_in_charge(
             give="the flags that decide",
         )
         return config
-    found = given_flags(_arguments(pod), build.flags).values
+    found = given_flags(arguments_of_pod(pod), build.flags).values
     taken: _Flags = {
         name: found[name] for name in DECIDE if name in found and name not in given
     }
@@ -152,7 +152,7 @@ async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
     deadline = time() + patience
     while True:
         try:
-            found = await client.read(_PODS, dict[str, Any], query)
+            found = await client.read(PODS, dict[str, Any], query)
             holder = await _holder(client)
             break
         except TransportError:
@@ -160,12 +160,7 @@ async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
             if patience and time() + _PAUSE > deadline:
                 raise
             await asyncio.sleep(_PAUSE)
-    pods = [each for each in found.get("items") or () if _arguments(each)]
-    pods.sort(key=_is_away)
-    leads = (
-        each for each in pods if holder.startswith(f"{each['spec'].get('nodeName')}_")
-    )
-    return next(leads, pods[0] if pods else None)
+    return pod_in_charge(found.get("items") or (), holder)
 
 
 async def _holder(client: Client) -> str:
@@ -175,14 +170,3 @@ async def _holder(client: Client) -> str:
     except (Forbidden, NotFound):
         return ""
     return lease.spec.holder_identity or ""
-
-
-def _is_away(pod: _Pod) -> bool:
-    """Tell whether a pod does not run, or is about to end."""
-    ends = pod["metadata"].get("deletionTimestamp") is not None
-    return ends or (pod.get("status") or {}).get("phase") != "Running"
-
-
-def _arguments(pod: _Pod) -> Sequence[str]:
-    container = manager_container(pod.get("spec") or {})
-    return () if container is None else arguments_of(container) or ()

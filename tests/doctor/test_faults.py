@@ -401,6 +401,22 @@ async def test_a_manager_that_leaves_our_controllers_out_is_well(
     assert line == f"ok other managers '{UPSTREAM}' leads, and runs other controllers"
 
 
+async def test_of_several_managers_the_flags_of_the_leader_count(
+    patient: Patient,
+) -> None:
+    """The others stand by, perhaps before their upgrade."""
+    await hold(patient, UPSTREAM)
+    add_static_pod(patient, "--controllers=*")
+    pod = dict(static_pod("--controllers=*,-job"))
+    pod["metadata"] |= {"name": "kube-controller-manager-host"}
+    pod["spec"] |= {"nodeName": "host"}
+    kind = patient.cluster.server.catalogue.find("", "v1", "pods")
+    assert kind is not None
+    patient.cluster.server.objects.create(kind, "kube-system", pod)
+    line = await patient.line("other managers", controllers="job", **OTHER)
+    assert line == f"ok other managers '{UPSTREAM}' leads, and runs other controllers"
+
+
 async def test_the_flags_of_a_manager_of_this_kind_count_as_well(
     patient: Patient,
 ) -> None:
