@@ -11,14 +11,14 @@
   (roles), ``system_namespaces`` and ``kubernetes_service`` have its first objects.
 - ``cli``: the subcommands ``devcluster`` and ``demo``, with the parts ``cluster``,
   ``http_server``, ``certificates``, ``keys``, ``manifests``, ``commands``, ``child`` (a
-  program beside the cluster) and ``demo``. ``http_connections`` answers most requests
-  over HTTP, with ``http_requests`` and ``http_answers``; aiohttp answers the others.
+  program beside the cluster) and ``demo``.
 - ``data``: the data file of a cluster, and snapshots.
 - ``extra``: how to install what only this package needs.
 - ``embedded``: the controllers beside a cluster, in the same process.
 - ``testing``: a cluster for the tests of other projects, and a pytest plugin.
 
-Over HTTP, ``http_server`` calls the server; in memory, ``inmemory`` does. Nothing of
-this project imports this package: entry points name its subcommands and its plugin. The
-package contains the API. It gets the registry of the controllers as an argument.
+Over HTTP, ``http_server`` calls the server, with aiohttp; in memory, ``inmemory`` does.
+Nothing of this project imports this package: entry points name its subcommands and its
+plugin. The package contains the API. It gets the registry of the controllers as an
+argument.
 """

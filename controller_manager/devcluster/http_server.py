@@ -2,23 +2,16 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from aiohttp import HttpVersion11, web
+from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.http_connections import (
-    Answer,
-    ConnectionCutError,
-    PlainConnection,
-    PlainConnections,
-    certificate_user,
-)
+from controller_manager.devcluster.certificates import user_of
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -33,6 +26,7 @@ from controller_manager.devcluster.server.genericapiserver import GenericAPIServ
 from controller_manager.devcluster.server.http.responses import DateHeader, refused
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
+from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.connection import QuietLogger
 from controller_manager.serving.server import listen
 
@@ -46,18 +40,29 @@ _MAX_BODY: Final = 3 * 1024 * 1024
 _MAX_HEADERS: Final = 1024 * 1024
 """Bytes of the first line, and of each header, as in Go's net/http."""
 
+_MAX_NUMBER: Final = 1024
+"""The most headers; Go's net/http has no such limit. Each group to act as is one."""
+
 _BODY_PATIENCE: Final = 60.0
 """Seconds, outside the cluster, for which the server waits for a whole body."""
 
-_SHUTDOWN_PATIENCE: Final = 0.5
-"""Seconds for which requests may take when the server stops."""
+_SHUTDOWN_PATIENCE: Final = 0.25
+"""Half of the seconds that requests may take when the server stops.
+
+aiohttp waits for them, tells them, and waits again.
+"""
 
 _HEADERS: Final = {"cache-control": "no-cache, private"}
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
+Answer = Response | StreamingResponse
 Answering = Callable[[Request], Awaitable[Answer]]
 """A function that answers a request."""
+
+
+class ConnectionCutError(Exception):
+    """The client is to get no answer, and its connection is to be cut."""
 
 
 class Interceptor(Protocol):
@@ -100,7 +105,6 @@ class HTTPServer:
         self._rng = BufferedRandom()
         self._date = DateHeader(SystemClock())
         self._runner: web.ServerRunner | None = None
-        self._plain = PlainConnections(self._respond)
 
     @property
     def url(self) -> str:
@@ -110,7 +114,7 @@ class HTTPServer:
 
     async def start(self) -> None:
         """Listen; raises ServingError if the port cannot be used."""
-        served = _Server(
+        served = web.Server(
             self._handle,  # no router: the API server knows its paths
             access_log=None,
             handler_cancellation=True,
@@ -119,17 +123,12 @@ class HTTPServer:
             auto_decompress=False,  # a body is what the client has sent
             max_line_size=_MAX_HEADERS,
             max_field_size=_MAX_HEADERS,
+            max_headers=_MAX_NUMBER,
         )
-        served.make = partial(self._connection, served.usual)
-        self._plain = PlainConnections(self._respond)
         runner = web.ServerRunner(served, shutdown_timeout=_SHUTDOWN_PATIENCE)
         self.port = await listen(runner, self.host, self.port, self._remedy, self._tls)
         self._runner = runner
         self._server.address = f"{self.host}:{self.port}"
-
-    def _connection(self, usual: Callable[[], asyncio.Protocol]) -> asyncio.Protocol:
-        """Return the protocol of a new connection; `usual` makes that of aiohttp."""
-        return PlainConnection(self._plain, usual)
 
     async def close(self) -> None:
         """Stop listening and cut all streams."""
@@ -137,7 +136,7 @@ class HTTPServer:
         self._runner = None
         if runner is None:
             return
-        await asyncio.gather(runner.cleanup(), self._plain.close(_SHUTDOWN_PATIENCE))
+        await runner.cleanup()
         # A transport that was closed still waits for the client's end of TLS.
         for connection in connections:
             connection.abort()
@@ -151,19 +150,39 @@ class HTTPServer:
         """Return the open connections."""
         server = self._runner.server if self._runner else None
         handlers = server.connections if server else ()
-        usual = [each.transport for each in handlers if each.transport is not None]
-        return [*self._plain.transports(), *usual]
+        return [each.transport for each in handlers if each.transport is not None]
 
-    async def _respond(
-        self, request: Request, user: User | None
-    ) -> tuple[Answer, dict[str, str]]:
-        """Answer a plain request; also return the headers of every answer."""
-        common = self._common(request.headers.get("audit-id", ""))
-        answer = await self._answer(request, user)
-        self._server.metrics.count(request, answer.status)
-        return answer, common
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request."""
+        headers = self._headers(request.headers.get("Audit-ID", ""))
+        plain = Request(
+            request.method,
+            request.path,
+            query=tuple(request.query.items()) if request.query_string else (),
+            headers=_headers_of(request),
+        )
+        if "expect" in plain.headers:
+            await _expected(request, plain.headers["expect"])
+        user = _user_of(request)
+        if request.can_read_body:
+            limit = self._server.body_limit(plain, user) or _MAX_BODY
+            try:
+                plain = replace(plain, body=await _body_of(request, limit))
+            except Refusal as refusal:
+                headers["connection"] = "close"
+                return _whole(refused(refusal), headers)
+        try:
+            return await self._answer(request, plain, user, headers)
+        except ConnectionCutError:
+            if request.transport is not None:
+                request.transport.abort()
+            raise
+        except Exception as error:
+            context = {"message": "A request could not be answered", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+            raise
 
-    def _common(self, audit_id: str) -> dict[str, str]:
+    def _headers(self, audit_id: str) -> dict[str, str]:
         """Return the headers of every answer, with the id that the client sent.
 
         The date is that of this machine. The clock of the cluster may be ahead of it,
@@ -175,65 +194,46 @@ class HTTPServer:
             "date": self._date.now(),
         }
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request of a connection of aiohttp."""
-        common = self._common(request.headers.get("Audit-ID", ""))
-        plain = Request(
-            request.method,
-            request.path,
-            query=tuple(request.query.items()) if request.query_string else (),
-            headers=_headers_of(request),
-        )
-        if "expect" in plain.headers:
-            await _expected(request, plain.headers["expect"])
-        user = certificate_user(request.transport) if request.transport else None
-        if request.can_read_body:
-            limit = self._server.body_limit(plain, user) or _MAX_BODY
-            try:
-                plain = replace(plain, body=await _body_of(request, limit))
-            except Refusal as refusal:
-                return _response(refused(refusal), {**common, "connection": "close"})
-        try:
-            answer = await self._answer(plain, user)
-        except ConnectionCutError:
-            return _cut(request)
-        self._server.metrics.count(plain, answer.status)
-        if isinstance(answer, Response):
-            return _response(answer, common)
-        return await self._stream(request, answer, common)
-
-    async def _answer(self, request: Request, user: User | None) -> Answer:
-        """Answer the request of a user with or without a certificate."""
-
-        async def answer(passed: Request) -> Answer:
-            return await self._server.handle_as(user, passed)
-
-        if self._intercept is None:
-            return await answer(request)
-        return await self._intercept(request, answer)
-
-    async def _stream(
+    async def _answer(
         self,
         request: web.BaseRequest,
-        answer: StreamingResponse,
-        common: Mapping[str, str],
+        plain: Request,
+        user: User | None,
+        headers: dict[str, str],
     ) -> web.StreamResponse:
-        response = web.StreamResponse(
-            status=answer.status, headers={**common, **answer.headers}
+        """Answer the request of a user with or without a certificate."""
+
+        async def answering(passed: Request) -> Answer:
+            return await self._server.handle_as(user, passed)
+
+        answer = await (
+            answering(plain)
+            if self._intercept is None
+            else self._intercept(plain, answering)
         )
-        try:
-            await response.prepare(request)
-            async with aclosing(answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    await response.write(chunk)
-            await response.write_eof()
-        except ConnectionError:
-            return response  # the client has closed the connection
-        except ConnectionCutError:
-            return _cut(request)
-        finally:
-            await answer.close()
-        return response
+        self._server.metrics.count(plain, answer.status)
+        if not isinstance(answer, Response):
+            return await _stream(request, answer, headers)
+        whole = _whole(answer, headers)
+        await whole.prepare(request)  # it refuses headers that have several lines
+        return whole
+
+
+async def _stream(
+    request: web.BaseRequest, answer: StreamingResponse, headers: dict[str, str]
+) -> web.StreamResponse:
+    """Send a stream piece by piece, as fast as the client reads."""
+    response = Streamed(status=answer.status, headers={**headers, **answer.headers})
+    try:
+        await response.prepare(request)
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                await response.write(chunk)
+    except ClientConnectionResetError:
+        pass  # the client has closed the connection
+    finally:
+        await answer.close()
+    return response
 
 
 async def _body_of(request: web.BaseRequest, limit: int) -> bytes:
@@ -243,11 +243,6 @@ async def _body_of(request: web.BaseRequest, limit: int) -> bytes:
     """
     if (request.content_length or 0) > limit:
         raise too_large_body(limit)
-    if request.content.is_eof():  # the body came with the headers, as most do
-        body = request.content.read_nowait()
-        if len(body) > limit:
-            raise too_large_body(limit)
-        return body
     try:
         async with asyncio.timeout(_BODY_PATIENCE):
             return await request.clone(client_max_size=limit).read()
@@ -276,28 +271,14 @@ async def _expected(request: web.BaseRequest, expectation: str) -> None:
     request.writer.output_size = 0  # the answer comes later
 
 
-def _cut(request: web.BaseRequest) -> web.Response:
-    """Cut the connection of a request; the returned answer cannot be sent."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
+def _whole(answer: Response, headers: dict[str, str]) -> Whole:
+    """Return an answer that is no stream, with more headers, as aiohttp sends it."""
+    headers = {**headers, **answer.headers}
+    return Whole(status=answer.status, headers=headers, body=answer.body)
 
 
-def _response(answer: Response, common: Mapping[str, str]) -> web.Response:
-    """Return an answer that is no stream, as aiohttp sends it."""
-    headers = {**common, **answer.headers}
-    return web.Response(status=answer.status, headers=headers, body=answer.body)
-
-
-class _Server(web.Server):
-    """A server of aiohttp whose connections begin with another protocol."""
-
-    make: Callable[[], asyncio.Protocol]
-
-    def usual(self) -> asyncio.Protocol:
-        """Return the protocol of aiohttp for a connection."""
-        return super().__call__()
-
-    def __call__(self) -> Any:
-        """Return the protocol of a new connection."""
-        return self.make()
+def _user_of(request: web.BaseRequest) -> User | None:
+    """Return the user of the client certificate, which TLS has verified."""
+    connection = request.get_extra_info("ssl_object")
+    encoded = connection.getpeercert(binary_form=True) if connection else None
+    return user_of(encoded) if encoded else None

@@ -25,18 +25,22 @@ async def leave_out_server(_: web.Request, answer: web.StreamResponse) -> None:
     answer.headers.popall(hdrs.SERVER, None)
 
 
-class Refusal(web.Response):
-    """The answer to bytes that are no request, so no application prepares it."""
+class Streamed(web.StreamResponse):
+    """An answer without ``Server`` that no application prepares."""
 
     async def _prepare_headers(self) -> None:
         await super()._prepare_headers()
         self.headers.popall(hdrs.SERVER, None)
 
 
-def refusal(status: int) -> Refusal:
+class Whole(Streamed, web.Response):
+    """Such an answer whose body is known when it begins."""
+
+
+def refusal(status: int) -> Whole:
     """Return an answer that says no more than its code, as Go's server does."""
     text = f"{status} {HTTPStatus(status).phrase}"
-    answer = Refusal(status=status, text=text)
+    answer = Whole(status=status, text=text)
     answer.force_close()
     return answer
 

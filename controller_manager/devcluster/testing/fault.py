@@ -4,8 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from controller_manager.client.transport import Request
-from controller_manager.devcluster.http_connections import Answer
-from controller_manager.devcluster.http_server import Answering, Interceptor
+from controller_manager.devcluster.http_server import Answer, Answering, Interceptor
 from controller_manager.devcluster.testing.request_filter import RequestFilter
 
 

@@ -1,8 +1,7 @@
 """The layer between the network and the API server that applies the faults."""
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.http_connections import Answer
-from controller_manager.devcluster.http_server import Answering, Interceptor
+from controller_manager.devcluster.http_server import Answer, Answering, Interceptor
 from controller_manager.devcluster.testing.fault import Fault
 from controller_manager.devcluster.testing.open_watch import Ending, OpenWatch
 from controller_manager.devcluster.testing.request_filter import RequestFilter

@@ -6,8 +6,12 @@ from http import HTTPStatus
 from typing import Final, Unpack
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.http_connections import Answer, ConnectionCutError
-from controller_manager.devcluster.http_server import Answering, Interceptor
+from controller_manager.devcluster.http_server import (
+    Answer,
+    Answering,
+    ConnectionCutError,
+    Interceptor,
+)
 from controller_manager.devcluster.server.apimachinery.query import is_true
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,

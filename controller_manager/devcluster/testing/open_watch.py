@@ -6,7 +6,7 @@ from contextlib import aclosing
 from enum import Enum, auto
 
 from controller_manager.client.transport import Request
-from controller_manager.devcluster.http_connections import ConnectionCutError
+from controller_manager.devcluster.http_server import ConnectionCutError
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import expired
 from controller_manager.devcluster.server.watch.watching import Frame, frame_of
