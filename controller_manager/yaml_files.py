@@ -8,7 +8,7 @@ import yaml
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-_MALFORMED: Final = (
+MALFORMED: Final = (
     yaml.YAMLError,
     # The parser raises these for a scalar that does not fit its tag.
     ArithmeticError,
@@ -18,6 +18,19 @@ _MALFORMED: Final = (
     TypeError,
     ValueError,
 )
+
+
+_MOST_VALUES: Final = 1_000_000
+"""The most values in a text after the expansion of its aliases."""
+
+_MOST_LEVELS: Final = 200
+"""The greatest depth of a value after the expansion of the aliases."""
+
+_MOST_TAGS: Final = 1000
+"""The most directives %TAG: libyaml compares each with all others."""
+
+_LONGEST_NUMBER: Final = 1000
+"""The most characters of a number: those of ``1:30:00`` cost their square."""
 
 
 class UnreadableFile(Exception):  # noqa: N818 - an obvious name
@@ -57,11 +70,69 @@ class _FastUnique(_UniqueKeys, _FastLoader):  # type: ignore[misc]
     """The loader in C with unique keys."""
 
 
+class ExcessError(yaml.MarkedYAMLError):
+    """A text would take too much time or memory to load."""
+
+
+def check_limits(text: str) -> None:
+    """Raise ExcessError for a text that takes much more time or memory than its length.
+
+    An alias counts as all values of its anchor. Raises YAMLError for a text that is not
+    YAML.
+    """
+    if text.count("%TAG") > _MOST_TAGS:
+        raise ExcessError(problem="has too many tag directives")
+    values, heights = 0, [0]
+    opened: list[tuple[str | None, int]] = []
+    sizes: dict[str | None, tuple[int, int]] = {}
+    event: Any
+    for event in yaml.parse(text, _FastLoader):
+        height = 0
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            height = heights.pop() + 1
+            sizes[anchor] = values - before, height
+        elif isinstance(event, yaml.AliasEvent):
+            more, height = sizes.get(event.anchor, (0, 0))
+            values += more
+        elif isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, values))
+            heights.append(0)
+            sizes[event.anchor] = _MOST_VALUES, 0  # inside of itself, it has no end
+            values += 1
+        elif isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor] = 1, 0
+            values += 1
+        heights[-1] = max(heights[-1], height)
+        if len(opened) + height > _MOST_LEVELS:
+            problem = "exceeded max depth"
+        elif values > _MOST_VALUES:
+            aliased = "document contains excessive aliasing"
+            problem = aliased if "*" in text else f"has more than {_MOST_VALUES} values"
+        elif isinstance(event, yaml.ScalarEvent) and _is_long_number(event):
+            problem = "has a long number"
+        else:
+            continue
+        raise ExcessError(problem=problem, problem_mark=event.start_mark)
+
+
+def _is_long_number(scalar: yaml.ScalarEvent) -> bool:
+    """Tell whether a scalar without quotes is a number to the base of 60."""
+    return (
+        not scalar.style
+        and len(scalar.value) > _LONGEST_NUMBER
+        and not scalar.value.strip("0123456789_:.+-")
+    )
+
+
 def _load(text: str, *, unique_keys: bool) -> list[Any]:
     """Return the documents; the errors are those of the loader in Python."""
     try:
+        check_limits(text)
         return list(yaml.load_all(text, _FastUnique if unique_keys else _FastLoader))
-    except _MALFORMED:
+    except ExcessError:
+        raise
+    except MALFORMED:
         return list(yaml.load_all(text, _Unique if unique_keys else yaml.SafeLoader))
 
 
@@ -78,12 +149,14 @@ def read_documents(
     except OSError as error:
         msg = f"{where}: {error.strerror}"
         raise UnreadableFile(msg) from error
-    except _MALFORMED as error:
+    except MALFORMED as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None)
         if isinstance(error, UnicodeDecodeError):
             problem = "not UTF-8 text"
+        if isinstance(error, RecursionError):
+            problem = "exceeded max depth"
         shown = " ".join(str(problem or error).split())
         msg = f"{where}{line}: not valid YAML: {shown}"
         raise UnreadableFile(msg) from error

@@ -18,11 +18,18 @@ from tests.devcluster.manifests import (
     WIDGET,
 )
 
+BOMB = "\n".join(
+    ["a0: &a0 x"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)]
+)
+
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: [", "m.yaml, line 1: not valid YAML"),
+        ("- " * 10_000, "m.yaml, line 1: not valid YAML: exceeded max depth"),
+        ("[" * 10_000, "m.yaml: not valid YAML: exceeded max depth"),
+        (BOMB, "m.yaml, line 19: not valid YAML: document contains excessive aliasing"),
         (
             "- a",
             (

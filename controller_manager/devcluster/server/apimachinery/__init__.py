@@ -7,5 +7,4 @@ Upstream: k8s.io/apimachinery.
 - ``query`` (parameters), ``continue_token`` (pages of a list).
 - ``json_patch`` and ``strategic_merge``: patches.
 - ``yaml_bodies`` and ``go_json``: texts as Go reads them.
-- ``yaml_process``: large YAML, in a process of its own.
 """

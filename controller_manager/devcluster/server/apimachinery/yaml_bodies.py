@@ -1,37 +1,33 @@
 """YAML in the bodies of requests and answers, as Go reads and writes it.
 
 Upstream: sigs.k8s.io/yaml, which converts YAML to JSON. Keys become texts, and dates
-stay texts. As a program, this module reads or writes the document of its standard
-input (`yaml_process`).
+stay texts.
 """
 
+import codecs
 import json
 import operator
-import pickle
-import sys
+import re
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from typing import Any, Final
 
 import msgspec
 import yaml
 
-MOST_VALUES: Final = 1_000_000
-"""The most values in a document after the expansion of its aliases."""
+from controller_manager.yaml_files import MALFORMED, check_limits
 
-MOST_LEVELS: Final = 200
-"""The greatest depth of a value."""
+LARGE: Final = 64 * 1024
+"""The bytes from which on a document is read or written in a thread.
+
+A megabyte takes a second, and more if other threads compute meanwhile.
+"""
 
 YAML_ERRORS: Final = "yaml: unmarshal errors:"
 """The first line of errors that each have a line."""
 
 _TOO_DEEP: Final = "exceeded max depth"
 _KEY: Final = operator.itemgetter(0)
-_DONE: Final = b"+"
-"""The first byte of the program's output; a pickled result follows."""
-
-_FAILED: Final = b"-"
-"""The first byte of the program's output before the text of a YAMLBodyError."""
-
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 
@@ -43,37 +39,35 @@ class YAMLBodyError(ValueError):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Loads the types of JSON: dates are texts."""
+    """Loads the types of JSON: dates are texts, and so is ``22:22``."""
 
     yaml_implicit_resolvers: Final = {
-        letter: [each for each in resolvers if each[0] != _TIMESTAMP]
+        letter: [
+            (tag, re.compile(f"(?!.*:)(?:{pattern.pattern})", re.VERBOSE))
+            for tag, pattern in resolvers
+            if tag != _TIMESTAMP
+        ]
         for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
 
 class ReadBody(bytes):
-    """A document that the program has read in advance; `answer` is its output."""
+    """A document that was read when this was made, to be decoded at once later."""
 
-    answer: bytes
+    def __init__(self, document: bytes) -> None:
+        """Take the document."""
+        super().__init__()
+        self._found: tuple[Any, list[str]] | YAMLBodyError
+        try:
+            self._found = decode_yaml(document), repeated_keys(document)
+        except YAMLBodyError as error:
+            self._found = error
 
-    def value(self) -> Any:
-        """Return the value of the document, a new one each time.
-
-        Raises YAMLBodyError.
-        """
-        return result_of(self.answer)[0]
-
-    def repeated(self) -> list[str]:
-        """Return the errors of keys that the document has twice in one map."""
-        found: list[str] = result_of(self.answer)[1]
-        return found
-
-
-def result_of(answer: bytes) -> Any:
-    """Return the result in the output of the program; raises YAMLBodyError."""
-    if answer[:1] == _FAILED:
-        raise YAMLBodyError(answer[1:].decode())
-    return pickle.loads(answer[1:])  # noqa: S301 - from our own process
+    def found(self) -> tuple[Any, list[str]]:
+        """Return a new value and the errors of keys; raises YAMLBodyError."""
+        if isinstance(self._found, YAMLBodyError):
+            raise YAMLBodyError(*self._found.args)
+        return deepcopy(self._found)
 
 
 def encode_yaml(json: bytes) -> bytes:
@@ -91,38 +85,33 @@ def encode_yaml(json: bytes) -> bytes:
 def decode_yaml(body: bytes) -> Any:
     """Return the value of a document; raises YAMLBodyError."""
     if isinstance(body, ReadBody):
-        return body.value()
+        return body.found()[0]
     try:
-        _check_depth(body)
-        found = yaml.load(body, _Loader)  # noqa: S506 - the loader is safe
-    except yaml.YAMLError as error:
+        text = _text_of(body)
+        check_limits(text)
+        return _with_text_keys(yaml.load(text, _Loader))  # noqa: S506 - it is safe
+    except MALFORMED as error:
         raise YAMLBodyError(_problem(error)) from None
-    except ValueError as error:
-        raise YAMLBodyError(str(error)) from None
-    if _Sizes().of(found) > MOST_VALUES:
-        problem = "document contains excessive aliasing"
-        raise YAMLBodyError(problem)
-    return _with_text_keys(found)
 
 
-def _check_depth(body: bytes) -> None:
-    """Raise YAMLBodyError for values that are too deep: the loader is recursive."""
-    depth = 0
-    for event in yaml.parse(body, _Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > MOST_LEVELS:
-            raise YAMLBodyError(_TOO_DEEP)
+def _text_of(body: bytes) -> str:
+    """Return a body as text, which is in UTF-16 if it says so."""
+    is_utf_16 = body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return body.decode("utf-16" if is_utf_16 else "utf-8")
 
 
-def _problem(error: yaml.YAMLError) -> str:
+def _problem(error: Exception) -> str:
     """Return the problem with a document, as upstream words its limit of levels.
 
     PyYAML has a limit of its own for lists and maps in brackets since 6.0.4.
     """
-    problem = getattr(error, "problem", None) or "not valid YAML"
+    if isinstance(error, RecursionError):
+        return _TOO_DEEP
+    if isinstance(error, UnicodeDecodeError):
+        return "invalid leading UTF-8 octet"
+    problem: str | None = getattr(error, "problem", None)
+    if problem is None:
+        problem = "not valid YAML" if isinstance(error, yaml.YAMLError) else str(error)
     return _TOO_DEEP if problem.startswith("exceeded maximum nesting") else problem
 
 
@@ -133,7 +122,7 @@ def repeated_keys(body: bytes) -> list[str]:
     YAMLBodyError.
     """
     if isinstance(body, ReadBody):
-        return body.repeated()
+        return body.found()[1]
     try:
         return list(_Keys().errors_of(yaml.parse(body, _Loader)))
     except yaml.YAMLError as error:
@@ -185,23 +174,6 @@ class _Keys:
         return f"line {line}: key {json.dumps(key)} already set in map" * is_repeated
 
 
-class _Sizes:
-    """Counts values; it reads the value of an alias once."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, int] = {}
-
-    def of(self, value: Any) -> int:
-        if not isinstance(value, dict | list):
-            return 1
-        if id(value) not in self._known:
-            # An alias inside its own value is infinite.
-            self._known[id(value)] = MOST_VALUES + 1
-            inner = value.values() if isinstance(value, dict) else value
-            self._known[id(value)] = 1 + sum(self.of(each) for each in inner)
-        return self._known[id(value)]
-
-
 def _with_text_keys(value: Any) -> Any:
     """Return a value of JSON: keys are sorted texts, and values are not shared."""
     if isinstance(value, dict):
@@ -220,23 +192,3 @@ def _text(key: Any) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
     return "null" if key is None else str(key)
-
-
-def _main(work: str) -> None:
-    """Read or write the document of the standard input."""
-    document = sys.stdin.buffer.read()
-    try:
-        found: Any = (
-            encode_yaml(document)
-            if work == "write"
-            else (decode_yaml(document), repeated_keys(document))
-        )
-    except YAMLBodyError as error:
-        answer = _FAILED + str(error).encode()
-    else:
-        answer = _DONE + pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
-    sys.stdout.buffer.write(answer)
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1])

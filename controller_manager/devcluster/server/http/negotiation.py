@@ -27,14 +27,12 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     unsupported_media_type,
 )
 from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    LARGE,
     YAML_ERRORS,
+    ReadBody,
     YAMLBodyError,
     decode_yaml,
     repeated_keys,
-)
-from controller_manager.devcluster.server.apimachinery.yaml_process import (
-    LARGE,
-    read_yaml,
 )
 
 _BODY_TYPES: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
@@ -59,12 +57,12 @@ def decode_json(body: bytes) -> Any:
 
 
 async def with_read_yaml(request: Request) -> Request:
-    """Read a large body of YAML in advance, outside of the event loop."""
+    """Read a large body of YAML in advance, in a thread beside the event loop."""
     body, content_type = request.body or b"", header(request.headers, "content-type")
     media_type = _media_type(content_type)
     if len(body) < LARGE or media_type not in _YAML_TYPES or _is_json(body):
         return request
-    return replace(request, body=await read_yaml(body))
+    return replace(request, body=await asyncio.to_thread(ReadBody, body))
 
 
 def _is_json(body: bytes) -> bool:

@@ -21,12 +21,9 @@ from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.wire import ProtobufError
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+    LARGE,
     YAML_ERRORS,
     encode_yaml,
-)
-from controller_manager.devcluster.server.apimachinery.yaml_process import (
-    LARGE,
-    write_yaml,
 )
 from controller_manager.devcluster.server.http.accepting import (
     JSON_TYPE,
@@ -191,14 +188,10 @@ def media_type_of(request: Request, *, has_protobuf: bool = True) -> str:
 async def _in_turn(media_type: str, body: bytes) -> bytes | None:
     """Return JSON in another encoding; `None` for a kind without protobuf messages.
 
-    A large body is encoded outside of the event loop.
+    A large body is encoded in a thread beside the event loop.
     """
-    is_large = len(body) >= LARGE
-    if media_type == YAML_TYPE:
-        return await write_yaml(body) if is_large else encode_yaml(body)
-    if is_large:
-        return await asyncio.to_thread(_as_protobuf, body)
-    return _as_protobuf(body)
+    encode = encode_yaml if media_type == YAML_TYPE else _as_protobuf
+    return await asyncio.to_thread(encode, body) if len(body) >= LARGE else encode(body)
 
 
 def _as_protobuf(body: bytes) -> bytes | None:
