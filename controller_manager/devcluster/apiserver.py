@@ -177,10 +177,10 @@ class APIServer(GenericAPIServer):
         can verify them.
         """
         self._bound_tokens.sign_with(key)
-        self.serve(KEYS_PATH, Document(lambda: key_set(key), KEYS_TYPE))
+        self.serve(KEYS_PATH, Document(KEYS_TYPE, lambda: key_set(key)))
         self.serve(
             CONFIGURATION_PATH,
-            Document(lambda: openid_configuration(self.address), "application/json"),
+            Document("application/json", lambda: openid_configuration(self.address)),
         )
 
     def know_everybody(self) -> None:

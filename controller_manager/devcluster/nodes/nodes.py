@@ -28,7 +28,7 @@ from controller_manager.devcluster.kinds.storage.volumeattachment import (
 from controller_manager.devcluster.nodes.addresses import IPV4, families_of
 from controller_manager.devcluster.nodes.devices import claim_key
 from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.nodes.guide import PATH, Guide
+from controller_manager.devcluster.nodes.guide import MEDIA_TYPE, PATH, guide
 from controller_manager.devcluster.nodes.heartbeats import Heartbeats
 from controller_manager.devcluster.nodes.kubelet import Kubelet
 from controller_manager.devcluster.nodes.logs import PodLogs
@@ -59,6 +59,7 @@ from controller_manager.devcluster.nodes.volumes.provisioner import Provisioner
 from controller_manager.devcluster.nodes.volumes.resizer import Resizer
 from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.http.document import Document
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Change, Watcher
@@ -131,7 +132,7 @@ class Nodes:
         From now on the API server asks the nodes for logs, passes requests on, and
         serves the guide to the nodes.
         """
-        self._server.serve(PATH, Guide())
+        self._server.serve(PATH, Document(MEDIA_TYPE, guide))
         connections = PodConnections(self._server)
         for resource, name in CONNECTIONS:
             self._server.connect(resource, name, connections.refuse)

@@ -25,7 +25,7 @@ from controller_manager.devcluster.server.handlers.reading import Reader
 from controller_manager.devcluster.server.handlers.writing import Writer
 from controller_manager.devcluster.server.http.accepting import Form, accepted
 from controller_manager.devcluster.server.http.connections import connection_of
-from controller_manager.devcluster.server.http.document import PathHandler
+from controller_manager.devcluster.server.http.document import Document, PathHandler
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.http.rendering import Renderer
 from controller_manager.devcluster.server.http.request_info import (
@@ -35,6 +35,7 @@ from controller_manager.devcluster.server.http.request_info import (
     find_target,
 )
 from controller_manager.devcluster.server.http.request_metrics import (
+    MEDIA_TYPE,
     PATH,
     RequestMetrics,
 )
@@ -127,7 +128,7 @@ class GenericAPIServer:
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
         self.metrics = RequestMetrics(self.catalogue, storage)
-        self.serve(PATH, self.metrics)
+        self.serve(PATH, Document(MEDIA_TYPE, self.metrics.text))
         self._renderer = Renderer(clock)
         self._reader = Reader(self.objects, self._renderer)
         self._writer = Writer(

@@ -1,16 +1,13 @@
-"""Handlers of paths that are no resources, such as those of JSON documents."""
+"""Handlers of paths that are no resources."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
-from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,
 )
-from controller_manager.devcluster.server.http.responses import json_response
 from controller_manager.devcluster.server.security.authentication import User
 
 
@@ -31,10 +28,10 @@ class PathHandler(Protocol):
 class Document:
     """Answers each GET with a new document."""
 
-    def __init__(self, make: Callable[[], JSON], media_type: str) -> None:
-        """Take the function that makes the document, and its media type."""
+    def __init__(self, media_type: str, make: Callable[[], bytes]) -> None:
+        """Take the media type of the document, and the function that makes it."""
+        self._headers = {"content-type": media_type}
         self._make = make
-        self._media_type = media_type
 
     def body_limit(self, user: User) -> int:
         """Return 0: requests have bodies of the usual size, if any."""
@@ -46,6 +43,4 @@ class Document:
         del user
         if request.method != "GET":
             raise method_not_allowed()
-        answer = json_response(200, self._make())
-        headers = {**answer.headers, "content-type": self._media_type}
-        return replace(answer, headers=headers)
+        return Response(200, self._headers, self._make())

@@ -15,19 +15,15 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    method_not_allowed,
-)
+from controller_manager.client.transport import Request
 from controller_manager.devcluster.server.http.request_info import attributes_of_request
 from controller_manager.devcluster.server.rest.kind import Catalogue
-from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.observability.exposition import expose
 
 PATH: Final = "/metrics"
 
-_HEADERS: Final = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _LABELS: Final = (
     "code",
     "component",
@@ -43,7 +39,7 @@ _METHODS: Final = {"create": "POST", "update": "PUT"}
 
 
 class RequestMetrics(Collector):
-    """Counts the requests that come over the network, and answers ``/metrics``."""
+    """Counts the requests that come over the network, and makes the metrics."""
 
     def __init__(self, catalogue: Catalogue, storage: Storage) -> None:
         """Take the kinds, and the storage with their objects."""
@@ -101,17 +97,9 @@ class RequestMetrics(Collector):
             objects.add_metric((resource,), len(self._storage.collection(resource)))
         yield objects
 
-    def body_limit(self, user: User) -> int:
-        """Return 0, for the default: a scrape has no body."""
-        del user
-        return 0
-
-    async def answer(self, request: Request, user: User) -> Response:
-        """Return the metrics as text; raises Refusal 405 for another method."""
-        del user
-        if request.method != "GET":
-            raise method_not_allowed()
-        return Response(200, _HEADERS, expose(self._registry))
+    def text(self) -> bytes:
+        """Return the metrics in the text format."""
+        return expose(self._registry)
 
 
 def _scope(name: str, namespace: str) -> str:
