@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -30,7 +31,6 @@ from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANG
 from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
 from controller_manager.devcluster.manifests import Manifest, apply_manifests
 from controller_manager.devcluster.nodes.nodes import Nodes
-from controller_manager.devcluster.server.apimachinery.uids import BufferedRandom
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.state import load
 from controller_manager.devcluster.server.storage.storage import Storage
@@ -147,7 +147,7 @@ class DevCluster:
         self._certificate = self._keys.authority
         self.server = APIServer(
             clock=clock,
-            rng=BufferedRandom(),
+            rng=SystemRandom(),
             users={self._token: ADMIN},
             rbac=options.rbac,
             build=options.build,

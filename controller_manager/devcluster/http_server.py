@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final, Protocol
+from uuid import uuid4
 
 from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.clock import SystemClock
 from controller_manager.devcluster.certificates import user_of
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -18,12 +18,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     slow_request,
     too_large_body,
 )
-from controller_manager.devcluster.server.apimachinery.uids import (
-    BufferedRandom,
-    random_uid,
-)
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.responses import DateHeader, refused
+from controller_manager.devcluster.server.http.responses import refused
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
@@ -102,8 +98,6 @@ class HTTPServer:
         self._tls = tls
         self._intercept = intercept
         self._remedy = remedy
-        self._rng = BufferedRandom()
-        self._date = DateHeader(SystemClock())
         self._runner: web.ServerRunner | None = None
 
     @property
@@ -153,8 +147,13 @@ class HTTPServer:
         return [each.transport for each in handlers if each.transport is not None]
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
-        headers = self._headers(request.headers.get("Audit-ID", ""))
+        """Answer a request.
+
+        aiohttp adds the date of this machine. The clock of the cluster may be ahead of
+        it, and a client never asks again for an answer whose date is in its future.
+        """
+        audit_id = request.headers.get("Audit-ID") or str(uuid4())
+        headers = {**_HEADERS, "audit-id": audit_id}
         plain = Request(
             request.method,
             request.path,
@@ -181,18 +180,6 @@ class HTTPServer:
             context = {"message": "A request could not be answered", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
             raise
-
-    def _headers(self, audit_id: str) -> dict[str, str]:
-        """Return the headers of every answer, with the id that the client sent.
-
-        The date is that of this machine. The clock of the cluster may be ahead of it,
-        and a client never asks again for an answer whose date is in its future.
-        """
-        return {
-            **_HEADERS,
-            "audit-id": audit_id or random_uid(self._rng),
-            "date": self._date.now(),
-        }
 
     async def _answer(
         self,
@@ -243,13 +230,16 @@ async def _body_of(request: web.BaseRequest, limit: int) -> bytes:
     """
     if (request.content_length or 0) > limit:
         raise too_large_body(limit)
+    body = bytearray()
     try:
         async with asyncio.timeout(_BODY_PATIENCE):
-            return await request.clone(client_max_size=limit).read()
-    except web.HTTPRequestEntityTooLarge:
-        raise too_large_body(limit) from None
+            while piece := await request.content.readany():
+                body += piece
+                if len(body) > limit:
+                    raise too_large_body(limit)
     except TimeoutError:
         raise slow_request() from None
+    return bytes(body)
 
 
 def _headers_of(request: web.BaseRequest) -> dict[str, str]:

@@ -247,8 +247,8 @@ async def test_an_answer_without_a_body_has_no_length() -> None:
         writer.write(get("/a", "Audit-ID: 1"))
         first, *lines = await head_from(reader)
     assert first == "HTTP/1.1 304 Not Modified"
-    names = [each.partition(":")[0] for each in lines]
-    assert names == ["cache-control", "audit-id", "date", "etag"]
+    names = {each.partition(":")[0].lower() for each in lines}
+    assert names == {"cache-control", "audit-id", "date", "etag"}
 
 
 async def test_a_server_that_closes_lets_requests_end(

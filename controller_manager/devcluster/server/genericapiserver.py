@@ -6,6 +6,7 @@ clients get the same over HTTP and in memory.
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from email.utils import format_datetime
 from typing import Final, Protocol
 
 from controller_manager.client.transport import Request, Response
@@ -40,7 +41,6 @@ from controller_manager.devcluster.server.http.request_metrics import (
     RequestMetrics,
 )
 from controller_manager.devcluster.server.http.responses import (
-    DateHeader,
     no_such_path,
     presented,
     refused,
@@ -124,7 +124,6 @@ class GenericAPIServer:
         self._connectors: dict[tuple[str, str], Connector] = {}
         self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
-        self._date = DateHeader(clock)
         self._logger = logger or silent_logger()
         self._openapi = OpenAPI(self.catalogue)
         self.metrics = RequestMetrics(self.catalogue, storage)
@@ -172,7 +171,8 @@ class GenericAPIServer:
         answer = await self.handle_as(None, request)
         if not isinstance(answer, Response):
             return answer
-        return with_headers(answer, {"date": self._date.now()})
+        date = format_datetime(self._clock.now(), usegmt=True)
+        return with_headers(answer, {"date": date})
 
     async def handle_as(
         self, certificate_user: User | None, request: Request

@@ -7,14 +7,12 @@ to YAML, protobuf, or JSON for people (endpoints/handlers/negotiation).
 import asyncio
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from email.utils import format_datetime
 from typing import Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.clock import Clock
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.schema import protobuf
 from controller_manager.devcluster.schema.models import built_in
@@ -212,21 +210,3 @@ def _is_for_people(request: Request) -> bool:
     if wanted:
         return wanted in _TRUE
     return header(request.headers, "user-agent").startswith(_PEOPLE)
-
-
-class DateHeader:
-    """The header Date of answers; it is formatted once a second."""
-
-    def __init__(self, clock: Clock) -> None:
-        """Take the clock."""
-        self._clock = clock
-        self._second = -1
-        self._text = ""
-
-    def now(self) -> str:
-        """Return the present time."""
-        now = self._clock.now()
-        second = int(now.timestamp())
-        if second != self._second:
-            self._second, self._text = second, format_datetime(now, usegmt=True)
-        return self._text
