@@ -1,9 +1,6 @@
 """The console scripts, and ``python -m controller_manager``."""
 
-from controller_manager.cheap_imports import cheap_imports
-
-with cheap_imports():
-    from controller_manager.cli import kubectl_plugin, main
+from controller_manager.cli import kubectl_plugin, main
 
 __all__ = ["kubectl_plugin", "main"]
 

@@ -9,7 +9,6 @@ from typing import Final, NoReturn
 import click
 from click.shell_completion import add_completion_class, get_completion_class
 
-from controller_manager.cheap_imports import cheap_imports
 from controller_manager.cli.completion import WordsOfBash
 from controller_manager.cli.failure import Failure
 from controller_manager.cli.flags import (
@@ -158,11 +157,11 @@ def _run_with(config: Config, given: Mapping[str, Sequence[str]]) -> None:
         queued=True,
     )
     log_flags(config, logger)
-    with cheap_imports():
-        from controller_manager.cli.daemon import (  # noqa: PLC0415 - most modules
-            run,
-            run_daemon,
-        )
+    from controller_manager.cli.daemon import (  # noqa: PLC0415 - most modules
+        run,
+        run_daemon,
+    )
+
     try:
         run(run_daemon(config, given, registry(), logger))
     finally:
@@ -228,18 +227,18 @@ def _config_command() -> click.Command:
 
 
 def _doctor_command() -> click.Command:
-    with cheap_imports():
-        from controller_manager.cli.doctor import (  # noqa: PLC0415 - most modules
-            doctor_command,
-        )
+    from controller_manager.cli.doctor import (  # noqa: PLC0415 - most modules
+        doctor_command,
+    )
+
     return doctor_command()
 
 
 def _explain_command() -> click.Command:
-    with cheap_imports():
-        from controller_manager.cli.explain import (  # noqa: PLC0415 - most modules
-            explain_command,
-        )
+    from controller_manager.cli.explain import (  # noqa: PLC0415 - most modules
+        explain_command,
+    )
+
     return explain_command
 
 
@@ -307,8 +306,7 @@ def main() -> None:
 
     def run() -> int:
         add_completion_class(WordsOfBash)
-        with cheap_imports():
-            registry()  # it imports the descriptor of each controller
+        registry()  # it imports the descriptor of each controller
         code: int = make_command().main(prog_name=NAME, standalone_mode=False)
         return code
 

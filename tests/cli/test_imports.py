@@ -25,7 +25,6 @@ _UNUSED: Final = frozenset(
         "controller_manager.preview",
         "jwt",
         "kubernetes_asyncio",
-        "rich",
         "zoneinfo",
     )
 )
