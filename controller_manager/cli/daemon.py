@@ -11,6 +11,7 @@ from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import uvloop
 from prometheus_client import CollectorRegistry
 
 from controller_manager.cli.failure import Failure
@@ -80,7 +81,7 @@ async def run_daemon(
     async with AsyncExitStack() as stack:
         stack.enter_context(library_logs(logger))
         end = partial(_end_process, logger)
-        thread = ControlThread(clock, logger, _new_loop, end)
+        thread = ControlThread(clock, logger, uvloop.new_event_loop, end)
         beside = await stack.enter_async_context(thread)
         connections = await connect(config, clock, logger, stack, beside)
         if config.preview.enabled:
@@ -275,17 +276,10 @@ def _reviewer(
         raise ConfigError(msg) from error
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop of the kind that all threads of the command use."""
-    import uvloop  # noqa: PLC0415 - nothing else needs it
-
-    return uvloop.new_event_loop()
-
-
 def run(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Run `main` on uvloop; report errors that a user can correct in one line."""
     try:
-        with asyncio.Runner(loop_factory=_new_loop) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(main)
     except KeyboardInterrupt:
         raise Failure(["interrupted"]) from None

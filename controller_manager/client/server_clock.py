@@ -5,6 +5,7 @@ the server: the clocks of two machines may differ by minutes.
 """
 
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 from controller_manager.clock import Clock
@@ -70,6 +71,4 @@ def parse_date(date: str) -> datetime:
         hour, minute, second = map(int, time.split(":"))
         number = _MONTHS.index(month) + 1
         return datetime(int(year), number, int(day), hour, minute, second, tzinfo=UTC)
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - rarely needed, and slow to import
-
     return parsedate_to_datetime(date)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from cryptography import x509
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -48,8 +49,6 @@ class CertificateCollector(Collector):
 
 def _end_of(pem: bytes) -> float | None:
     """Return the time at which the first certificate of a chain ends."""
-    from cryptography import x509  # noqa: PLC0415 - only a scrape needs it
-
     try:
         found = x509.load_pem_x509_certificates(pem)
     except ValueError:
